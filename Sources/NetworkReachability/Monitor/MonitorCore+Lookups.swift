@@ -18,7 +18,7 @@ extension MonitorCore {
 
     /// Reads the interfaces again. If the machine's own addresses changed, names may resolve to other addresses.
     func readInterfaces() {
-        snapshotIsStale = true
+        snapshots.markStale()
         guard let reader = connection?.reader else { return }
         let before = reader.interfaces
         do {
@@ -123,7 +123,7 @@ extension MonitorCore {
             resolve(target, .pathChange)
         }
         if target === general {
-            snapshotIsStale = true
+            snapshots.markStale()
             updateUnresolved(now: now)
         }
     }

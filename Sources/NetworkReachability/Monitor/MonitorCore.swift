@@ -37,9 +37,7 @@ actor MonitorCore {
     let general: WatchedTarget
 
     var statistics = PathMonitor.Statistics()
-    var snapshot: NetworkSnapshot
-    var snapshotIsStale = true
-    var snapshotReceivers: [UInt64: SnapshotReceiver] = [:]
+    let snapshots: SnapshotPublisher
 
     private var clocks: ClockObserver?
     var resolverConfiguration: ResolverConfigurationWatch?
@@ -63,8 +61,12 @@ actor MonitorCore {
             refreshInterval: configuration.nameRefreshInterval,
             now: now
         )
-        let nothing = PathStatus(target: .general, finding: Finding(.unknown(.resolving)), pathGeneration: 0)
-        snapshot = NetworkSnapshot(generation: 0, interfaces: [], general: nothing)
+        let resolving = PathStatus(
+            target: .general,
+            finding: Finding(.unknown(.resolving)),
+            pathGeneration: 0
+        )
+        snapshots = SnapshotPublisher(general: resolving)
     }
 
     var now: ContinuousClock.Instant { configuration.clock.now() }
@@ -193,7 +195,10 @@ actor MonitorCore {
     /// Ends a turn: delivers statuses, publishes a snapshot and sets the timer.
     func finish() {
         outbox.deliver()
-        if snapshotIsStale { publishSnapshot() }
+        snapshots.publishIfStale {
+            let descriptions = connection?.reader.interfaces.descriptions ?? [:]
+            return (descriptions.values.sorted { $0.index < $1.index }, status(of: general.key))
+        }
         setTimer()
     }
 

@@ -180,7 +180,7 @@ public final class PathMonitor: Sendable {
     /// for a lock.
     public var snapshot: NetworkSnapshot {
         guard let core else { return Self.unknownSnapshot }
-        return core.loop.runAndWait { core.assumeIsolated { $0.snapshot } }
+        return core.loop.runAndWait { core.assumeIsolated { $0.snapshots.current } }
     }
 
     /// The value of ``snapshot``, now and after each change. A slow reader gets only the newest one.
@@ -188,10 +188,10 @@ public final class PathMonitor: Sendable {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             if core == nil { continuation.yield(Self.unknownSnapshot) }
             let id = nextID.add(1, ordering: .relaxed).newValue
-            monitorCore?.perform { $0.subscribeToSnapshots(id) { continuation.yield($0) } }
+            monitorCore?.perform { $0.snapshots.subscribe(id) { continuation.yield($0) } }
             // Retains the monitor too, not only the subscription, until iteration ends.
             continuation.onTermination = { [self] _ in
-                self.monitorCore?.perform { $0.unsubscribeFromSnapshots(id) }
+                self.monitorCore?.perform { $0.snapshots.unsubscribe(id) }
             }
         }
     }

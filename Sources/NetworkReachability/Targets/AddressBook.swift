@@ -49,9 +49,6 @@ struct AddressBook {
     private var deferred = SlotQueue()
     private var turn = 0
 
-    /// The number of addresses.
-    var count: Int { slots.count }
-
     // MARK: Watchers
 
     /// Replaces the addresses of a target.

@@ -21,7 +21,7 @@ internal import Testing
         String(repeating: "a", count: 64) + ".example",
         String(repeating: "abcdefg.", count: 32) + "example",
     ])
-    func `anything else is not`(text: String) {
+    func `anything else is rejected`(text: String) {
         #expect(NetworkHost(text) == nil)
         #expect(NetworkReachabilityManager(host: text) == nil)
     }
@@ -37,7 +37,7 @@ internal import Testing
             ("bücher.example", .character), (String(repeating: "abcdefg.", count: 32) + "example", .tooLong),
         ] as [(String, InvalidHost.Reason)]
     )
-    func `the reason is told`(text: String, reason: InvalidHost.Reason) {
+    func `a rejected host has the reason`(text: String, reason: InvalidHost.Reason) {
         #expect(throws: InvalidHost.self) { try NetworkHost(validating: text) }
         do throws(InvalidHost) {
             _ = try NetworkReachabilityManager(validating: text)
@@ -47,7 +47,7 @@ internal import Testing
         }
     }
 
-    @Test func `two spellings of a name are one host`() {
+    @Test func `two spellings of a name are equal`() {
         #expect(NetworkHost("Example.com.") == NetworkHost("example.com"))
         #expect(NetworkHost("example.com") != NetworkHost("example.net"))
         #expect(NetworkHost("::ffff:192.0.2.1") == NetworkHost("192.0.2.1"))

@@ -43,7 +43,9 @@ internal import Testing
         ("tun", .tunnel), ("vxlan", .tunnel), ("gretap", .tunnel), ("wwan", .cellular),
         ("rmnet", .cellular), ("dummy", .other), ("ifb", .other),
     ])
-    func `the kind decides before the framing and sysfs`(kind: String, type: InterfaceType) throws {
+    func `the link kind takes precedence over the hardware type and sysfs`(kind: String, type: InterfaceType)
+        throws
+    {
         var test = self
         let link = Link.fake(kind: kind)
         if type != .other { try describe(link, deviceType: "wlan", isWireless: true) }
@@ -56,7 +58,7 @@ internal import Testing
             (512, .pointToPoint), (804, .other), (825, .other), (65534, .other),
         ] as [(UInt16, InterfaceType)]
     )
-    func `the framing decides where it names one thing`(framing: UInt16, type: InterfaceType) {
+    func `an unambiguous hardware type determines the interface type`(framing: UInt16, type: InterfaceType) {
         var test = self
         #expect(test.type(of: .fake(hardwareType: framing)) == type)
     }
@@ -68,7 +70,7 @@ internal import Testing
             ("dsa", 1, .ethernet), ("hsr", 1, .other),
         ] as [(String, UInt16, InterfaceType)]
     )
-    func `the device type decides what looks like Ethernet`(
+    func `the device type classifies links with Ethernet framing`(
         deviceType: String,
         framing: UInt16,
         type: InterfaceType
@@ -92,7 +94,7 @@ internal import Testing
             ("ccmni2", 1, .cellular), ("rmnet0", 65534, .other), ("eth7", 519, .other),
         ] as [(String, UInt16, InterfaceType)]
     )
-    func `modems of drivers outside the kernel go by their names`(
+    func `modems of out-of-tree drivers are recognised by their names`(
         name: String,
         framing: UInt16,
         type: InterfaceType
@@ -103,7 +105,7 @@ internal import Testing
         #expect(test.type(of: link) == type)
     }
 
-    @Test func `what remains is Ethernet, with and without sysfs`() throws {
+    @Test func `other links are Ethernet, with and without sysfs`() throws {
         var test = self
         let link = Link.fake()
         #expect(test.type(of: link) == .ethernet)
@@ -115,7 +117,7 @@ internal import Testing
 
     // MARK: Cache
 
-    @Test func `an answer is kept until the name, the kind or the link changes`() throws {
+    @Test func `a type is cached until the name, the kind or the link changes`() throws {
         var test = self
         let link = Link.fake()
         try describe(link, deviceType: "wlan")
@@ -129,7 +131,7 @@ internal import Testing
         #expect(test.type(of: link) == .cellular)
     }
 
-    @Test func `an answer for want of sysfs is not kept`() throws {
+    @Test func `a type determined without sysfs is not cached`() throws {
         var test = self
         let link = Link.fake()
         #expect(test.type(of: link) == .ethernet)
@@ -139,7 +141,7 @@ internal import Testing
 
     // MARK: Misleading sysfs entries
 
-    @Test func `another interface of the same name does not count`() throws {
+    @Test func `the sysfs entry of another interface with the same name is ignored`() throws {
         var test = self
         try describe(.fake(index: 8), deviceType: "wlan")
         #expect(test.type(of: .fake(index: 7)) == .ethernet)
@@ -148,7 +150,7 @@ internal import Testing
     @Test(arguments: [
         "..", ".", "", "a/b", "../here", "two words", "a\tb", "a\nb", "a:b", "sixteen-letters-",
     ])
-    func `a name that the kernel would not give is not looked for`(name: String) throws {
+    func `an invalid interface name is not looked up in sysfs`(name: String) throws {
         let here = directory.file("here")
         mkdir(here, 0o755)
         let uevent = "DEVTYPE=wlan\nIFINDEX=7\n"
@@ -162,7 +164,7 @@ internal import Testing
         #expect(SysfsReader(root: directory.path).properties(of: .fake(name: name)) == nil)
     }
 
-    @Test func `a huge file, a directory, a pipe, a loop and a missing file say nothing`() throws {
+    @Test func `a huge file, a directory, a pipe, a symlink loop and a missing file are ignored`() throws {
         let link = Link.fake()
         let reader = SysfsReader(root: directory.path)
         let uevent = "\(directory.file(link.name))/uevent"
@@ -182,7 +184,7 @@ internal import Testing
     @Test(arguments: [
         "", "IFINDEX", "IFINDEX=", "IFINDEX=07\n", "=7\n", "IFINDEX=8\nIFINDEX=7\n", "\u{0}\u{0}",
     ])
-    func `a file without the link's index says nothing`(uevent: String) throws {
+    func `a file without the link's index is ignored`(uevent: String) throws {
         let link = Link.fake()
         try describe(link)
         try write("DEVTYPE=wlan\n" + uevent, to: "\(directory.file(link.name))/uevent")

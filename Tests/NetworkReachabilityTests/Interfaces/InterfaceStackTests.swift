@@ -22,7 +22,7 @@ internal import Testing
         stack(entries).describe(index, addresses: [], hasDefaultRoute: defaultRoutes.contains)?.medium
     }
 
-    @Test func `a VLAN and a macvlan are carried by what they are stacked on`() {
+    @Test func `the medium of a VLAN or macvlan is that of its lower link`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .wifi),
             (.fake(index: 2, lowerLink: 1), .vlan),
@@ -32,7 +32,7 @@ internal import Testing
         #expect(medium(of: 1, links) == .wifi)
     }
 
-    @Test func `an index of another namespace is not followed, nor one that is not there`() {
+    @Test func `a lower link in another namespace or without an interface is ignored`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .cellular),
             (.fake(index: 2, lowerLink: 1, lowerIsInOtherNamespace: true), .macvlan),
@@ -44,14 +44,14 @@ internal import Testing
         #expect(medium(of: 4, defaultRoutes: [1], links) == .tunnel)
     }
 
-    @Test func `the other end of a veth does not carry it`() {
+    @Test func `the peer of a veth is not its lower link`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1, lowerLink: 2), .veth), (.fake(index: 2, lowerLink: 1), .veth),
         ]
         #expect(stack(links).layers(from: 1) { _ in true } == [1])
     }
 
-    @Test func `a bridge is carried by the port that leads out`() {
+    @Test func `a bridge has the medium of the port that leads out of the machine`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .bridge),
             (.fake(index: 2, master: 1), .veth),
@@ -60,7 +60,7 @@ internal import Testing
         #expect(medium(of: 1, links) == .wifi)
     }
 
-    @Test func `a bond is carried by a port with a carrier, of several by the oldest`() {
+    @Test func `a bond has the medium of its oldest port with carrier`() {
         func links(_ first: Bool, _ second: Bool) -> [(Link, InterfaceType)] {
             [
                 (.fake(index: 1), .bond),
@@ -73,11 +73,11 @@ internal import Testing
         #expect(medium(of: 1, links(false, false)) == .ethernet)
     }
 
-    @Test func `a bridge without ports carries itself`() {
+    @Test func `a bridge without ports is its own medium`() {
         #expect(medium(of: 1, [(.fake(index: 1), .bridge)]) == .bridge)
     }
 
-    @Test func `a circle, which only a torn table shows, ends`() {
+    @Test func `a cycle in an inconsistent table does not cause an endless loop`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1, lowerLink: 2), .vlan),
             (.fake(index: 2, lowerLink: 1), .vlan),
@@ -91,7 +91,7 @@ internal import Testing
 
     // MARK: Tunnels
 
-    @Test func `a tunnel that names its underlay is carried by it`() {
+    @Test func `a tunnel with a lower link has its medium`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .ethernet), (.fake(index: 2), .cellular),
             (.fake(index: 3, lowerLink: 2), .tunnel),
@@ -99,7 +99,7 @@ internal import Testing
         #expect(medium(of: 3, defaultRoutes: [1, 2], links) == .cellular)
     }
 
-    @Test func `a tunnel that names none is carried by what has a default route`() {
+    @Test func `a tunnel without a lower link has the medium of the interface with a default route`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .loopback), (.fake(index: 2), .ethernet), (.fake(index: 3), .wifi),
             (.fake(index: 4), .tunnel), (.fake(index: 5), .tunnel),
@@ -108,7 +108,7 @@ internal import Testing
         #expect(medium(of: 4, defaultRoutes: [4, 5], links) == .tunnel)
     }
 
-    @Test func `of several default routes the wired one is taken, then the oldest`() {
+    @Test func `of several default routes the wired one is preferred, then the oldest`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .cellular), (.fake(index: 2), .wifi), (.fake(index: 9), .tunnel),
             (.fake(index: 3, hasCarrier: false), .ethernet),
@@ -120,7 +120,7 @@ internal import Testing
         #expect(stack.layers(from: 9) { $0 < 5 } == [9, 2])
     }
 
-    @Test func `what rests on a tunnel is one too, and has its medium`() throws {
+    @Test func `an interface on top of a tunnel is a tunnel and has its medium`() throws {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .wifi), (.fake(index: 2, master: 3, lowerLink: 1), .tunnel),
             (.fake(index: 3), .bridge),
@@ -133,7 +133,7 @@ internal import Testing
 
     // MARK: Description
 
-    @Test func `an interface is described with the addresses it can use`() throws {
+    @Test func `the description of an interface contains its usable addresses`() throws {
         let good = IPAddress("192.0.2.1")!
         let addresses = [
             InterfaceAddress(interface: 1, address: good, flags: 0x80),
@@ -152,60 +152,12 @@ internal import Testing
     }
 
     @Test(arguments: InterfaceType.allCases)
-    func `only a mobile network costs and is WWAN`(type: InterfaceType) {
+    func `only a mobile network is metered and WWAN`(type: InterfaceType) {
         let isMobile = type == .cellular
         let isHere = type == .loopback
         #expect(NetworkInterface.Metered(medium: type) == (isMobile ? .yes : isHere ? .no : .unknown))
         #expect(
             NetworkReachabilityManager.ConnectionType(medium: type) == (isMobile ? .wwan : .ethernetOrWiFi)
         )
-    }
-}
-
-/// Real interfaces of the kernel.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-struct RealInterfaceTests {
-    private let namespace: NetworkNamespace
-
-    init() throws {
-        namespace = try NetworkNamespace()
-    }
-
-    /// Returns every interface of the namespace. sysfs does not show them.
-    private func interfaces() throws -> [String: NetworkInterface] {
-        let links = try namespace.run { Result { try RequestSocket().links().elements } }.get()
-        let table = Dictionary(uniqueKeysWithValues: links.map { ($0.index, $0) })
-        var classifier = InterfaceClassifier(sysfs: .none)
-        let stack = InterfaceStack(links: table, types: classifier.types(of: table))
-        let all = stack.describeAll(addresses: []) { _ in false }
-        return Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
-    }
-
-    @Test func `what the kernel makes is told apart`() throws {
-        try namespace.ip("link add veth0 type veth peer name veth1", "link add br0 type bridge")
-        try namespace.ip("link set veth0 master br0", "link add mac0 link veth1 type macvlan")
-        try namespace.ip("tuntap add tun0 mode tun", "link add ifb9 type ifb")
-        try namespace.ip("link add vx0 type vxlan id 5 dev veth1 dstport 4789")
-        let interfaces = try interfaces()
-        let types = interfaces.mapValues(\.type).filter { !["ifb0", "ifb1"].contains($0.key) }
-        #expect(
-            types == [
-                "lo": .loopback, "veth0": .veth, "veth1": .veth, "br0": .bridge, "mac0": .macvlan,
-                "tun0": .tunnel, "ifb9": .other, "vx0": .tunnel,
-            ]
-        )
-        #expect(interfaces["br0"]?.medium == .veth)
-        #expect(interfaces["mac0"]?.medium == .veth)
-        #expect(interfaces["vx0"]?.medium == .veth)
-        #expect(interfaces["tun0"]?.medium == .tunnel)
-    }
-
-    @Test func `this machine's own sysfs is read without a mistake about loopback`() throws {
-        let links = try RequestSocket().links().elements
-        let table = Dictionary(uniqueKeysWithValues: links.map { ($0.index, $0) })
-        var classifier = InterfaceClassifier(sysfs: .system)
-        #expect(classifier.types(of: table)[1] == .loopback)
-        let loopback = try #require(table[1])
-        #expect(SysfsReader.system.properties(of: loopback) == .init())
     }
 }

@@ -41,7 +41,7 @@ internal import Testing
         return decision.verdict
     }
 
-    @Test func `a unicast route with carrier and source is a way`() throws {
+    @Test func `a unicast route with carrier and source is reachable`() throws {
         guard case .reachable(let path) = verdict() else { throw Unexpected(verdict()) }
         #expect(path.interfaceName == "eth2")
         #expect(path.source == IPAddress("192.0.2.1"))
@@ -57,11 +57,11 @@ internal import Testing
         (EOPNOTSUPP, nil, .notReachable(.noRoute)),
         (ENOBUFS, nil, .unknown(.lookupFailed)),
     ])
-    func `each refusal has its meaning`(errno: CInt, words: String?, expected: PathStatus.Verdict) {
+    func `each kernel error has its own reason`(errno: CInt, words: String?, expected: PathStatus.Verdict) {
         #expect(verdict(.refused(errno: errno, message: words)) == expected)
     }
 
-    @Test func `a lost carrier shows in the link`() {
+    @Test func `a lost carrier is detected by the link`() {
         var decision = self
         decision.links = [link(flags: Self.up, state: Self.operationallyDown)]
         #expect(decision.verdict() == .notReachable(.noCarrier))
@@ -69,7 +69,7 @@ internal import Testing
         #expect(decision.verdict() == .notReachable(.noCarrier))
     }
 
-    @Test func `a lost carrier shows in the table match, unless another next hop has one`() {
+    @Test func `a lost carrier is detected by the table match, unless another next hop has carrier`() {
         let linkDown: UInt8 = 16
         var decision = self
         decision.match.flags = UInt32(linkDown)
@@ -88,7 +88,7 @@ internal import Testing
             ("2001:db8::1", 0x20, true),
         ] as [(String?, UInt32, Bool)]
     )
-    func `an IPv6 source has to be global and not tentative`(source: String?, flags: UInt32, usable: Bool) {
+    func `an IPv6 source must be global and not tentative`(source: String?, flags: UInt32, usable: Bool) {
         var decision = self
         decision.route.source = source.flatMap(IPAddress.init)
         if let address = decision.route.source {
@@ -98,7 +98,7 @@ internal import Testing
         #expect((verdict != .notReachable(.noSource)) == usable, "\(verdict)")
     }
 
-    @Test func `of two links with the same link-local address the one that is left by counts`() {
+    @Test func `of two links with the same link-local address, the outgoing one decides`() {
         var decision = self
         decision.route.source = IPAddress("fe80::1")
         let address = IPAddress("fe80::1")!
@@ -121,13 +121,13 @@ internal import Testing
         #expect(decision.verdict(on: "fe80::2%2") != .notReachable(.noSource))
     }
 
-    @Test func `an IPv4 route without a source is no way`() {
+    @Test func `an IPv4 route without a source is not reachable`() {
         var decision = self
         decision.route.source = nil
         #expect(decision.verdict() == .notReachable(.noSource))
     }
 
-    @Test func `one reachable address is enough, in the resolver's order`() throws {
+    @Test func `one reachable address is enough, and the first in the resolver's order is used`() throws {
         let path = verdict()
         #expect(Finding([.notReachable(.noRoute), path])?.verdict == path)
         #expect(

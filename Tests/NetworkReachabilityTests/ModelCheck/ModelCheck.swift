@@ -17,7 +17,7 @@ enum ModelCheck {
         var confirmDelay = PathMonitor.Configuration().confirmDelay
         /// How long statuses may be wrong before the check fails. Default 5 s. A longer limit only delays the failure:
         /// without an audit, nothing corrects a wrong status.
-        var patience: Duration = .seconds(5)
+        var timeout: Duration = .seconds(5)
 
         /// Chooses one of the combinations by the seed.
         init(seed: UInt64) {
@@ -27,8 +27,7 @@ enum ModelCheck {
         }
 
         func configuration(watching namespace: NetworkNamespace) -> PathMonitor.Configuration {
-            var configuration = PathMonitor.Configuration()
-            configuration.networkNamespace = namespace.path
+            var configuration = PathMonitor.Configuration(in: namespace)
             configuration.settle = settle
             configuration.receiveBufferSize = receiveBufferSize
             configuration.filtersRoutes = filtersRoutes

@@ -7,7 +7,7 @@ internal import Testing
 // Serialized, because each test uses the whole machine.
 @Suite(.serialized, .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
 struct ModelCheckTests {
-    @Test func `random changes, and every status is what the kernel says`() async throws {
+    @Test func `after random changes every status matches the kernel's lookup`() async throws {
         let plan = Plan(environment: ProcessInfo.processInfo.environment)
         let outcomes = try await plan.run()
         for outcome in outcomes {
@@ -26,7 +26,7 @@ struct ModelCheckTests {
             (.rule, .rule), (.nextHop, .nextHop), (.setting, .parameter),
         ]
     )
-    func `the check notices a monitor that is deaf to a kind of event`(
+    func `the check detects a monitor that ignores a class of events`(
         event: NetlinkEvent.Class,
         focus: OperationGenerator.Kind
     ) async throws {
@@ -34,7 +34,7 @@ struct ModelCheckTests {
         #expect(isNoticed)
     }
 
-    @Test func `the check notices lookups that are answered late, when no later one confirms them`()
+    @Test func `the check detects late lookup answers without a confirmation`()
         async throws
     {
         let isNoticed = try await isNoticed {
@@ -44,7 +44,7 @@ struct ModelCheckTests {
         #expect(isNoticed)
     }
 
-    @Test func `lookups that are answered late are confirmed`() async throws {
+    @Test func `late lookup answers are corrected by the confirmation`() async throws {
         let outcomes = try await ModelCheck.run(
             Self.scenarios(16, operations: 20) { $0.faults.answersLate = true }
         )
@@ -53,12 +53,12 @@ struct ModelCheckTests {
 
     private func isNoticed(
         focus: OperationGenerator.Kind? = nil,
-        sabotage: (inout ModelCheck.Setup) -> Void
+        fault: (inout ModelCheck.Setup) -> Void
     ) async throws -> Bool {
         let scenarios = Self.scenarios(64, operations: 40, focus: focus) { setup in
-            sabotage(&setup)
+            fault(&setup)
             // A short limit, because this check expects a wrong status.
-            setup.patience = .seconds(2)
+            setup.timeout = .seconds(2)
         }
         let outcomes = try await ModelCheck.run(scenarios) { $0.mismatch != nil }
         return outcomes.contains { $0.mismatch != nil }
@@ -68,12 +68,12 @@ struct ModelCheckTests {
         _ count: Int,
         operations: Int,
         focus: OperationGenerator.Kind? = nil,
-        sabotage: (inout ModelCheck.Setup) -> Void
+        fault: (inout ModelCheck.Setup) -> Void
     ) -> [Scenario] {
         (0..<count).map { _ in
             let seed = UInt64.random(in: 0 ... .max)
             var setup = ModelCheck.Setup(seed: seed)
-            sabotage(&setup)
+            fault(&setup)
             return Scenario(seed: seed, operations: operations, setup: setup, focus: focus)
         }
     }

@@ -33,7 +33,7 @@ final class ModelRun {
     }
 
     /// The maximum time that the kernel takes for changes of its own, such as the expiry of a route.
-    private static let kernelPatience: Duration = .seconds(8)
+    private static let kernelTimeout: Duration = .seconds(8)
 
     private let scenario: Scenario
     private let testbed: ModelTestbed
@@ -43,7 +43,7 @@ final class ModelRun {
     private let log: (String) -> Void
     private let isStopped: () -> Bool
     private var outcome: Outcome
-    private var truths: [IPAddress: RouteOracle.Truth] = [:]
+    private var expectedAnswers: [IPAddress: RouteOracle.Answer] = [:]
 
     private init(_ scenario: Scenario, log: @escaping (String) -> Void, isStopped: @escaping () -> Bool)
         throws
@@ -117,25 +117,25 @@ final class ModelRun {
     }
 
     private func check(mustBeQuiet: Bool, after operations: ArraySlice<Operation>) throws {
-        let differences = try awaitTruth(mustBeQuiet: mustBeQuiet)
+        let differences = try waitForAgreement(mustBeQuiet: mustBeQuiet)
         guard !differences.isEmpty else { return }
         outcome.mismatch = Mismatch(operations: Array(operations), differences: differences)
     }
 
     /// Polls until every status is correct and, if `mustBeQuiet`, remains correct after the confirm pass. Returns the
     /// differences that remain at the time limit.
-    private func awaitTruth(mustBeQuiet: Bool) throws -> [String] {
+    private func waitForAgreement(mustBeQuiet: Bool) throws -> [String] {
         let start = ContinuousClock.now
-        var isTrue = false
+        var isCorrect = false
         while true {
             let snapshot = try oracle.ask()
             let elapsed = ContinuousClock.now - start
             let differences = differences(from: snapshot)
-            if differences.isEmpty, !isTrue {
-                isTrue = true
+            if differences.isEmpty, !isCorrect {
+                isCorrect = true
                 outcome.delays.append(elapsed)
             }
-            if elapsed > (snapshot.isChanging ? Self.kernelPatience : scenario.setup.patience) {
+            if elapsed > (snapshot.isChanging ? Self.kernelTimeout : scenario.setup.timeout) {
                 return differences
             }
             let isQuiet = elapsed > scenario.setup.quietTime && !snapshot.isChanging
@@ -145,12 +145,15 @@ final class ModelRun {
     }
 
     private func differences(from snapshot: RouteOracle.Snapshot) -> [String] {
-        outcome.changes += snapshot.truths.count { truths[$0.key] != nil && truths[$0.key] != $0.value }
-        truths = snapshot.truths
+        outcome.changes += snapshot.expectedAnswers.count {
+            expectedAnswers[$0.key] != nil && expectedAnswers[$0.key] != $0.value
+        }
+        expectedAnswers = snapshot.expectedAnswers
         let wrong = watches.compactMap { address, watch -> String? in
             let status = watch.status
-            let truth = snapshot.truths[address]!
-            return status.agrees(with: truth) ? nil : "\(address): published \(status.brief), but \(truth)"
+            let expected = snapshot.expectedAnswers[address]!
+            return status.agrees(with: expected)
+                ? nil : "\(address): published \(status.summary), but \(expected)"
         }
         return wrong + snapshot.contradictions
     }
@@ -171,18 +174,18 @@ extension ModelCheck.Setup {
 extension PathStatus {
     /// Returns whether the status is correct: whether a packet can be sent, from which source address and interface,
     /// and if not, for which reason.
-    fileprivate func agrees(with truth: RouteOracle.Truth) -> Bool {
-        switch (verdict, truth) {
+    fileprivate func agrees(with expected: RouteOracle.Answer) -> Bool {
+        switch (verdict, expected) {
         case (.reachable(let path), .reachable(let source, let interface)):
             path.source?.bytes == source && path.interfaceIndex == interface
-        case (.notReachable(let reason), .notReachable(let truth)):
-            reason == truth
+        case (.notReachable(let reason), .notReachable(let expected)):
+            reason == expected
         default:
             false
         }
     }
 
-    fileprivate var brief: String {
+    fileprivate var summary: String {
         guard let path else { return "\(verdict)" }
         let source = path.source.map { "\($0)" } ?? "nothing"
         return "reachable(from \(source) by interface \(path.interfaceIndex), \(path.interfaceName))"

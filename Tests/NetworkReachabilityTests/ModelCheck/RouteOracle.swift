@@ -8,14 +8,14 @@ internal import NetworkReachability
 /// Not safe for concurrent use: one thread owns it.
 final class RouteOracle {
     /// The correct status of one address.
-    enum Truth: Equatable {
+    enum Answer: Equatable {
         case reachable(source: [UInt8], interface: UInt32)
         case notReachable(PathStatus.Reason)
     }
 
     /// The correct statuses of all addresses at (nearly) one moment.
     struct Snapshot {
-        let truths: [IPAddress: Truth]
+        let expectedAnswers: [IPAddress: Answer]
         /// Whether the kernel will soon change something by itself: duplicate address detection is running, the kernel
         /// is about to process a carrier change, or a route is about to expire.
         let isChanging: Bool
@@ -25,14 +25,14 @@ final class RouteOracle {
 
     private let addresses: [IPAddress]
     private let ip: IPBatch
-    private let socketOracle: Oracle
+    private let socketOracle: SocketOracle
     /// The interface names that `ip` may have cached.
     private var names: [UInt32: String] = [:]
 
     init(in namespace: NetworkNamespace, addresses: [IPAddress]) {
         self.addresses = addresses
         ip = IPBatch(in: namespace)
-        socketOracle = Oracle(namespace: namespace)
+        socketOracle = SocketOracle(namespace: namespace)
     }
 
     func ask() throws -> Snapshot {
@@ -48,11 +48,11 @@ final class RouteOracle {
         let reports = try addresses.indices.map { position in
             try RouteReport(lookup: answers[1 + 2 * position], match: answers[2 + 2 * position])
         }
-        let truths = zip(addresses, reports).map { $1.truth(about: $0, interfaces) }
+        let expectedAnswers = zip(addresses, reports).map { $1.expected(about: $0, interfaces) }
         return Snapshot(
-            truths: Dictionary(uniqueKeysWithValues: zip(addresses, truths)),
+            expectedAnswers: Dictionary(uniqueKeysWithValues: zip(addresses, expectedAnswers)),
             isChanging: interfaces.isChanging || reports.contains(where: \.isExpiring),
-            contradictions: contradictions(truths, reports)
+            contradictions: contradictions(expectedAnswers, reports)
         )
     }
 
@@ -62,22 +62,22 @@ final class RouteOracle {
         return ["route get \(target)\(zone)", "route get fibmatch \(target)\(zone)"]
     }
 
-    private func contradictions(_ truths: [Truth], _ reports: [RouteReport]) -> [String] {
+    private func contradictions(_ expectedAnswers: [Answer], _ reports: [RouteReport]) -> [String] {
         let answers = socketOracle.ask(about: addresses)
         return addresses.indices.compactMap { position in
             let address = addresses[position]
             // With several next hops, the IPv6 route depends on the protocol too, which a lookup does not specify.
             if address.family == .ipv6, reports[position].hasSeveralWays { return nil }
-            let (truth, answer) = (truths[position], answers[position])
-            return truth.agrees(with: answer) ? nil : "\(address): ip says \(truth), a socket \(answer)"
+            let (expected, answer) = (expectedAnswers[position], answers[position])
+            return expected.agrees(with: answer) ? nil : "\(address): ip says \(expected), a socket \(answer)"
         }
     }
 }
 
-extension RouteOracle.Truth {
+extension RouteOracle.Answer {
     /// Returns whether a socket's answer fits. A socket does not show a lost carrier, a loopback interface that is
     /// down, or a source address to which replies cannot be sent.
-    fileprivate func agrees(with answer: Oracle.Answer) -> Bool {
+    fileprivate func agrees(with answer: SocketOracle.Answer) -> Bool {
         switch (self, answer) {
         case (.reachable(let source, _), .sends(let from)): source == from.bytes
         case (.notReachable(.noCarrier), _), (.notReachable(.noSource), _), (.notReachable(.loopbackDown), _):

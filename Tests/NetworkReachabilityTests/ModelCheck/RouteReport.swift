@@ -106,7 +106,7 @@ struct RouteReport {
         match?["nexthops"] != nil || match?["nhid"] != nil
     }
 
-    func truth(about address: IPAddress, _ report: InterfaceReport) -> RouteOracle.Truth {
+    func expected(about address: IPAddress, _ report: InterfaceReport) -> RouteOracle.Answer {
         guard let lookup else { return .notReachable(reason) }
         let interface = (lookup["dev"] as? String).flatMap { report.interfaces[$0] }
         let source = (lookup["prefsrc"] as? String).flatMap { IPAddress($0) }

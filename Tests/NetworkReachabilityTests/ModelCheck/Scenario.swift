@@ -37,7 +37,7 @@ struct Scenario: Sendable {
     func shrunk() -> Scenario {
         var scenario = self
         // The machine is otherwise idle now.
-        scenario.setup.patience = .seconds(2)
+        scenario.setup.timeout = .seconds(2)
         var length = operations.count / 2
         while length >= 1 {
             var start = 0

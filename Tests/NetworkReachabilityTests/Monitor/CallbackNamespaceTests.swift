@@ -15,9 +15,7 @@ struct CallbackNamespaceTests {
 
     @Test func `work submitted by a callback runs in the program's namespace`() async throws {
         let testbed = try VethTestbed()
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        let monitor = PathMonitor(configuration: configuration)
+        let monitor = PathMonitor(configuration: .init(in: testbed.near))
         let places = Recorder<String>()
         let gate = Gate()
         let watch = monitor.watch(.host(NetworkHost(VethTestbed.farAddress)!)) { _ in

@@ -14,8 +14,7 @@ struct GeneralTargetTests {
     }
 
     private func watch(_ addresses: [IPAddress]? = nil) -> PathWatch {
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
+        var configuration = PathMonitor.Configuration(in: testbed.near)
         if let addresses { configuration.generalAddresses = addresses }
         return PathMonitor(configuration: configuration).watch(.general) { [statuses] in statuses.record($0) }
     }
@@ -33,13 +32,13 @@ struct GeneralTargetTests {
         try await statuses.waitForLast { $0.supportsIPv4 && $0.supportsIPv6 }
     }
 
-    @Test func `loopback alone is no way out`() async throws {
+    @Test func `the general target is not reachable with only loopback`() async throws {
         try testbed.near.ip("link set near0 down")
         let watch = watch()
         #expect(watch.status.reason == .noRoute)
     }
 
-    @Test func `two halves of a default route in a policy table are a way out`() async throws {
+    @Test func `two half default routes in a policy table make the general target reachable`() async throws {
         try testbed.near.ip("route del default", "-6 route del default", "rule add lookup 51820")
         let watch = watch()
         try await statuses.waitForLast { $0.reason == .noRoute }
@@ -48,7 +47,7 @@ struct GeneralTargetTests {
         withExtendedLifetime(watch) {}
     }
 
-    @Test func `one address that is routed away does not decide`() async throws {
+    @Test func `one unreachable general address does not decide`() async throws {
         let watch = watch()
         try await statuses.waitForLast(\.isReachable)
         try testbed.near.ip("-6 route del default", "route add blackhole 198.41.0.4")
@@ -56,11 +55,20 @@ struct GeneralTargetTests {
         withExtendedLifetime(watch) {}
     }
 
-    @Test func `the addresses that decide can be chosen`() async throws {
+    @Test func `the general addresses are configurable`() async throws {
         let watch = watch([IPAddress("203.0.113.1")!])
         try await statuses.waitForLast(\.isReachable)
         try testbed.near.ip("route add unreachable 203.0.113.0/24")
         try await statuses.waitForLast { $0.reason == .unreachable }
         withExtendedLifetime(watch) {}
+    }
+
+    @Test func `general addresses may exceed the batch size of lookups`() throws {
+        try testbed.near.ip("tuntap add tunnel0 mode tun")
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.generalAddresses = (0..<200).map { IPAddress(bytes: [198, 51, 100, UInt8($0)])! }
+        let monitor = PathMonitor(configuration: configuration)
+        #expect(monitor.snapshot.interfaces.first { $0.name == "tunnel0" }?.medium == .veth)
+        #expect(monitor.snapshot.general.isReachable)
     }
 }

@@ -8,25 +8,24 @@ internal import Testing
     private let localhost = PathTarget.host(NetworkHost("127.0.0.1")!)
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `without netlink a way that can be told counts, and anything else is unknown`() async throws {
+    func `without netlink a path found by connect is reachable, and anything else is unknown`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route del default")
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
+        var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.reconnectInterval = .milliseconds(20)
         let monitor = try await Self.sandboxed { [configuration] in PathMonitor(configuration: configuration)
         }
-        let near = WatchedTargetRecorder(VethTestbed.farAddress, monitor)
-        let remote = WatchedTargetRecorder(VethTestbed.remoteAddress, monitor)
-        #expect(near.watch.status.path?.source == IPAddress(VethTestbed.nearAddress))
-        #expect(remote.watch.status.verdict == .unknown(.noNetlink))
+        let (_, near) = monitor.record(VethTestbed.farAddress)
+        let (statuses, remote) = monitor.record(VethTestbed.remoteAddress)
+        #expect(near.status.path?.source == IPAddress(VethTestbed.nearAddress))
+        #expect(remote.status.verdict == .unknown(.noNetlink))
         #expect(monitor.failure?.description == "netlink socket: Operation not permitted")
         #expect(!NetworkReachabilityManager(target: remote.target, monitor: monitor).startListening())
         // The monitor repeats the lookup periodically.
         try testbed.addDefaultRoutes()
-        try await remote.recorder.waitForLast(\.isReachable)
+        try await statuses.waitForLast(\.isReachable)
         try testbed.near.ip("route del default")
-        try await remote.recorder.waitForLast { $0.verdict == .unknown(.noNetlink) }
+        try await statuses.waitForLast { $0.verdict == .unknown(.noNetlink) }
     }
 
     /// Runs the closure on a thread where netlink is denied, also for the threads that it starts.
@@ -74,7 +73,7 @@ internal import Testing
         #expect(after.recomputations > before.recomputations)
     }
 
-    @Test func `a callback may ask the monitor`() async throws {
+    @Test func `a callback may call the monitor`() async throws {
         let monitor = PathMonitor()
         let answers = Recorder<Bool>()
         let watch = monitor.watch(localhost) { _ in
@@ -85,21 +84,9 @@ internal import Testing
         watch.cancel()
     }
 
-    @Test func `a stream gives the present status first`() async throws {
+    @Test func `a stream begins with the current status`() async throws {
         let monitor = PathMonitor()
         var iterator = monitor.statuses(of: localhost).makeAsyncIterator()
         #expect(await iterator.next()?.isReachable == true)
-    }
-}
-
-/// A watched address, with all statuses that its watch received.
-private struct WatchedTargetRecorder {
-    let target: PathTarget
-    let recorder = Recorder<PathStatus>()
-    let watch: PathWatch
-
-    init(_ address: String, _ monitor: PathMonitor) {
-        target = .host(NetworkHost(address)!)
-        watch = monitor.watch(target) { [recorder] in recorder.record($0) }
     }
 }

@@ -25,7 +25,7 @@ struct PathOptionsTests {
         )
     }
 
-    @Test func `a mark that a rule prohibits`() async throws {
+    @Test func `a mark prohibited by a rule makes the host unreachable`() async throws {
         let (marked, plain) = try hosts { $0.mark = 0x17 }
         try await marked.becomes(reachable: true)
         try testbed.near.ip("rule add fwmark 0x17 prohibit")
@@ -33,7 +33,7 @@ struct PathOptionsTests {
         #expect(plain.watch.status.isReachable)
     }
 
-    @Test func `a user whom a rule prohibits`() async throws {
+    @Test func `a user ID prohibited by a rule makes the host unreachable`() async throws {
         let (other, plain) = try hosts { $0.userID = 4711 }
         try testbed.near.ip("rule add uidrange 4711-4711 prohibit")
         try await other.recorder.waitForLast { $0.reason == .prohibited }
@@ -41,7 +41,7 @@ struct PathOptionsTests {
     }
 
     @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
-    func `an interface that has no route there, although another has`(address: String) async throws {
+    func `a required interface without a route makes the host unreachable`(address: String) async throws {
         try testbed.near.ip("link add idle0 type veth peer name idle1")
         try testbed.near.ip("link set idle1 up", "link set idle0 up", "addr add 192.0.2.129/28 dev idle0")
         try testbed.near.ip("-6 addr add 2001:db8:1::1/64 dev idle0 nodad")
@@ -53,7 +53,7 @@ struct PathOptionsTests {
         #expect(plain.watch.status.path?.interfaceName == "near0")
     }
 
-    @Test func `an interface that is not there yet`() async throws {
+    @Test func `an interface that appears later is used`() async throws {
         let (bound, _) = try hosts { $0.interface = "late0" }
         try await bound.recorder.waitForLast { $0.reason == .noInterface }
         try testbed.near.ip("link set near0 down", "link set near0 name late0", "link set late0 up")
@@ -64,7 +64,7 @@ struct PathOptionsTests {
     @Test(arguments: [
         (VethTestbed.remoteAddress, "192.0.2.77"), (VethTestbed.remoteIPv6Address, "2001:db8::77"),
     ])
-    func `a source address that comes and goes`(address: String, source: String) async throws {
+    func `adding and removing the source address is detected`(address: String, source: String) async throws {
         let (sourced, plain) = try hosts(address) { $0.source = IPAddress(source) }
         try await sourced.recorder.waitForLast { $0.reason == .noSource }
         try testbed.near.ip("addr add \(source)/\(address.contains(":") ? "128 nodad" : "32") dev near0")
@@ -74,7 +74,7 @@ struct PathOptionsTests {
         #expect(plain.watch.status.isReachable)
     }
 
-    @Test func `a source address chooses a table`() async throws {
+    @Test func `a source address selects a table by a policy rule`() async throws {
         try testbed.near.ip("addr add 192.0.2.77/32 dev near0", "rule add from 192.0.2.77 lookup 77")
         try testbed.near.ip("route add unreachable 198.51.100.0/24 table 77")
         let (sourced, plain) = try hosts { $0.source = IPAddress("192.0.2.77") }

@@ -10,7 +10,7 @@ internal import Testing
     private static let article = Result { try ReasonsArticle() }
     private static let reproductions = (try? article.get().reproductions) ?? []
 
-    @Test func `every reason has a section`() throws {
+    @Test func `every reason has a section in the article`() throws {
         let sections = Set(try Self.article.get().headings)
         let reasons = try ReasonsArticle.declaredReasons()
         #expect(reasons.contains(PathStatus.Reason.noRoute.rawValue))
@@ -23,7 +23,9 @@ internal import Testing
         .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
         arguments: reproductions
     )
-    func `the commands and the library say what the article says`(_ shown: ReasonsArticle.Reproduction)
+    func `the output of the commands and the library matches the article`(
+        _ shown: ReasonsArticle.Reproduction
+    )
         async throws
     {
         let network = try Self.article.get().network
@@ -47,7 +49,7 @@ internal import Testing
         watch.cancel()
     }
 
-    @Test func `only who asks while the first lookup runs is told that it does`() async throws {
+    @Test func `only getters return the reason resolving during the first lookup`() async throws {
         let isAnswered = Gate()
         let resolver = NameResolver { _ in
             isAnswered.wait()
@@ -71,10 +73,8 @@ internal import Testing
 
     /// Returns a monitor in the namespace whose resolver fails for every name.
     private static func monitor(of namespace: NetworkNamespace) -> PathMonitor {
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = namespace.path
-        return PathMonitor(
-            configuration: configuration,
+        PathMonitor(
+            configuration: .init(in: namespace),
             resolver: NameResolver { _ in .failure(.init(code: -2)) }
         )
     }

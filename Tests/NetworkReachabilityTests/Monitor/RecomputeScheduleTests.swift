@@ -16,7 +16,7 @@ internal import Testing
 
     private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
 
-    @Test func `the first event is acted on at once, and confirmed after a quiet time`() {
+    @Test func `the first event causes a lookup immediately and a confirmation after a quiet period`() {
         var schedule = schedule
         schedule.noteEvents(isOverrun: false, now: at(0))
         #expect(schedule.takeDue(now: at(0)) == .changed)
@@ -25,7 +25,7 @@ internal import Testing
         #expect(schedule.nextDue == at(60_150))
     }
 
-    @Test func `a storm is acted on at a steady pace and confirmed when it is over`() {
+    @Test func `a storm causes lookups at a steady rate and a confirmation when it is over`() {
         var schedule = schedule
         var runs = 0
         for millisecond in 0..<1000 {
@@ -37,8 +37,7 @@ internal import Testing
         #expect(schedule.takeDue(now: at(1149)) == .everything)
     }
 
-    @Test func `overruns in a row slow the pace down to once a second, and are forgotten after a quiet run`()
-    {
+    @Test func `consecutive overruns slow lookups down to one per second until a run without overrun`() {
         var schedule = schedule
         var runs: [Int] = []
         for millisecond in 0..<10_000 {
@@ -54,7 +53,7 @@ internal import Testing
         #expect(schedule.takeDue(now: at(90_020)) == .changed)
     }
 
-    @Test func `everything is audited without any event`() {
+    @Test func `everything is looked up periodically without any event`() {
         var schedule = schedule
         #expect(schedule.takeDue(now: at(59_999)) == nil)
         #expect(schedule.takeDue(now: at(60_000)) == .everything)

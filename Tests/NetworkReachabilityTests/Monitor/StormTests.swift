@@ -21,7 +21,7 @@ struct StormTests {
         )
     }
 
-    @Test(arguments: bothWays) func `is looked into now and then, not at every route`(
+    @Test(arguments: bothWays) func `a storm causes a limited number of lookups`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -36,7 +36,7 @@ struct StormTests {
     }
 
     @Test(arguments: bothWays)
-    func `what happened during an overrun of the receive buffer is found out after it`(isFiltered: Bool)
+    func `a change during a receive buffer overrun is detected after it`(isFiltered: Bool)
         async throws
     {
         let testbed = try VethTestbed()
@@ -59,7 +59,7 @@ struct StormTests {
         #expect((host.monitor.statistics.overruns > 0) == !isFiltered)
     }
 
-    @Test func `that concerns nobody wakes nobody`() async throws {
+    @Test func `a storm of unrelated routes does not wake the monitor`() async throws {
         let testbed = try VethTestbed()
         let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed)
         try await host.becomes(reachable: true)

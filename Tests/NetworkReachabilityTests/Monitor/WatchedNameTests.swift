@@ -11,7 +11,7 @@ struct WatchedNameTests {
     /// A fake name server whose answers the test changes.
     private final class Answers: Sendable {
         private let current: Mutex<NameResolver.Outcome>
-        let asked = Recorder<String>()
+        let lookups = Recorder<String>()
 
         init(_ outcome: NameResolver.Outcome) { current = Mutex(outcome) }
 
@@ -20,7 +20,7 @@ struct WatchedNameTests {
         var resolver: NameResolver {
             NameResolver { name in
                 let outcome = self.current.withLock { $0 }
-                self.asked.record(name)
+                self.lookups.record(name)
                 return outcome
             }
         }
@@ -34,8 +34,7 @@ struct WatchedNameTests {
         in testbed: VethTestbed,
         clock: MonitorClock = .system
     ) throws -> (Recorder<PathStatus>, PathWatch) {
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
+        var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.clock = clock
         let monitor = PathMonitor(configuration: configuration, resolver: answers.resolver)
         let recorder = Recorder<PathStatus>()
@@ -43,7 +42,8 @@ struct WatchedNameTests {
         return (recorder, monitor.watch(.host(host)) { recorder.record($0) })
     }
 
-    @Test func `a name is as reachable as its addresses, and keeps them when the name server is gone`()
+    @Test
+    func `a name is reachable if an address is, and keeps its addresses while the name server is silent`()
         async throws
     {
         let testbed = try VethTestbed()
@@ -53,7 +53,7 @@ struct WatchedNameTests {
         answers.set(silence)
         try testbed.near.ip("link set near0 down")
         try await statuses.waitForLast { $0.reason == .noRoute }
-        try await answers.asked.wait { $0.count >= 2 }
+        try await answers.lookups.wait { $0.count >= 2 }
         try testbed.near.ip("link set near0 up")
         try await statuses.waitForLast { $0.isReachable }
         watch.cancel()
@@ -71,7 +71,7 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    @Test func `a name that never resolved is unknown while there is a way out, else not reachable`()
+    @Test func `a name that never resolved is unknown, or not reachable if the network is down`()
         async throws
     {
         let testbed = try VethTestbed()
@@ -82,7 +82,7 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    @Test func `a status follows the records, and a mere reordering publishes nothing`() async throws {
+    @Test func `a status follows the records, and a reordering of them publishes nothing`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add blackhole 203.0.113.9")
         let clock = TestClock()
@@ -92,35 +92,86 @@ struct WatchedNameTests {
         try await statuses.waitForLast { $0.isReachable }
         let first = watch.status
         answers.set(.success(both.reversed()))
-        try await advance(clock, until: answers.asked, has: 2)
+        try await advance(clock, until: answers.lookups, has: 2)
         // The getter runs after the answer only if the answer has already been submitted. The next lookup proves that
         // it has.
-        try await advance(clock, until: answers.asked, has: 3)
+        try await advance(clock, until: answers.lookups, has: 3)
         #expect(statuses.values.count == 1 && watch.status == first)
         answers.set(.success([IPAddress("203.0.113.9")!]))
-        try await advance(clock, until: answers.asked, has: 5)
+        try await advance(clock, until: answers.lookups, has: 5)
         clock.advance(by: .seconds(1))
         try await statuses.waitForLast { $0.reason == .blackhole }
         watch.cancel()
     }
 
-    @Test func `a name that no longer exists is not reachable for ever`() async throws {
+    @Test func `a name that no longer exists does not stay reachable`() async throws {
         let testbed = try VethTestbed()
         let clock = TestClock()
         let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))
         let (statuses, watch) = try watch(answers, in: testbed, clock: clock.monitorClock)
         try await statuses.waitForLast { $0.isReachable }
         answers.set(noSuchName)
-        try await advance(clock, until: answers.asked, has: 4)
+        try await advance(clock, until: answers.lookups, has: 4)
         clock.advance(by: .seconds(1))
         try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
         watch.cancel()
     }
 
+    @Test func `names are resolved again when the resolver's files change`() async throws {
+        let testbed = try VethTestbed()
+        let directory = try ScratchDirectory()
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.disablePeriodicLookups()
+        configuration.resolverFiles = [directory.file("resolv.conf")]
+        let lookups = Recorder<String>()
+        let resolver = NameResolver(lookUp: { name in
+            lookups.record(name)
+            return .success([IPAddress(lookups.values.count == 1 ? "203.0.113.1" : "203.0.113.2")!])
+        })
+        let monitor = PathMonitor(configuration: configuration, resolver: resolver)
+        let (statuses, watch) = monitor.record("name.example")
+        try await statuses.waitForLast { $0.path?.destination == IPAddress("203.0.113.1") }
+        try shell(
+            "echo nameserver 192.0.2.2 > \(directory.file("new")) && mv \(directory.file("new")) \(directory.file("resolv.conf"))"
+        )
+        try await statuses.waitForLast { $0.path?.destination == IPAddress("203.0.113.2") }
+        withExtendedLifetime(watch) {}
+    }
+
+    @Test func `rotated answers do not cause further lookups`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip(
+            "link add side0 type veth peer name side1",
+            "link set side1 up",
+            "link set side0 up",
+            "addr add 203.0.113.1/24 dev side0"
+        )
+        let lookups = Recorder<Int>()
+        let resolver = NameResolver(lookUp: { _ in
+            let count = lookups.values.count
+            lookups.record(count)
+            let addresses = ["192.0.2.9", "203.0.113.9"].map { IPAddress($0)! }
+            return .success(count.isMultiple(of: 2) ? addresses : addresses.reversed())
+        })
+        let monitor = PathMonitor(configuration: .init(in: testbed.near), resolver: resolver)
+        let (statuses, watch) = monitor.record("rotating.example")
+        try await statuses.waitForLast(\.isReachable)
+        for number in 1...5 {
+            let before = lookups.values.count
+            try testbed.near.ip("addr add 192.0.2.\(100 + number)/32 dev near0")
+            try await lookups.wait { $0.count > before }
+            _ = monitor.statistics
+        }
+        // Each network change causes one lookup, or two if it has two announcements.
+        #expect(lookups.values.count <= 1 + 3 * 5)
+        #expect(Set(statuses.values.compactMap(\.path?.destination)).count == 1)
+        withExtendedLifetime(watch) {}
+    }
+
     /// Advances the time until `count` lookups were made. A lookup takes effect on other threads, so time advances in
     /// steps.
-    private func advance(_ clock: TestClock, until asked: Recorder<String>, has count: Int) async throws {
-        while asked.values.count < count {
+    private func advance(_ clock: TestClock, until lookups: Recorder<String>, has count: Int) async throws {
+        while lookups.values.count < count {
             clock.advance(by: .seconds(1))
             await Task.yield()
         }

@@ -50,7 +50,7 @@ private struct ScriptedResolution {
     private let noSuchName = NameResolver.Outcome.failure(.init(code: -2))
     private var name = ScriptedResolution()
 
-    @Test mutating func `one lookup runs at a time, and another follows what was asked meanwhile`() {
+    @Test mutating func `one lookup runs at a time, and requests in the meantime cause one more`() {
         #expect(name.ask() == true)
         #expect(name.ask(.pathChange) == false)
         #expect(name.end(.success([IPAddress("192.0.2.1")!])) == true)
@@ -59,7 +59,7 @@ private struct ScriptedResolution {
         #expect(name.addresses == ["192.0.2.2"])
     }
 
-    @Test mutating func `a change of the network replaces the lookup under way, whose answer is ignored`() {
+    @Test mutating func `a network change replaces the lookup in progress, whose answer is ignored`() {
         name.ask()
         #expect(name.ask(.networkChange) == true)
         #expect(name.end(.success([IPAddress("192.0.2.1")!])) == false)
@@ -68,7 +68,7 @@ private struct ScriptedResolution {
         #expect(name.addresses == ["192.0.2.2"])
     }
 
-    @Test mutating func `an answer is held to the rules for hosts`() {
+    @Test mutating func `addresses in an answer must be valid hosts`() {
         name.answer("0.0.0.0", "fe80::1", "ff02::1", "::ffff:192.0.2.1")
         #expect(name.addresses == ["192.0.2.1"])
         // The answer of a name server that blocks the name.
@@ -77,7 +77,7 @@ private struct ScriptedResolution {
         #expect(name.delay == .seconds(1))
     }
 
-    @Test mutating func `the same addresses in another order change nothing, but for the family preferred`() {
+    @Test mutating func `reordered addresses change nothing unless the preferred family differs`() {
         name.answer("192.0.2.1", "192.0.2.2", "2001:db8::1")
         #expect(name.addresses == ["192.0.2.1", "192.0.2.2", "2001:db8::1"])
         name.answer("192.0.2.2", "192.0.2.1", "2001:db8::1")
@@ -86,13 +86,13 @@ private struct ScriptedResolution {
         #expect(name.addresses == ["2001:db8::1", "192.0.2.2", "192.0.2.1"])
     }
 
-    @Test mutating func `silent name servers do not take the addresses away, however long`() {
+    @Test mutating func `unanswered lookups never remove the addresses`() {
         name.answer("192.0.2.1")
         for _ in 0..<9 { name.answer(silence) }
         #expect(name.addresses == ["192.0.2.1"])
     }
 
-    @Test mutating func `two answers in a row that there is no such name take the addresses away`() {
+    @Test mutating func `two consecutive answers without addresses remove the addresses`() {
         name.answer("192.0.2.1")
         name.answer(noSuchName)
         name.answer(silence)
@@ -102,14 +102,14 @@ private struct ScriptedResolution {
         #expect(name.addresses == [])
     }
 
-    @Test mutating func `addresses that no host can have count as none`() {
+    @Test mutating func `addresses that are not valid hosts count as no address`() {
         name.answer("192.0.2.1")
         name.answer("fe80::1")
         name.answer("0.0.0.0")
         #expect(name.addresses == [])
     }
 
-    @Test mutating func `answers are renewed every 30 s, give or take a tenth`() {
+    @Test mutating func `addresses are refreshed every 30 s with 10 % jitter`() {
         name.answer("192.0.2.1")
         #expect(name.delay == .seconds(30))
         for (random, seconds) in [(0.0, 27), (1.0, 33)] {
@@ -119,7 +119,7 @@ private struct ScriptedResolution {
         }
     }
 
-    @Test mutating func `failed lookups are repeated at growing intervals up to that of refreshes`() {
+    @Test mutating func `failed lookups are retried with backoff up to the refresh interval`() {
         let delays = (0..<7).map { _ in
             name.answer(silence)
             return name.delay
@@ -127,7 +127,7 @@ private struct ScriptedResolution {
         #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
     }
 
-    @Test mutating func `addresses that cannot be reached are renewed sooner`() {
+    @Test mutating func `unreachable addresses are refreshed sooner`() {
         name.answer("192.0.2.1")
         name.resolution.note(isReachable: false, now: name.now)
         #expect(name.delay == .seconds(5))
@@ -142,14 +142,15 @@ private struct ScriptedResolution {
         #expect(name.delay == .seconds(30))
     }
 
-    @Test mutating func `a new path makes the intervals short again`() {
+    @Test mutating func `a path change resets the backoff`() {
         for _ in 0..<9 { name.answer(silence) }
         name.ask(.pathChange)
         name.end(silence)
         #expect(name.delay == .seconds(1))
     }
 
-    @Test mutating func `a lookup of another network is replaced when the budget allows it`() throws {
+    @Test mutating func `a lookup from before a network change is replaced when the budget allows it`() throws
+    {
         name.ask()
         for _ in 0..<40 { _ = name.budget.reserve(now: name.now) }
         #expect(name.ask(.networkChange) == false)
@@ -158,7 +159,7 @@ private struct ScriptedResolution {
         #expect(name.delay == nil)
     }
 
-    @Test mutating func `answers of two networks that there is no such name do not count together`() {
+    @Test mutating func `answers without addresses from two networks are not counted together`() {
         name.answer("192.0.2.1")
         name.answer(noSuchName)
         name.ask(.networkChange)
@@ -168,7 +169,7 @@ private struct ScriptedResolution {
         #expect(name.addresses == ["192.0.2.1"])
     }
 
-    @Test mutating func `a lookup that the budget postpones starts in its turn, once`() {
+    @Test mutating func `a lookup delayed by the budget starts once when it is due`() {
         name.answer("192.0.2.1")
         for _ in 0..<30 { _ = name.budget.reserve(now: name.now) }
         #expect(name.ask(.pathChange) == false)
@@ -180,7 +181,7 @@ private struct ScriptedResolution {
         #expect(name.ask() == true)
     }
 
-    @Test func `a status waits for the first lookup, but not longer than two seconds`() {
+    @Test func `the first status waits at most two seconds for the first lookup`() {
         var waiting = ScriptedResolution()
         #expect(waiting.resolution.mayHaveStatus(now: waiting.start + .milliseconds(1999)) == false)
         #expect(waiting.resolution.mayHaveStatus(now: waiting.start + .seconds(2)) == true)
@@ -191,7 +192,7 @@ private struct ScriptedResolution {
 }
 
 @Suite struct LookupBudgetTests {
-    @Test func `a second's worth may come at once, and then they are spread evenly`() {
+    @Test func `one second's worth of lookups may burst, the rest is spread evenly`() {
         var budget = LookupBudget(perSecond: 20)
         let start = ContinuousClock.now
         let delays = (0..<25).map { _ in start.duration(to: budget.reserve(now: start)) }
@@ -199,7 +200,7 @@ private struct ScriptedResolution {
         #expect(delays.suffix(5) == [50, 100, 150, 200, 250].map { .milliseconds($0) })
     }
 
-    @Test func `ten thousand names are looked up as often as the budget allows, all in turn`() {
+    @Test func `ten thousand names share the budget evenly`() {
         var budget = LookupBudget(perSecond: 20)
         let start = ContinuousClock.now
         let last = (0..<10_000).map { _ in budget.reserve(now: start) }.last!

@@ -46,7 +46,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: isAvailable), arguments: UInt64(1)...12)
-    func `lets through the routes that cover a watched address, and no other`(seed: UInt64) throws {
+    func `passes only routes that cover a watched address`(seed: UInt64) throws {
         var draw = Draw(random: SeededGenerator(seed: seed))
         let addresses = (0..<40).map { _ in draw.address() }
         let routes = Set((0..<300).map { _ in draw.route() })
@@ -56,7 +56,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: isAvailable))
-    func `with more addresses than fit, lets through their neighbours too, and far away still nothing`()
+    func `with too many addresses, also passes routes nearby but none far away`()
         throws
     {
         let addresses = (0..<20_000).map { IPAddress(bytes: [10, 1, UInt8($0 / 256), UInt8($0 % 256)])! }
@@ -70,13 +70,13 @@ internal import Testing
     }
 
     @Test(.enabled(if: isAvailable))
-    func `a default route passes even when nothing is watched`() throws {
+    func `a default route passes when nothing is watched`() throws {
         let routes = IPAddress.Family.allCases.map(IPPrefix.everything)
         #expect(try received(routes, watching: []) == Set(routes))
         #expect(try received([IPPrefix(IPAddress("10.0.0.0")!, length: 8)], watching: []).isEmpty)
     }
 
-    @Test func `a cover holds every address, within the budget, and no prefix lies in another`() {
+    @Test func `a cover contains every address within the budget without nested prefixes`() {
         var draw = Draw(random: SeededGenerator(seed: 1))
         let addresses = (0..<2000).map { _ in draw.address() }
         for family in IPAddress.Family.allCases {

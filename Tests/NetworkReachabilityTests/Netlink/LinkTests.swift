@@ -21,7 +21,7 @@ struct LinkTests {
         return Dictionary(uniqueKeysWithValues: links.map { ($0.name, $0) })
     }
 
-    @Test func `a cable whose ends are here, and one that ends elsewhere`() throws {
+    @Test func `a veth peer in another namespace is recognised`() throws {
         let other = try NetworkNamespace()
         try namespace.ip("link add here0 type veth peer name here1", "link set here0 mtu 1400")
         try namespace.ip("link add away0 type veth peer name away1 netns \(other.path)")
@@ -35,7 +35,7 @@ struct LinkTests {
         #expect(links["away0"]?.lowerIsInOtherNamespace == true)
     }
 
-    @Test func `a bridge and its port`() throws {
+    @Test func `a bridge and its port are linked by the master index`() throws {
         try namespace.ip("link add br0 type bridge", "link add here0 type veth peer name here1")
         try namespace.ip("link set here0 master br0")
         let links = try links()
@@ -44,7 +44,7 @@ struct LinkTests {
         #expect(links["here0"]?.master == links["br0"]?.index)
     }
 
-    @Test func `interfaces stacked on another`() throws {
+    @Test func `stacked interfaces have their lower link`() throws {
         try namespace.ip("link add here0 type veth peer name here1")
         try namespace.ip("link add mac0 link here0 type macvlan")
         try namespace.ip("link add vx0 type vxlan id 5 dev here0 dstport 4789")
@@ -57,7 +57,7 @@ struct LinkTests {
         #expect(links["vx1"]?.lowerLink == nil)
     }
 
-    @Test func `kinds that libnl has no parser for`() throws {
+    @Test func `link kinds that libnl cannot parse are read`() throws {
         try namespace.ip("tuntap add tun0 mode tun", "tuntap add tap0 mode tap", "link add ifb9 type ifb")
         let links = try links()
         #expect(links["tun0"]?.kind == "tun")

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 @Suite struct NetlinkNotificationTests {
-    @Test func `bytes that are no message are malformed`() {
+    @Test func `bytes that are not a message are malformed`() {
         #expect(NetlinkNotification.all(in: []).isEmpty)
         #expect(NetlinkNotification.all(in: [1, 2, 3]).map(\.kind) == [.malformed])
         // An RTM_NEWADDR of 20 bytes, which is too short for its `ifaddrmsg`.
@@ -16,7 +16,7 @@ internal import Testing
         #expect(NetlinkNotification.all(in: other + short).map(\.kind) == [.other, .malformed])
     }
 
-    @Test func `an attribute that lies about its length makes the message malformed`() {
+    @Test func `an attribute with a wrong length makes the message malformed`() {
         // An RTM_NEWADDR with an 8-byte `ifaddrmsg` and an attribute that claims 200 bytes.
         let lying: [UInt8] =
             [28, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] + [2, 24, 0, 0, 1, 0, 0, 0] + [200, 0, 1, 0]
@@ -45,7 +45,7 @@ struct NetlinkNotificationKernelTests {
         }.get()
     }
 
-    @Test func `an address, with its prefix and its interface`() throws {
+    @Test func `an address notification contains its prefix and interface`() throws {
         let testbed = try VethTestbed()
         let all = try notifications(
             of: ["addr add 203.0.113.5/28 dev near0", "addr del 203.0.113.5/28 dev near0"],
@@ -66,7 +66,7 @@ struct NetlinkNotificationKernelTests {
         return isLocal || ["2001:db8::/64", "fe80::/64", "ff00::/8"].contains(route.prefix?.description)
     }
 
-    @Test func `routes: a gateway, a refusal, a metric, several ways`() throws {
+    @Test func `route notifications contain gateways, types, metrics and next hops`() throws {
         let all = try notifications(
             of: [
                 "route add 203.0.113.0/24 via \(VethTestbed.farAddress) metric 7",
@@ -86,7 +86,7 @@ struct NetlinkNotificationKernelTests {
         #expect(all[4].change == .deleted && all[4].prefix == all[0].prefix)
     }
 
-    @Test func `a rule, a next hop object and a link`() throws {
+    @Test func `notifications of a rule, a next hop object and a link are parsed`() throws {
         let all = try notifications(
             of: [
                 "rule add from 203.0.113.0/24 fwmark 5 lookup 300 priority 77",
@@ -105,7 +105,7 @@ struct NetlinkNotificationKernelTests {
         #expect(!all.contains { $0.kind == .malformed })
     }
 
-    @Test func `a flood that is not taken is told as a loss`() throws {
+    @Test func `unread notifications are reported as an overrun`() throws {
         let testbed = try VethTestbed()
         let received = try testbed.near.run {
             Result {
@@ -132,7 +132,7 @@ struct NetlinkNotificationKernelTests {
         InterfaceAddress(interface: 2, address: IPAddress(text)!, prefixLength: 24, flags: flags)
     }
 
-    @Test func `everything is present at the beginning, links first`() {
+    @Test func `the first snapshot lists everything as present, links first`() {
         let snapshot = NetlinkSnapshot(links: [up], addresses: [address("192.0.2.2"), address("192.0.2.1")])
         #expect(
             snapshot.everything == [
@@ -142,7 +142,7 @@ struct NetlinkNotificationKernelTests {
         )
     }
 
-    @Test func `only what a person would notice is a difference`() {
+    @Test func `only visible changes are differences`() {
         let before = NetlinkSnapshot(links: [up], addresses: [address("192.0.2.1")])
         let same = NetlinkSnapshot(links: [quieter], addresses: [address("192.0.2.1", flags: 0x280)])
         #expect(same.differences(from: before).isEmpty)
@@ -152,7 +152,7 @@ struct NetlinkNotificationKernelTests {
         }
     }
 
-    @Test func `an address becomes usable, and what goes away goes with its interface`() {
+    @Test func `a usable address is a change, and addresses are removed before their interface`() {
         let tentative = NetlinkSnapshot(links: [up], addresses: [address("2001:db8::1", flags: 0xc0)])
         let usable = NetlinkSnapshot(links: [up], addresses: [address("2001:db8::1")])
         #expect(usable.differences(from: tentative) == [.address(.changed, address("2001:db8::1"), up)])

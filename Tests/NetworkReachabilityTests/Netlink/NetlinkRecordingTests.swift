@@ -38,13 +38,13 @@ internal import Testing
         try Data(bytes).write(to: URL(fileURLWithPath: path))
     }
 
-    @Test func `what was written is read`() throws {
+    @Test func `written records are read back`() throws {
         try write(records)
         #expect(try read() == records)
         #expect(try NetlinkRecording.check(path) == 3)
     }
 
-    @Test func `a recording is its user's alone, and is not written over by mistake`() throws {
+    @Test func `a recording is private to its user and not overwritten by default`() throws {
         try write(records)
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
         #expect(attributes[.posixPermissions] as? Int == 0o600)
@@ -57,7 +57,7 @@ internal import Testing
         #expect(mode as? Int == 0o600)
     }
 
-    @Test func `only a file is replaced`() throws {
+    @Test func `only a regular file is replaced`() throws {
         try shell("mkfifo \(path)")
         #expect(throws: (any Error).self) { try write([], replacesExisting: true) }
         try shell("ln -s /dev/null \(path).link")
@@ -66,7 +66,7 @@ internal import Testing
         }
     }
 
-    @Test func `cut anywhere but between records it is refused with the offset`() throws {
+    @Test func `a recording truncated within a record is rejected with the offset`() throws {
         try write(records)
         let whole = try bytes()
         let ends = [16: 0, 16 + 27: 1, 16 + 27 + 24: 2, 16 + 27 + 24 + 24: 3]
@@ -83,7 +83,7 @@ internal import Testing
         }
     }
 
-    @Test func `another file is no recording`() throws {
+    @Test func `a file without the header is rejected`() throws {
         for text in ["", "netwatc", "#!/bin/sh\necho netwatch"] {
             try replace(text.utf8)
             #expect(throws: NetlinkRecording.Failure.notARecording) { try NetlinkRecording.check(path) }
@@ -92,7 +92,9 @@ internal import Testing
         #expect(throws: NetlinkRecording.Failure.notAFile) { try NetlinkRecording.check(directory.path) }
     }
 
-    @Test func `a newer version, an unknown kind and a lying length are refused where they stand`() throws {
+    @Test func `an unknown version, an unknown kind and an invalid length are rejected with the offset`()
+        throws
+    {
         try write(records)
         var bytes = try bytes()
         bytes[8] = 2
@@ -115,7 +117,7 @@ internal import Testing
         }
     }
 
-    @Test func `a message names the offset and what can be read`() {
+    @Test func `an error message contains the offset and the accepted version`() {
         let failures: [(NetlinkRecording.Failure, String)] = [
             (.truncated(offset: 43), "offset 43"), (.unknownVersion(2), "version 2 at offset 8"),
             (.badLength(7, offset: 16), "at offset 16"), (.unknownKind(9, offset: 43), "kind 9 at offset 43"),
@@ -124,7 +126,7 @@ internal import Testing
     }
 
     /// For any input, reading terminates and never returns more than the file contains.
-    @Test func `hostile bytes are refused or read, and end`() throws {
+    @Test func `random bytes are rejected or read without an endless loop`() throws {
         let seed =
             ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap(UInt64.init)
             ?? UInt64.random(in: 0..<(.max))

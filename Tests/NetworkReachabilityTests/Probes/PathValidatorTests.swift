@@ -15,7 +15,7 @@ internal import Testing
         }
     }
 
-    @Test func `the status comes at once, the result after it`() async throws {
+    @Test func `the status is delivered immediately and the result later`() async throws {
         let validator = validator()
         defer { validator.cancel() }
         try await probe.events.wait { $0.count == 1 }
@@ -26,7 +26,7 @@ internal import Testing
         #expect(Set(seen.values.map(\.status)).count == 1)
     }
 
-    @Test func `a failed probe leaves the status as it is`() async throws {
+    @Test func `a failed probe does not change the status`() async throws {
         let port = try RefusingPort()
         let validator = validator(by: TCPProbe(port: port.port))
         try await seen.wait { $0.count == 2 }
@@ -46,7 +46,7 @@ internal import Testing
         #expect(await server.peers(atLeast: 2).count == 2)
     }
 
-    @Test func `a check probes again, and joins a probe that runs`() async throws {
+    @Test func `a check probes again, or uses the probe in progress`() async throws {
         let validator = validator()
         defer { validator.cancel() }
         try await probe.events.wait { $0.count == 1 }
@@ -70,7 +70,7 @@ internal import Testing
         try await probe.events.wait { $0.last == .cancelled }
     }
 
-    @Test func `nothing is told after the end, whatever still comes`() throws {
+    @Test func `no update is delivered after cancellation`() throws {
         let loop = try ProbeLoop().get()
         let core = ValidationCore(loop: loop, target: localhost, probe: probe, interval: nil) { [seen] in
             seen.record($0)
@@ -81,7 +81,7 @@ internal import Testing
         #expect(seen.values.isEmpty)
     }
 
-    @Test func `releasing a validator ends it`() async throws {
+    @Test func `releasing a validator cancels it`() async throws {
         defer { probe.answer(.valid) }
         var held: PathValidator? = validator(interval: .seconds(1))
         try await probe.events.wait { $0.count == 1 }
@@ -90,7 +90,7 @@ internal import Testing
         try await probe.events.wait { $0.last == .cancelled }
     }
 
-    @Test func `a stream gives the present status first, and its end ends the probing`() async throws {
+    @Test func `a stream begins with the current status, and probing ends with it`() async throws {
         defer { probe.answer(.valid) }
         let stream = PathMonitor.shared.validatedStatuses(of: localhost, by: probe)
         let reader = Task {
@@ -110,7 +110,7 @@ internal import Testing
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(1))
 )
-struct PathValidatorKernelTests {
+struct PathValidatorTransitionTests {
     private let testbed: VethTestbed
     private let monitor: PathMonitor
     private let target = PathTarget.host(NetworkHost(VethTestbed.remoteAddress)!)
@@ -118,9 +118,7 @@ struct PathValidatorKernelTests {
 
     init() throws {
         testbed = try VethTestbed()
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        monitor = PathMonitor(configuration: configuration)
+        monitor = PathMonitor(configuration: .init(in: testbed.near))
     }
 
     private func validator(_ probe: any Probe) -> PathValidator {
@@ -129,7 +127,7 @@ struct PathValidatorKernelTests {
         }
     }
 
-    @Test func `a cable that is pulled and put back is probed again`() async throws {
+    @Test func `a path is probed again after the cable was unplugged`() async throws {
         try testbed.far.ip("addr add \(VethTestbed.remoteAddress)/32 dev lo")
         let server = try ScriptedServer(address: VethTestbed.remoteAddress, in: testbed.far)
         let loop = ProbeLoop(networkNamespace: testbed.near.path)
@@ -144,7 +142,7 @@ struct PathValidatorKernelTests {
         #expect(seen.values.last?.status.isReachable == true)
     }
 
-    @Test func `a probe over a path that has changed is cancelled, and its answer dropped`() async throws {
+    @Test func `a probe over a changed path is cancelled and its result dropped`() async throws {
         let probe = ManualProbe()
         let validator = validator(probe)
         defer { validator.cancel() }
@@ -159,9 +157,8 @@ struct PathValidatorKernelTests {
         #expect(seen.values.map(\.validation) == [.none, .none, .valid])
     }
 
-    @Test func `the statuses are those of a watch, whatever the probe says`() async throws {
-        let statuses = Recorder<PathStatus>()
-        let watch = monitor.watch(target) { statuses.record($0) }
+    @Test func `the statuses equal those of a watch regardless of the probe`() async throws {
+        let (statuses, watch) = monitor.record(target)
         let validator = validator(TCPProbe(port: 9, loop: ProbeLoop(networkNamespace: testbed.near.path)))
         defer {
             watch.cancel()

@@ -7,25 +7,26 @@ internal import Testing
 @Suite(.timeLimit(.minutes(1))) struct ProbeSlotsTests {
     private let slots = ProbeSlots(count: 1)
 
-    private func waits(_ count: Int) async {
-        while slots.waitingCount != count { await Task.yield() }
+    /// Yields until this many tasks wait for a slot.
+    private func waitForWaiters(_ count: Int, in slots: ProbeSlots? = nil) async {
+        while (slots ?? self.slots).waitingCount != count { await Task.yield() }
     }
 
-    @Test func `one waits until another gives back`() async {
+    @Test func `acquiring waits until a slot is released`() async {
         #expect(await slots.acquire())
         let second = Task { await slots.acquire() }
-        await waits(1)
+        await waitForWaiters(1)
         slots.release()
         #expect(await second.value)
         #expect(slots.waitingCount == 0)
     }
 
-    @Test func `who is cancelled leaves without a slot, and its place goes to the next`() async {
+    @Test func `a cancelled waiter gets no slot and the next waiter gets it`() async {
         #expect(await slots.acquire())
         let second = Task { await slots.acquire() }
-        await waits(1)
+        await waitForWaiters(1)
         let third = Task { await slots.acquire() }
-        await waits(2)
+        await waitForWaiters(2)
         second.cancel()
         #expect(await second.value == false)
         slots.release()
@@ -34,7 +35,7 @@ internal import Testing
         #expect(await slots.acquire(), "no slot was lost")
     }
 
-    @Test func `who was cancelled before gets none`() async {
+    @Test func `a task cancelled before it acquires gets no slot`() async {
         let task = Task {
             await waitForCancellation()
             return await slots.acquire()
@@ -44,7 +45,7 @@ internal import Testing
         #expect(await slots.acquire())
     }
 
-    @Test func `any order of taking, cancelling and giving back leaves all slots free`() async {
+    @Test func `any order of acquiring, cancelling and releasing leaves all slots free`() async {
         let slots = ProbeSlots(count: 3)
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<300 {
@@ -61,7 +62,7 @@ internal import Testing
         }
         for _ in 0..<3 { #expect(await slots.acquire()) }
         let fourth = Task { await slots.acquire() }
-        while slots.waitingCount != 1 { await Task.yield() }
+        await waitForWaiters(1, in: slots)
         fourth.cancel()
         #expect(await fourth.value == false)
     }
@@ -77,7 +78,7 @@ internal import Testing
         cores[0].take(status)
         try await probes[0].events.wait { $0.count == 1 }
         cores[1].take(status)
-        await waits(1)
+        await waitForWaiters(1)
         #expect(probes[1].starts.isEmpty)
         probes[0].answer(.valid)
         try await probes[1].events.wait { $0.count == 1 }

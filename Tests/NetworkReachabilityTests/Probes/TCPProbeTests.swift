@@ -13,7 +13,7 @@ internal import Testing
         path = try #require(PathMonitor.shared.watch(.host(host)) { _ in }.status.path)
     }
 
-    @Test func `a connection that is made is valid, and closed without a word`() async throws {
+    @Test func `a successful connection is valid and closed without sending anything`() async throws {
         let server = try ScriptedServer()
         let result = await TCPProbe(port: server.port).run(to: nil, over: path)
         #expect(result.validation == .valid)
@@ -23,7 +23,7 @@ internal import Testing
         #expect(server.requests.isEmpty)
     }
 
-    @Test func `a refused connection has failed, but was answered`() async throws {
+    @Test func `a refused connection fails with a latency`() async throws {
         let port = try RefusingPort()
         let result = await TCPProbe(port: port.port).run(to: nil, over: path)
         #expect(result.validation == .failed("connection refused"))
@@ -43,7 +43,7 @@ internal import Testing
         return try #require(PathMonitor.shared.watch(.host(host)) { _ in }.status.path)
     }
 
-    @Test func `where the first address is silent, another one that answers makes the host valid`()
+    @Test func `if the first address does not answer, another one makes the host valid`()
         async throws
     {
         let silent = try UnansweringPort()
@@ -54,7 +54,7 @@ internal import Testing
         #expect(await server.peers(atLeast: 1).count == 1)
     }
 
-    @Test func `when every address fails, each is named`() async throws {
+    @Test func `if every address fails, the message names each`() async throws {
         let port = try RefusingPort()
         let paths = [path, try path(to: "127.0.0.2")]
         let result = await TCPProbe(port: port.port).run(to: nil, over: paths)
@@ -65,7 +65,7 @@ internal import Testing
         #expect(result.latency != nil)
     }
 
-    @Test func `a validator hands a racing probe the paths to all addresses of its host`() async throws {
+    @Test func `a validator passes the paths to all addresses of its host to a racing probe`() async throws {
         let resolver = NameResolver { _ in
             .success(["127.0.0.1", "127.0.0.2"].compactMap { IPAddress($0) })
         }
@@ -83,7 +83,7 @@ internal import Testing
         try await results.waitForLast { $0.probe?.validation == .valid }
     }
 
-    @Test func `cancelling ends an attempt at once`() async throws {
+    @Test func `cancelling ends an attempt immediately`() async throws {
         let port = try UnansweringPort()
         let probe = TCPProbe(port: port.port, timeout: .seconds(60))
         let started = ContinuousClock.now
@@ -94,7 +94,7 @@ internal import Testing
         #expect(started.duration(to: .now) < probe.timeout)
     }
 
-    @Test func `an attempt that was cancelled before it began makes no connection`() async throws {
+    @Test func `an attempt cancelled before its start makes no connection`() async throws {
         let server = try ScriptedServer()
         let probe = TCPProbe(port: server.port)
         let task = Task {
@@ -106,7 +106,7 @@ internal import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test func `many attempts at once all end`() async throws {
+    @Test func `many concurrent attempts all end`() async throws {
         let server = try ScriptedServer()
         let probe = TCPProbe(port: server.port)
         let results = await withTaskGroup(of: ProbeResult.self) { group in
@@ -116,14 +116,14 @@ internal import Testing
         #expect(results == Array(repeating: .valid, count: 100))
     }
 
-    @Test func `timeouts are brought into their range`() {
+    @Test func `timeouts are clamped to their range`() {
         #expect(TCPProbe(port: 443).timeout == .seconds(3))
         #expect(TCPProbe(port: 443, timeout: .zero).timeout == .milliseconds(10))
         #expect(TCPProbe(port: 443, timeout: .seconds(3600)).timeout == .seconds(60))
         #expect(TCPProbe(port: 443).name == "tcp 443")
     }
 
-    @Test func `where no thread can be started the probe says why`() async {
+    @Test func `if no thread can be started, the result contains the reason`() async {
         let probe = TCPProbe(port: 443, loop: ProbeLoop(networkNamespace: "/no/such/namespace"))
         let result = await probe.run(to: nil, over: path)
         #expect(result.validation == .failed("open /no/such/namespace: No such file or directory"))
@@ -143,19 +143,16 @@ struct TCPProbePathTests {
     init() throws {
         testbed = try TwoCableTestbed()
         loop = ProbeLoop(networkNamespace: testbed.near.path)
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        monitor = PathMonitor(configuration: configuration)
+        monitor = PathMonitor(configuration: .init(in: testbed.near))
     }
 
     private func target(_ host: String) throws -> PathTarget {
         .host(try #require(NetworkHost(host)))
     }
 
-    @Test func `a probe takes the path it is given, not the one the routes prefer`() async throws {
+    @Test func `a probe uses the given path, not the preferred route`() async throws {
         let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
-        let statuses = Recorder<PathStatus>()
-        let watch = monitor.watch(try target(TwoCableTestbed.host)) { statuses.record($0) }
+        let (statuses, watch) = monitor.record(try target(TwoCableTestbed.host))
         defer { watch.cancel() }
         try await statuses.waitForLast { $0.path?.interfaceName == "near1" }
         let second = try #require(watch.status.path)
@@ -172,7 +169,7 @@ struct TCPProbePathTests {
         #expect(await server.peers(atLeast: 3) == sources)
     }
 
-    @Test func `a source address that is gone says so`() async throws {
+    @Test func `a removed source address is named in the result`() async throws {
         let path = try #require(monitor.watch(try target(TwoCableTestbed.host)) { _ in }.status.path)
         try testbed.near.ip("addr del 203.0.113.1/24 dev near1")
         let result = await TCPProbe(port: 9, loop: loop).run(to: nil, over: path)
@@ -180,7 +177,7 @@ struct TCPProbePathTests {
         #expect(result.latency == nil)
     }
 
-    @Test func `an interface that went down says so, and one that is gone`() async throws {
+    @Test func `an interface that is down or removed is named in the result`() async throws {
         let path = try #require(monitor.watch(try target(TwoCableTestbed.host)) { _ in }.status.path)
         let probe = TCPProbe(port: 9, loop: loop)
         try testbed.near.ip("link set near1 down")
@@ -192,7 +189,7 @@ struct TCPProbePathTests {
     }
 
     @Test(arguments: [(VethTestbed.farIPv6Address, "2001:db8::1"), ("fe80::2", "fe80::1")])
-    func `an IPv6 path, link-local too`(address: String, source: String) async throws {
+    func `IPv6 and link-local paths are probed`(address: String, source: String) async throws {
         try testbed.near.ip("-6 addr add fe80::1/64 dev near0 nodad")
         try testbed.far.ip("-6 addr add fe80::2/64 dev far0 nodad")
         let isLinkLocal = address.hasPrefix("fe80")
@@ -202,8 +199,7 @@ struct TCPProbePathTests {
             address: isLinkLocal ? "\(address)%\(far0)" : address,
             in: testbed.far
         )
-        let statuses = Recorder<PathStatus>()
-        let watch = monitor.watch(try target(host)) { statuses.record($0) }
+        let (statuses, watch) = monitor.record(try target(host))
         try await statuses.waitForLast(\.isReachable)
         let path = try #require(watch.status.path)
         let result = await TCPProbe(port: server.port, loop: loop).run(to: nil, over: path)

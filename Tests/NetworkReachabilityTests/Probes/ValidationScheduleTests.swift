@@ -38,7 +38,7 @@ internal import Testing
 
     // MARK: Timing
 
-    @Test func `a path is published and probed at once`() {
+    @Test func `a path is published and probed immediately`() {
         var schedule = Schedule(interval: nil)
         #expect(schedule.take(way(), now: at(0)) == [published(way()), .start(.to("198.51.100.7"))])
         #expect(schedule.nextDue == nil)
@@ -57,7 +57,7 @@ internal import Testing
     }
 
     @Test(arguments: [(0.0, 27.0), (0.5, 30.0), (1.0, 33.0)])
-    func `a good path is probed again after the interval, give or take a tenth`(
+    func `a valid path is probed again after the interval with 10 % jitter`(
         random: Double,
         seconds: Double
     ) {
@@ -69,17 +69,17 @@ internal import Testing
         #expect(schedule.timeHasPassed(now: at(1 + seconds)) == [.start(.to("198.51.100.7"))])
     }
 
-    @Test func `without an interval a path is probed once, however that ends`() {
+    @Test func `without an interval a path is probed once regardless of the result`() {
         for result in [good, bad] {
             #expect(probed(result, interval: nil).nextDue == nil)
         }
     }
 
-    @Test func `an interval is at least a second`() {
+    @Test func `an interval is at least one second`() {
         #expect(probed(good, interval: .zero).nextDue == at(2))
     }
 
-    @Test func `what fails is tried again after 1, 2, 4 seconds, up to the interval`() {
+    @Test func `a failed path is probed again after 1, 2, 4 seconds, up to the interval`() {
         var schedule = Schedule(interval: .seconds(30))
         var now = at(0)
         _ = schedule.take(way(), now: now)
@@ -99,14 +99,14 @@ internal import Testing
     }
 
     @Test(arguments: [(0.0, 750), (1.0, 1250)])
-    func `the time after a failure varies by a quarter`(random: Double, milliseconds: Int) {
+    func `the delay after a failure has 25 % jitter`(random: Double, milliseconds: Int) {
         var schedule = Schedule(interval: .seconds(30))
         _ = schedule.take(way(), now: at(0))
         _ = schedule.ended(bad, now: at(0), random: random)
         #expect(schedule.nextDue == at(0) + .milliseconds(milliseconds))
     }
 
-    @Test func `failures without end do not overflow`() {
+    @Test func `any number of failures does not overflow the delay`() {
         var schedule = Schedule(interval: .seconds(86_400))
         _ = schedule.take(way(), now: at(0))
         var now = at(0)
@@ -121,20 +121,20 @@ internal import Testing
 
     // MARK: Path changes
 
-    @Test func `a risen generation drops the result and probes the new path`() {
+    @Test func `an increased generation drops the result and probes the new path`() {
         var schedule = probed(good)
         #expect(
             schedule.take(way(2), now: at(2)) == [published(way(2)), .start(.to("198.51.100.7"))]
         )
     }
 
-    @Test func `another destination of the same name is another path`() {
+    @Test func `another destination of the same name is a different path`() {
         var schedule = probed(good)
         let other = way(to: "198.51.100.8")
         #expect(schedule.take(other, now: at(2)) == [published(other), .start(.to("198.51.100.8"))])
     }
 
-    @Test func `a lost path is published without a result, and ends the waiting`() {
+    @Test func `a lost path is published without a result and cancels the schedule`() {
         var schedule = probed(good)
         #expect(schedule.take(gone(), now: at(2)) == [published(gone())])
         #expect(schedule.nextDue == nil)
@@ -157,7 +157,7 @@ internal import Testing
         #expect(schedule.ended(good, now: at(5), random: 0) == [published(way(3), good)])
     }
 
-    @Test func `a link that blinks starts a probe every 250 ms at most`() {
+    @Test func `a flapping link starts at most one probe per 250 ms`() {
         var schedule = Schedule(interval: .seconds(30))
         _ = schedule.take(way(), now: at(0))
         _ = schedule.take(way(2), now: at(0.1))
@@ -168,13 +168,13 @@ internal import Testing
 
     // MARK: Checks
 
-    @Test func `a check probes now, and what is due later is off`() {
+    @Test func `a check probes immediately and replaces the scheduled probe`() {
         var schedule = probed(good)
         #expect(schedule.check(now: at(2)) == [.start(.to("198.51.100.7"))])
         #expect(schedule.nextDue == nil)
     }
 
-    @Test func `checks during a probe are answered by it`() {
+    @Test func `checks during a probe start no further probe`() {
         var schedule = Schedule(interval: .seconds(30))
         _ = schedule.take(way(), now: at(0))
         #expect(schedule.check(now: at(0.5)).isEmpty)
@@ -182,7 +182,7 @@ internal import Testing
         #expect(schedule.nextDue == at(31))
     }
 
-    @Test func `checks start one probe a second`() {
+    @Test func `checks start at most one probe per second`() {
         var schedule = Schedule(interval: nil)
         _ = schedule.take(way(), now: at(0))
         _ = schedule.ended(bad, now: at(0.1), random: 0)
@@ -192,7 +192,7 @@ internal import Testing
         #expect(schedule.timeHasPassed(now: at(1)) == [.start(.to("198.51.100.7"))])
     }
 
-    @Test func `a check does not put off what is due sooner`() {
+    @Test func `a check does not delay an earlier scheduled probe`() {
         var schedule = Schedule(interval: .seconds(1))
         _ = schedule.take(way(), now: at(0))
         _ = schedule.ended(bad, now: at(0.01), random: 0)

@@ -6,7 +6,7 @@ internal import NetwatchEventLoop
 /// covers about seven minutes.
 struct ValidationSimulation {
     /// Deliberate faults between the schedule and its environment.
-    enum Sabotage: CaseIterable {
+    enum Fault: CaseIterable {
         /// Reports a cancelled probe as ended while it still runs.
         case endsTooEarly
         /// Drops some statuses.
@@ -24,7 +24,7 @@ struct ValidationSimulation {
         let latency: Duration
     }
 
-    private let sabotage: Sabotage?
+    private let fault: Fault?
     private let interval: Duration?
     private var random: SplitMix
     private var schedule: Schedule
@@ -36,8 +36,8 @@ struct ValidationSimulation {
     private var generationOfResult: [Duration: UInt64] = [:]
     private var violations: [String] = []
 
-    init(seed: UInt64, sabotage: Sabotage?) {
-        self.sabotage = sabotage
+    init(seed: UInt64, fault: Fault?) {
+        self.fault = fault
         random = SplitMix(state: seed)
         interval = Bool.random(using: &random) ? .seconds(Int.random(in: 1...60, using: &random)) : nil
         schedule = Schedule(interval: interval)
@@ -48,7 +48,7 @@ struct ValidationSimulation {
         for _ in 0..<steps where violations.isEmpty {
             now += .milliseconds(Int.random(in: 0...2000, using: &random))
             step()
-            if sabotage != .losesTime { act(schedule.timeHasPassed(now: now)) }
+            if fault != .losesTime { act(schedule.timeHasPassed(now: now)) }
             checkLiveness()
         }
         return violations
@@ -74,7 +74,7 @@ struct ValidationSimulation {
             pathGeneration: generation
         )
         status = new
-        if sabotage == .losesStatus, Int.random(in: 0..<8, using: &random) == 0 { return }
+        if fault == .losesStatus, Int.random(in: 0..<8, using: &random) == 0 { return }
         act(schedule.take(new, now: now))
     }
 
@@ -95,7 +95,7 @@ struct ValidationSimulation {
             case .start(let path): start(path)
             case .cancel:
                 require(!flights.isEmpty, "cancelled nothing")
-                guard sabotage == .endsTooEarly else { continue }
+                guard fault == .endsTooEarly else { continue }
                 act(schedule.ended(ProbeResult(.failed("cancelled")), now: now, random: 0))
             }
         }
@@ -113,7 +113,7 @@ struct ValidationSimulation {
 
     private mutating func check(_ published: ValidatedStatus) {
         var seen = published.status
-        if sabotage == .altersStatus, case .failed? = published.probe?.validation {
+        if fault == .altersStatus, case .failed? = published.probe?.validation {
             seen = PathStatus(
                 target: .general,
                 finding: Finding(.notReachable(.noRoute)),

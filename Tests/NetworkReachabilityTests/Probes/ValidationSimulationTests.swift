@@ -10,18 +10,18 @@ internal import Testing
         return (0..<200).map { _ in UInt64.random(in: 0 ... .max) }
     }()
 
-    @Test func `no order of statuses, checks and ends breaks a promise`() {
+    @Test func `no order of statuses, checks and results violates an invariant`() {
         for seed in Self.seeds {
-            var simulation = ValidationSimulation(seed: seed, sabotage: nil)
+            var simulation = ValidationSimulation(seed: seed, fault: nil)
             let violations = simulation.run()
             #expect(violations.isEmpty, "replay with NETWATCH_SEED=\(seed)")
         }
     }
 
-    @Test(arguments: ValidationSimulation.Sabotage.allCases)
-    func `the checks notice what is broken`(sabotage: ValidationSimulation.Sabotage) {
+    @Test(arguments: ValidationSimulation.Fault.allCases)
+    func `the invariants detect each injected fault`(fault: ValidationSimulation.Fault) {
         let noticed = Self.seeds.contains { seed in
-            var simulation = ValidationSimulation(seed: seed, sabotage: sabotage)
+            var simulation = ValidationSimulation(seed: seed, fault: fault)
             return !simulation.run().isEmpty
         }
         #expect(noticed)

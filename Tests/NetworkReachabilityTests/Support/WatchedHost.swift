@@ -21,8 +21,7 @@ struct WatchedHost {
     ) throws {
         self.testbed = testbed
         self.address = try #require(IPAddress(address))
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
+        var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.settle = settle
         configuration.confirmDelay = confirmDelay
         configuration.filtersRoutes = isFiltered
@@ -47,7 +46,7 @@ struct WatchedHost {
     /// Compares the last status with the oracle, which does not detect a lost carrier or an unusable source.
     private func checkOracle(_ location: SourceLocation) {
         guard let status = recorder.values.last else { return }
-        let answer = Oracle(namespace: testbed.near).ask(about: address)
+        let answer = SocketOracle(namespace: testbed.near).ask(about: address)
         switch (status.verdict, answer) {
         case (.reachable(let path), .sends(let source)):
             #expect(path.source?.bytes == source.bytes, sourceLocation: location)

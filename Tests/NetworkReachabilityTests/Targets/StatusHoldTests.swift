@@ -26,20 +26,20 @@ internal import Testing
 
     private func at(_ milliseconds: Int) -> ContinuousClock.Instant { start + .milliseconds(milliseconds) }
 
-    @Test func `the first status is published at once, whatever it is`() {
+    @Test func `the first status is published immediately`() {
         for verdict in [way, gone, .unknown(.noNetlink)] {
             var hold = hold()
             #expect(hold.update(Finding(verdict), now: at(0))?.verdict == verdict)
         }
     }
 
-    @Test func `the edge to reachable does not wait`() {
+    @Test func `a change to reachable is published immediately`() {
         var hold = hold()
         _ = hold.update(Finding(gone), now: at(0))
         #expect(hold.update(Finding(way), now: at(0))?.verdict == way)
     }
 
-    @Test func `the edge away waits for the settle time`() {
+    @Test func `a loss is published after the settle time`() {
         var hold = hold()
         _ = hold.update(Finding(way), now: at(0))
         #expect(hold.update(Finding(gone), now: at(10)) == nil)
@@ -49,13 +49,13 @@ internal import Testing
         #expect(hold.heldUntil == nil)
     }
 
-    @Test func `without a settle time nothing waits`() {
+    @Test func `without a settle time changes are published immediately`() {
         var hold = hold(settle: .zero)
         _ = hold.update(Finding(way), now: at(0))
         #expect(hold.update(Finding(gone), now: at(0))?.verdict == gone)
     }
 
-    @Test func `a loss that heals in time is no loss, but raises the generation`() {
+    @Test func `a loss shorter than the settle time is not published but increases the generation`() {
         var hold = hold()
         let before = hold.update(Finding(way), now: at(0))
         #expect(hold.update(Finding(gone), now: at(10)) == nil)
@@ -67,7 +67,7 @@ internal import Testing
         #expect(hold.update(Finding(gone), now: at(45)) == nil, "the next loss has a settle time of its own")
     }
 
-    @Test func `a passing reason is not published`() {
+    @Test func `a reason shorter than the settle time is not published`() {
         var hold = hold()
         _ = hold.update(Finding(gone), now: at(0))
         #expect(hold.update(Finding(.notReachable(.noCarrier)), now: at(5)) == nil)
@@ -81,7 +81,8 @@ internal import Testing
         #expect(hold.update(Finding(way), now: at(100)) == nil)
     }
 
-    @Test func `a path that is lost and found again is the same way, until time passed unobserved`() {
+    @Test
+    func `a path that is lost and found again keeps its route generation, except after unobserved time`() {
         var hold = hold()
         let first = hold.update(Finding(way), now: at(0))
         _ = hold.update(Finding(gone), now: at(10))
@@ -100,7 +101,7 @@ internal import Testing
         #expect(moved?.routeGeneration == 3)
     }
 
-    @Test func `another gateway raises the generation`() {
+    @Test func `another gateway increases the generation`() {
         var hold = hold()
         let first = hold.update(Finding(way), now: at(0))
         let moved = hold.update(Finding(.reachable(Self.path(gateway: "192.0.2.3"))), now: at(1))

@@ -24,13 +24,13 @@ internal import Testing
         return watch.compare(with: start.later(monotonic: monotonic, boottime: boottime, realtime: realtime))
     }
 
-    @Test func `clocks that go on together tell nothing`() {
+    @Test func `clocks that advance together cause no finding`() {
         for time in [Duration.zero, .milliseconds(1), .seconds(3600), .seconds(365 * 86_400)] {
             #expect(findings(monotonic: time, boottime: time, realtime: time) == [])
         }
     }
 
-    @Test func `boot time ahead of monotonic time was a suspension`() {
+    @Test func `boot time ahead of monotonic time is a suspension`() {
         #expect(
             findings(monotonic: .seconds(5), boottime: .seconds(65), realtime: .seconds(65))
                 == [.resumed(after: .seconds(60))]
@@ -42,7 +42,7 @@ internal import Testing
         #expect(findings(monotonic: .zero, boottime: .milliseconds(99), realtime: .milliseconds(99)) == [])
     }
 
-    @Test func `time of day ahead of boot time was set, as after a pause of a virtual machine`() {
+    @Test func `time of day ahead of boot time is a clock step`() {
         #expect(
             findings(monotonic: .seconds(1), boottime: .seconds(1), realtime: .seconds(601))
                 == [.clockStepped(by: .seconds(600))]
@@ -53,14 +53,14 @@ internal import Testing
         )
     }
 
-    @Test func `a leap second and what a time daemon corrects are no steps`() {
+    @Test func `a leap second and the corrections of time daemons are not steps`() {
         for correction in [-1999, -1000, -400, -128, 128, 400, 1000, 1999] {
             let realtime: Duration = .seconds(64) + .milliseconds(correction)
             #expect(findings(monotonic: .seconds(64), boottime: .seconds(64), realtime: realtime) == [])
         }
     }
 
-    @Test func `a suspension after which the clock is set is both, and told once`() {
+    @Test func `a suspension followed by a clock step is reported as both, once`() {
         var watch = ClockWatch(start)
         let later = start.later(monotonic: .seconds(1), boottime: .seconds(11), realtime: .seconds(14))
         #expect(
@@ -69,7 +69,7 @@ internal import Testing
         #expect(watch.compare(with: later) == [])
     }
 
-    @Test func `the real clocks, read many times, tell nothing`() {
+    @Test func `reading the real clocks many times causes no finding`() {
         var watch = ClockWatch(.now())
         for _ in 0..<10_000 { #expect(watch.compare(with: .now()) == []) }
     }
@@ -106,13 +106,13 @@ internal import Testing
         return try shell("grep -E '^(clockid|settime flags)' /proc/\(getpid())/fdinfo/\(descriptor)")
     }
 
-    @Test func `the kernel is asked to wake us when the clock is set`() async throws {
+    @Test func `the timer descriptor is armed for clock steps`() async throws {
         // CLOCK_REALTIME; TFD_TIMER_ABSTIME and TFD_TIMER_CANCEL_ON_SET.
         #expect(try await timerSettings() == "clockid: 0\nsettime flags: 03\n")
         #expect(observer.failure.withLock { $0 } == nil)
     }
 
-    @Test func `when the descriptor wakes us the clocks are compared, and it is armed again`() async throws {
+    @Test func `a readable descriptor compares the clocks and is rearmed`() async throws {
         clocks.advance(monotonic: .seconds(1), boottime: .seconds(31), realtime: .seconds(31))
         let descriptor = try #require(await observer.descriptor)
         // A test must not set the machine's clock, so it makes the timer expire instead.
@@ -123,7 +123,7 @@ internal import Testing
         #expect(try await timerSettings() == "clockid: 0\nsettime flags: 03\n")
     }
 
-    @Test func `whoever is awake may have the clocks compared`() async {
+    @Test func `the clocks can be compared at any time`() async {
         await observer.check()
         #expect(findings.values == [])
         clocks.advance(monotonic: .seconds(1), boottime: .seconds(1), realtime: .seconds(100))
@@ -132,7 +132,7 @@ internal import Testing
         #expect(findings.values == [.clockStepped(by: .seconds(99))])
     }
 
-    @Test func `nothing is open or told after the observer has gone`() async throws {
+    @Test func `releasing the observer closes its descriptor and stops its calls`() async throws {
         weak var gone: ClockObserver?
         var descriptor: CInt?
         do {

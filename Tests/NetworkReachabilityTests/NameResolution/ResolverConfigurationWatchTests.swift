@@ -6,91 +6,6 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-@Suite struct DebounceTests {
-    private let start = ContinuousClock.now
-    private var debounce = Debounce(quietPeriod: .milliseconds(100), maxDelay: .seconds(1))
-
-    @Test func `a change is reported once, when it has been quiet for a while`() {
-        var debounce = debounce
-        #expect(debounce.due == nil)
-        debounce.note(at: start)
-        debounce.note(at: start + .milliseconds(60))
-        #expect(debounce.due == start + .milliseconds(160))
-        let early = debounce.takeDue(at: start + .milliseconds(159))
-        let due = debounce.takeDue(at: start + .milliseconds(160))
-        let again = debounce.takeDue(at: start + .seconds(5))
-        #expect((early, due, again) == (false, true, false))
-    }
-
-    @Test func `changes without end are reported within a second of the first`() {
-        var debounce = debounce
-        for tick in 0..<100 { debounce.note(at: start + .milliseconds(50 * tick)) }
-        #expect(debounce.due == start + .seconds(1))
-        let isDue = debounce.takeDue(at: start + .seconds(1))
-        #expect(isDue)
-        debounce.note(at: start + .seconds(7))
-        #expect(debounce.due == start + .milliseconds(7100))
-    }
-}
-
-@Suite struct FileTraceTests {
-    private let directory: ScratchDirectory
-
-    init() throws {
-        directory = try ScratchDirectory()
-    }
-
-    private func trace(_ name: String) -> (names: [String], file: String?) {
-        let trace = FileTrace(following: directory.file(name))
-        let names = trace.names.map { "\($0.directory)/\($0.name)" }
-        func relative(_ path: String) -> String {
-            path.hasPrefix("\(directory.path)/") ? String(path.dropFirst(directory.path.count + 1)) : path
-        }
-        return (names.map(relative), trace.file.map(relative))
-    }
-
-    @Test func `a file is found by its name alone`() throws {
-        try shell("echo > \(directory.file("plain"))")
-        #expect(trace("plain") == (["plain"], "plain"))
-        #expect(trace("./plain//") == (["plain"], "plain"))
-    }
-
-    @Test func `links are followed over relative, absolute and linked directories`() throws {
-        try shell(
-            """
-            cd \(directory.path); mkdir -p a/b c; echo > a/b/file
-            ln -s ../a/./b c/dir; ln -s dir/../b/file c/relative; ln -s $PWD/c/relative absolute
-            """
-        )
-        #expect(trace("absolute") == (["absolute", "c/relative", "c/dir", "a/b/file"], "a/b/file"))
-    }
-
-    @Test func `what is missing is looked for in the nearest directory there is`() throws {
-        try shell("cd \(directory.path); mkdir a; ln -s a/b/c/file link; ln -s nowhere dangling; echo > file")
-        #expect(trace("link") == (["link", "a/b"], nil))
-        #expect(trace("dangling") == (["dangling", "nowhere"], nil))
-        #expect(trace("file/below") == (["file"], nil))
-    }
-
-    @Test func `links in a circle end`() throws {
-        try shell("cd \(directory.path); ln -s two one; ln -s one two")
-        let (names, file) = trace("one")
-        #expect(file == nil)
-        #expect(Set(names) == ["one", "two"])
-        #expect(names.count == 41)
-    }
-
-    @Test func `a directory and a device are no configuration`() throws {
-        try shell("cd \(directory.path); mkdir dir; ln -s /dev/null null; ln -s / root")
-        #expect(trace("dir") == (["dir"], nil))
-        #expect(trace("null").file == nil)
-        #expect(trace("root").file == nil)
-        #expect(FileTrace(following: "/").names == [])
-        #expect(FileTrace(following: "").names == [])
-        #expect(FileTrace(following: "/../..").file == nil)
-    }
-}
-
 @Suite struct ResolverConfigurationWatchTests {
     private let directory: ScratchDirectory
     private let reports = Recorder<Bool>()
@@ -152,7 +67,7 @@ internal import Testing
         }
     }
 
-    @Test func `a file that is replaced, and replaced again`() async throws {
+    @Test func `replacing a file twice is reported each time`() async throws {
         for content in ["two", "three"] {
             try await expectReport(
                 of: "echo \(content) > run/resolve/new; mv run/resolve/new run/resolve/stub"
@@ -161,14 +76,14 @@ internal import Testing
         try await expectReport(of: "echo > etc/.hosts; mv etc/.hosts etc/hosts")
     }
 
-    @Test func `a file that is written in place, also after it was replaced`() async throws {
+    @Test func `writing a file in place is reported, also after its replacement`() async throws {
         try await expectReport(of: "echo more >> run/resolve/stub")
         try await expectReport(of: "echo > run/resolve/new; mv run/resolve/new run/resolve/stub")
         try await expectReport(of: "echo more >> run/resolve/stub")
         try await expectReport(of: ": > etc/hosts")
     }
 
-    @Test func `a write under another name of the file, as through a bind mount`() async throws {
+    @Test func `a write through another hard link is reported`() async throws {
         try shell("cd \(directory.path); mkdir elsewhere; ln run/resolve/stub elsewhere/alias")
         try await settleFirst()
         try await expectReport(of: "echo more >> elsewhere/alias")
@@ -180,7 +95,7 @@ internal import Testing
         try await settle()
     }
 
-    @Test func `a link that is pointed elsewhere, and what it points to then`() async throws {
+    @Test func `changing a symbolic link and its new target is reported`() async throws {
         try shell("cd \(directory.path); mkdir other; echo > other/conf")
         try await expectReport(of: "ln -s ../other/conf etc/new; mv -T etc/new etc/resolv.conf")
         try await expectReport(of: "echo more >> other/conf")
@@ -188,13 +103,13 @@ internal import Testing
         try await expectSilence(on: "echo more >> run/resolve/stub; rm run/resolve/stub; rmdir run/resolve")
     }
 
-    @Test func `a link that becomes a file`() async throws {
+    @Test func `a symbolic link that is replaced by a file is reported`() async throws {
         try await expectReport(of: "rm etc/resolv.conf")
         try await expectReport(of: "echo > etc/resolv.conf")
         try await expectReport(of: "echo more >> etc/resolv.conf")
     }
 
-    @Test func `a directory that goes and comes back`() async throws {
+    @Test func `removing and recreating a directory is reported`() async throws {
         try await expectReport(of: "rm -r run/resolve")
         try await expectReport(of: "mkdir run/resolve")
         try await expectReport(of: "echo > run/resolve/stub")
@@ -204,12 +119,12 @@ internal import Testing
         try await expectReport(of: "echo more >> run/resolve/stub")
     }
 
-    @Test func `a file that did not exist`() async throws {
+    @Test func `creating and removing a file is reported`() async throws {
         try await expectReport(of: "echo > etc/gai.conf")
         try await expectReport(of: "rm etc/gai.conf")
     }
 
-    @Test func `other files of the directories do not matter`() async throws {
+    @Test func `changes to other files are ignored`() async throws {
         try await expectSilence(on: "echo > etc/passwd; echo >> etc/passwd; mv etc/passwd etc/shadow")
         try await expectSilence(
             on: "rm etc/shadow; mkdir run/resolve/netif; echo > run/resolve/resolv.conf.bak"
@@ -217,7 +132,7 @@ internal import Testing
         try await expectSilence(on: "cat etc/hosts etc/resolv.conf; ls etc")
     }
 
-    @Test func `more than the kernel remembers counts as a change`() async throws {
+    @Test func `an overflow of the inotify queue counts as a change`() async throws {
         let limit = try shell("cat /proc/sys/fs/inotify/max_queued_events")
         let size = try #require(Int(limit.filter(\.isNumber)))
         let gate = Gate(), isBlocked = Recorder<Bool>()
@@ -238,7 +153,7 @@ internal import Testing
         try await reports.wait { !$0.isEmpty }
     }
 
-    @Test func `without an instance of inotify the failure is shown, and a later start mends it`()
+    @Test func `an inotify failure is reported, and a later start recovers`()
         async throws
     {
         let attempts = Mutex(0)

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 
 /// Queries the kernel's routing independently of the code under test. `connect(2)` on a UDP socket looks up the route
 /// without sending, and `getsockname(2)` returns the chosen source address.
-struct Oracle {
+struct SocketOracle {
     let namespace: NetworkNamespace
 
     enum Answer: Equatable, Sendable {

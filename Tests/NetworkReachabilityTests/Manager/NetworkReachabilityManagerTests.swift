@@ -5,7 +5,7 @@ internal import Testing
 
 private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
 
-@Suite struct ManagerTests {
+@Suite struct NetworkReachabilityManagerTests {
     private let queue = DispatchQueue(label: "listener")
 
     private func manager(_ host: String = "127.0.0.1") throws -> (
@@ -47,7 +47,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
         #expect(onQueue.values == [true, true])
     }
 
-    @Test func `nothing arrives once stopListening returned on the listener's queue`() async throws {
+    @Test func `the listener is not called after stopListening returns on its queue`() async throws {
         for _ in 0..<200 {
             let (manager, statuses) = try manager()
             manager.startListening()
@@ -62,7 +62,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
         }
     }
 
-    @Test func `the names of Alamofire 5 do the same`() async throws {
+    @Test func `the Alamofire 5 names behave like those of Alamofire 4`() async throws {
         let manager = try NetworkReachabilityManager(validating: "127.0.0.1")
         let (first, second) = (Recorder<Status>(), Recorder<Status>())
         #expect(manager.startListening(onQueue: queue) { first.record($0) })
@@ -77,7 +77,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
         #expect(NetworkReachabilityManager.default != nil)
     }
 
-    @Test func `several listeners hear the same, each until it is ended`() async throws {
+    @Test func `several listeners receive the same statuses until each is cancelled`() async throws {
         let manager = try NetworkReachabilityManager(validating: "127.0.0.1")
         let (first, second) = (Recorder<Status>(), Recorder<Status>())
         let listening = manager.addListener(onQueue: queue) { first.record($0) }
@@ -89,7 +89,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
         other.cancel()
     }
 
-    @Test func `sequences begin with the present status`() async throws {
+    @Test func `sequences begin with the current status`() async throws {
         let manager = try NetworkReachabilityManager(validating: "127.0.0.1")
         for await status in manager.statuses {
             #expect(status == .reachable(.ethernetOrWiFi))
@@ -102,7 +102,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
         }
     }
 
-    @Test func `a manager that is released stops listening`() throws {
+    @Test func `releasing a manager stops its listener`() throws {
         weak var reference: NetworkReachabilityManager?
         let statuses: Recorder<Status>
         do {
@@ -125,13 +125,11 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
 
 /// A manager on a real veth pair.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-struct ManagerOnACableTests {
-    @Test func `one status per transition, offline at the start included`() async throws {
+struct NetworkReachabilityManagerTransitionTests {
+    @Test func `each transition is reported once, including an offline start`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("link set near0 down")
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
-        let monitor = PathMonitor(configuration: configuration)
+        let monitor = PathMonitor(configuration: .init(in: testbed.near))
         let manager = try #require(
             NetworkReachabilityManager(host: VethTestbed.farAddress, monitor: monitor)
         )

@@ -5,11 +5,11 @@ internal import Testing
 
 /// Real links, addresses, routes, rules and next hops, which `ip` changes in separate namespaces.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-struct KernelTests {
+struct NetworkChangeTests {
     /// With and without the kernel filter, which drops routes that cover no watched host.
     private static let bothWays = [true, false]
 
-    @Test(arguments: bothWays) func `a link that goes down and comes up`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `a link going down and up is detected`(isFiltered: Bool) async throws {
         let host = try WatchedHost(VethTestbed.farAddress, in: try VethTestbed(), isFiltered: isFiltered)
         try await host.becomes(reachable: true)
         try host.testbed.near.ip("link set near0 down")
@@ -19,7 +19,9 @@ struct KernelTests {
         #expect(host.edges == [true, false, true])
     }
 
-    @Test(arguments: bothWays) func `a cable pulled at the far end, which changes no route`(isFiltered: Bool)
+    @Test(arguments: bothWays) func `a cable pulled at the far end is detected without a route change`(
+        isFiltered: Bool
+    )
         async throws
     {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
@@ -31,7 +33,7 @@ struct KernelTests {
         #expect(host.edges == [true, false, true])
     }
 
-    @Test(arguments: bothWays) func `the last address removed, which takes routes along without a word`(
+    @Test(arguments: bothWays) func `the removal of the last address with its unannounced routes is detected`(
         isFiltered: Bool
     ) async throws {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
@@ -43,7 +45,7 @@ struct KernelTests {
         try await host.becomes(reachable: true)
     }
 
-    @Test(arguments: bothWays) func `a route added and removed`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `adding and removing a route is detected`(isFiltered: Bool) async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route del default")
         let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed, isFiltered: isFiltered)
@@ -63,7 +65,10 @@ struct KernelTests {
         ],
         bothWays
     )
-    func `a route that refuses`(_ route: (type: String, reason: PathStatus.Reason), isFiltered: Bool)
+    func `a route that rejects packets is detected with its reason`(
+        _ route: (type: String, reason: PathStatus.Reason),
+        isFiltered: Bool
+    )
         async throws
     {
         for address in [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address] {
@@ -76,7 +81,7 @@ struct KernelTests {
         }
     }
 
-    @Test(arguments: bothWays) func `an IPv6 host over a default route, with and without a global address`(
+    @Test(arguments: bothWays) func `an IPv6 host needs a global source address`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -90,7 +95,7 @@ struct KernelTests {
         try await host.becomes(reachable: true)
     }
 
-    @Test(arguments: bothWays) func `an IPv6 address counts once duplicate detection has passed`(
+    @Test(arguments: bothWays) func `an IPv6 address is usable after duplicate address detection`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -103,7 +108,7 @@ struct KernelTests {
         try await host.becomes(reachable: true)
     }
 
-    @Test(arguments: bothWays) func `a policy rule that prohibits`(isFiltered: Bool) async throws {
+    @Test(arguments: bothWays) func `a prohibiting policy rule is detected`(isFiltered: Bool) async throws {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
         try await host.becomes(reachable: true)
         try host.testbed.near.ip("rule add to \(VethTestbed.remoteAddress) prohibit")
@@ -112,7 +117,8 @@ struct KernelTests {
         try await host.becomes(reachable: true)
     }
 
-    @Test(arguments: bothWays) func `a next hop object deleted, which takes its routes along without a word`(
+    @Test(arguments: bothWays)
+    func `the deletion of a next hop object with its unannounced routes is detected`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -125,7 +131,7 @@ struct KernelTests {
         try await host.becomes(.noRoute)
     }
 
-    @Test(arguments: bothWays) func `a host offline from the start is reported once, and at once`(
+    @Test(arguments: bothWays) func `a host that is offline at the start is reported immediately and once`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -136,7 +142,7 @@ struct KernelTests {
         #expect(host.recorder.values.count == 1)
     }
 
-    @Test(arguments: bothWays) func `this machine's own addresses are local whatever the links do`(
+    @Test(arguments: bothWays) func `this machine's own addresses are local regardless of the links`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -149,7 +155,7 @@ struct KernelTests {
         #expect(host.watch.status.isReachable)
     }
 
-    @Test(arguments: bothWays) func `a new gateway keeps the status and raises the path generation`(
+    @Test(arguments: bothWays) func `a new gateway keeps the status and increases the path generation`(
         isFiltered: Bool
     ) async throws {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
@@ -176,7 +182,7 @@ struct KernelTests {
         #expect(host.watch.status.isReachable)
     }
 
-    @Test(arguments: bothWays) func `an IPv6 route that expires, which the kernel tells half a minute late`(
+    @Test(arguments: bothWays) func `the expiry of an IPv6 route is detected before its announcement`(
         isFiltered: Bool
     ) async throws {
         let host = try WatchedHost(

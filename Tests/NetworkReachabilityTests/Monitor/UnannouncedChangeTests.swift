@@ -3,10 +3,10 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Path changes that the kernel announces as something other than a route change, or not at all. `KernelTests` has more
+/// Path changes that the kernel announces as something other than a route change, or not at all. `NetworkChangeTests` has more
 /// of them.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"), .filteredAndNot)
-struct SilentChangeTests {
+struct UnannouncedChangeTests {
     private static let hasVRF: Bool = {
         guard let namespace = try? NetworkNamespace() else { return false }
         return (try? namespace.ip("link add vrf0 type vrf table 10")) != nil
@@ -15,7 +15,7 @@ struct SilentChangeTests {
     // MARK: Next hop objects
 
     @Test(arguments: ["0", "1"], [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
-    func `a next hop object replaced, with and without announcing its routes`(
+    func `replacing a next hop object is detected, with and without route announcements`(
         compatibility: String,
         address: String
     ) async throws {
@@ -38,7 +38,7 @@ struct SilentChangeTests {
         try await host.becomes(.noRoute)
     }
 
-    @Test func `the member of a next hop group deleted that the host was reached by`() async throws {
+    @Test func `deleting the used member of a next hop group is detected`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip(
             "nexthop add id 1 via \(VethTestbed.farAddress) dev near0",
@@ -57,7 +57,7 @@ struct SilentChangeTests {
     // MARK: Rules
 
     @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
-    func `a policy rule that leads to another table`(address: String) async throws {
+    func `a policy rule that selects another table is detected`(address: String) async throws {
         let testbed = try VethTestbed()
         let isIPv4 = address == VethTestbed.remoteAddress
         let (ip, gateway) = isIPv4 ? ("-4", VethTestbed.farAddress) : ("-6", VethTestbed.farIPv6Address)
@@ -73,7 +73,7 @@ struct SilentChangeTests {
     }
 
     @Test(arguments: [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
-    func `an unreachable rule, which the kernel answers as it does a missing route`(
+    func `an unreachable rule is reported as a missing route`(
         address: String
     ) async throws {
         let host = try WatchedHost(address, in: try VethTestbed())
@@ -87,7 +87,7 @@ struct SilentChangeTests {
 
     // MARK: Links
 
-    @Test func `the setting that makes the kernel pass over routes without carrier`() async throws {
+    @Test func `the setting that ignores routes without carrier is detected`() async throws {
         let testbed = try VethTestbed()
         try testbed.addSecondCable()
         try testbed.near.ip("route add default via 203.0.113.2 metric 100")
@@ -104,7 +104,7 @@ struct SilentChangeTests {
     }
 
     /// The kernel announces only the route for the interface's multicast addresses.
-    @Test func `IPv6 that begins again on an interface, over which a part of a route was dead`()
+    @Test func `re-enabling IPv6 on an interface revives its dead next hops`()
         async throws
     {
         let testbed = try VethTestbed()
@@ -133,15 +133,15 @@ struct SilentChangeTests {
         from source: String,
         in namespace: NetworkNamespace
     ) throws -> String? {
-        let sends = Oracle.Answer.sends(from: try #require(IPAddress(source)))
-        let oracle = Oracle(namespace: namespace)
+        let sends = SocketOracle.Answer.sends(from: try #require(IPAddress(source)))
+        let oracle = SocketOracle(namespace: namespace)
         return (1...64).map { "2001:db8:ffff::\($0)" }.first { address in
             let isLookedUp = (try? namespace.shell("ip route get \(address) | grep -q \(interface)")) != nil
             return isLookedUp && oracle.ask(about: IPAddress(address)!) == sends
         }
     }
 
-    @Test func `a link that leaves a bridge, which is announced as its deletion`() async throws {
+    @Test func `a link that leaves a bridge is not treated as deleted`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("link add br0 type bridge", "link set br0 up")
         let host = try WatchedHost(VethTestbed.farAddress, in: testbed)
@@ -157,7 +157,7 @@ struct SilentChangeTests {
     }
 
     @Test(.enabled(if: hasVRF, "this kernel has no VRF"))
-    func `a link that moves into a VRF, which takes its routes along`() async throws {
+    func `moving a link into a VRF is detected`() async throws {
         let host = try WatchedHost(VethTestbed.farAddress, in: try VethTestbed())
         try await host.becomes(reachable: true)
         try host.testbed.near.ip(
@@ -172,7 +172,7 @@ struct SilentChangeTests {
 
     // MARK: Addresses
 
-    @Test func `an address that fails duplicate address detection is no source`() async throws {
+    @Test func `an address that fails duplicate address detection is not used as source`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip(
             "-6 addr add fe80::1/64 dev near0 nodad",
@@ -190,7 +190,7 @@ struct SilentChangeTests {
         #expect(host.edges == [false, true])
     }
 
-    @Test func `an address deprecated, which makes another one the source`() async throws {
+    @Test func `deprecating the source address is detected`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("-6 addr add 2001:db8::9/64 dev near0 nodad")
         let host = try WatchedHost(VethTestbed.remoteIPv6Address, in: testbed)
@@ -205,7 +205,7 @@ struct SilentChangeTests {
     }
 
     @Test
-    func `an IPv6 route looked up last when it has less than 10 ms to live, which the kernel rounds to 0`()
+    func `the expiry of an IPv6 route is detected if the last lookup was in its final 10 ms`()
         async throws
     {
         let testbed = try VethTestbed()
@@ -226,7 +226,7 @@ struct SilentChangeTests {
 
     // MARK: This machine
 
-    @Test func `a loopback interface that was never up, is, and is no longer`() async throws {
+    @Test func `loopback that was never up, comes up and goes down is detected`() async throws {
         // While loopback is down, the kernel would send packets for this machine over the default routes.
         let testbed = try VethTestbed(near: NetworkNamespace(hasLoopback: false))
         let hosts = try ["127.0.0.1", "::1"].map { try WatchedHost($0, in: testbed) }
@@ -242,7 +242,7 @@ struct SilentChangeTests {
         try await hosts[1].becomes(.noRoute)
     }
 
-    @Test func `the own address of a link that goes down, which only IPv4 keeps`() async throws {
+    @Test func `when a link goes down, only its IPv4 address stays reachable`() async throws {
         let testbed = try VethTestbed()
         let hosts = try [VethTestbed.nearAddress, "2001:db8::1"].map { try WatchedHost($0, in: testbed) }
         for host in hosts { try await host.becomes(reachable: true) }

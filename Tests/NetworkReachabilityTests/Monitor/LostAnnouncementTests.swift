@@ -7,7 +7,7 @@ internal import Testing
 
 /// Lost kernel announcements.
 @Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-struct DroppedEventTests {
+struct LostAnnouncementTests {
     /// Changes that make the remote host unreachable, each with a different kind of announcement.
     static let changes = [
         "link set near0 down",
@@ -19,7 +19,7 @@ struct DroppedEventTests {
     ]
 
     @Test(arguments: changes)
-    func `what was not announced is found out a confirm delay after any later announcement`(change: String)
+    func `an unannounced change is detected one confirm delay after a later announcement`(change: String)
         throws
     {
         let host = try LossyHost()
@@ -34,7 +34,7 @@ struct DroppedEventTests {
     }
 
     @Test(arguments: changes)
-    func `what was not announced is found out by the next audit`(change: String) throws {
+    func `an unannounced change is detected by the next audit`(change: String) throws {
         let host = try LossyHost()
         host.deliver(.nothing)
         try host.make(change)
@@ -46,7 +46,7 @@ struct DroppedEventTests {
     }
 
     @Test(arguments: changes)
-    func `any single announcement of a change may be lost`(change: String) throws {
+    func `losing any single announcement of a change has no effect`(change: String) throws {
         var index = 0
         var wasLost = true
         while wasLost {
@@ -61,7 +61,7 @@ struct DroppedEventTests {
         #expect(index > 1)
     }
 
-    @Test func `an announcement is acted on at once`() throws {
+    @Test func `an announcement takes effect immediately`() throws {
         let host = try LossyHost()
         try host.make("route add blackhole 198.51.100.7")
         #expect(!host.watch.status.isReachable)
@@ -98,8 +98,7 @@ private struct LossyHost {
             "route add default nhid 7"
         )
         losses = SharedValue(Losses())
-        var configuration = PathMonitor.Configuration()
-        configuration.networkNamespace = testbed.near.path
+        var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.settle = .zero
         configuration.clock = clock.monitorClock
         configuration.filtersRoutes = false

@@ -1,0 +1,47 @@
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+/// The affected addresses with real announcements from the kernel.
+@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+struct AffectedHostTests {
+    private let testbed: VethTestbed
+    private let monitor: PathMonitor
+
+    init() throws {
+        testbed = try VethTestbed()
+        var configuration = PathMonitor.Configuration(in: testbed.near)
+        configuration.disablePeriodicLookups()
+        configuration.settle = .zero
+        monitor = PathMonitor(configuration: configuration)
+    }
+
+    @Test func `a route event looks up only the hosts that it covers`() async throws {
+        let watches = (0..<1000).map { number in
+            monitor.watch(.host(NetworkHost("10.0.\(number / 100).\(number % 100)")!)) { _ in }
+        }
+        monitor.narrowFilter()
+        let before = monitor.statistics.lookups
+        try testbed.near.ip("route add blackhole 10.0.7.16/29")
+        monitor.catchUp()
+        #expect(monitor.statistics.lookups - before == 8)
+        #expect(watches.count { $0.status.reason == .blackhole } == 8)
+        try testbed.near.ip("route add blackhole 172.16.0.0/12")
+        monitor.catchUp()
+        #expect(monitor.statistics.lookups - before == 8)
+    }
+
+    @Test func `a host added after the filter was narrowed receives events`() async throws {
+        let first = monitor.watch(.host(NetworkHost("10.0.0.1")!)) { _ in }
+        monitor.narrowFilter()
+        let second = monitor.watch(.host(NetworkHost("10.99.0.1")!)) { _ in }
+        try testbed.near.ip("route add blackhole 10.99.0.0/16")
+        monitor.catchUp()
+        #expect(first.status.isReachable)
+        #expect(second.status.reason == .blackhole)
+        monitor.narrowFilter()
+        try testbed.near.ip("route del blackhole 10.99.0.0/16")
+        monitor.catchUp()
+        #expect(second.status.isReachable)
+    }
+}

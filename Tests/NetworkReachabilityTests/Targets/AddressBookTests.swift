@@ -1,0 +1,142 @@
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetworkReachability
+
+/// The addresses that each kind of kernel announcement affects.
+@Suite struct AddressBookTests {
+    private var book = AddressBook()
+    private var targets: [String: WatchedTarget] = [:]
+    private let now = ContinuousClock.now
+
+    /// Adds addresses, each with the interface of its last known route, or `nil` if it has none.
+    private mutating func watch(_ addresses: [(String, UInt32?)]) {
+        for (text, interface) in addresses {
+            let key = WatchKey(target: .host(NetworkHost(text)!), options: PathOptions())
+            let target = WatchedTarget(key, settle: .zero, refreshInterval: .seconds(30), now: now)
+            targets[text] = target
+            book.assign([IPAddress(text)!], to: target)
+            _ = book.takeMarked(atMost: .max)
+            _ = book.update(target.slots[0], addressVerdict(IPAddress(text)!, interface), now: now)
+        }
+    }
+
+    private func addressVerdict(_ address: IPAddress, _ interface: UInt32?) -> AddressVerdict {
+        guard let interface else { return AddressVerdict(.notReachable(.noRoute)) }
+        let path = NetworkPath(
+            destination: address,
+            interface: .fake(interface),
+            gateway: nil,
+            source: nil,
+            isLocal: false,
+            prefixLength: 0,
+            table: 254
+        )
+        var addressVerdict = AddressVerdict(.reachable(path))
+        addressVerdict.interface = interface
+        return addressVerdict
+    }
+
+    private mutating func marked(by event: NetlinkEvent) -> [String] {
+        book.mark(event)
+        return book.takeMarked(atMost: .max).map { "\($0.address)" }.sorted()
+    }
+
+    private static func prefix(_ text: String) -> IPPrefix {
+        let parts = text.split(separator: "/")
+        return IPPrefix(IPAddress(String(parts[0]))!, length: Int(parts[1])!)
+    }
+
+    @Test func `each kind of event marks the addresses it may affect`() {
+        var book = self
+        book.watch([("10.0.0.1", 1), ("10.0.0.2", 2), ("10.1.0.1", 2), ("2001:db8::1", 1), ("10.9.0.1", nil)])
+        let all = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "10.9.0.1", "2001:db8::1"]
+        #expect(book.marked(by: .route(Self.prefix("10.0.0.0/24"))) == ["10.0.0.1", "10.0.0.2"])
+        #expect(book.marked(by: .route(Self.prefix("10.1.0.1/32"))) == ["10.1.0.1"])
+        #expect(book.marked(by: .route(Self.prefix("10.2.0.0/16"))) == [])
+        #expect(book.marked(by: .route(.everything(.ipv4))) == all.filter { !$0.contains(":") })
+        #expect(book.marked(by: .route(.everything(.ipv6))) == ["2001:db8::1"])
+        // An address without a route may have one now.
+        #expect(book.marked(by: .link(1)) == ["10.0.0.1", "10.9.0.1", "2001:db8::1"])
+        #expect(
+            book.marked(by: .address(interface: 3, Self.prefix("10.1.0.0/16"))) == ["10.1.0.1", "10.9.0.1"]
+        )
+        for event in [NetlinkEvent.rule, .nextHop, .setting, .malformed] {
+            #expect(book.marked(by: event) == all)
+        }
+        #expect(book.marked(by: .irrelevant) == [])
+    }
+
+    @Test func `changed addresses are looked up before confirmations`() {
+        var book = self
+        book.watch([("10.0.0.1", 1), ("10.0.0.2", 1), ("10.0.0.3", 1)])
+        book.book.markEverything(deferred: true)
+        book.book.mark(.route(Self.prefix("10.0.0.2/32")))
+        #expect(book.book.takeMarked(atMost: 10).map { "\($0.address)" } == ["10.0.0.2"])
+        #expect(book.book.takeMarked(atMost: 10).count == 2)
+        #expect(!book.book.hasMarks)
+    }
+
+    @Test func `addresses are looked up in order of marking, with a share for confirmations`() {
+        var book = self
+        let addresses = (0..<100).map { "10.0.\($0 / 10).\($0 % 10 + 1)" }
+        book.watch(addresses.map { ($0, 1) })
+        book.book.markEverything(deferred: true)
+        for address in addresses.prefix(40) { book.book.mark(.route(Self.prefix("\(address)/32"))) }
+        let turns = (0..<4).map { _ in book.book.takeMarked(atMost: 10).map { "\($0.address)" } }
+        #expect(turns[0] == Array(addresses[0..<10]))
+        #expect(turns[1] == Array(addresses[10..<20]))
+        #expect(turns[2] == Array(addresses[20..<30]))
+        // The fourth batch takes addresses that can wait. The first of these were urgent too and have already been
+        // looked up.
+        #expect(turns[3].allSatisfy { !addresses[30..<40].contains($0) || addresses[0..<10].contains($0) })
+        var rest = Set(turns.joined())
+        while book.book.hasMarks { rest.formUnion(book.book.takeMarked(atMost: 10).map { "\($0.address)" }) }
+        #expect(rest == Set(addresses))
+    }
+
+    @Test func `an address with several watchers is looked up once and removed with the last watcher`() {
+        var book = self
+        book.watch([("10.0.0.1", 1)])
+        let other = WatchedTarget(
+            WatchKey(target: .general, options: PathOptions()),
+            settle: .zero,
+            refreshInterval: .seconds(30),
+            now: now
+        )
+        book.book.assign([IPAddress("10.0.0.1")!], to: other)
+        #expect(book.book.addresses.count == 1)
+        #expect(book.marked(by: .rule) == ["10.0.0.1"])
+        book.book.assign([], to: other)
+        #expect(book.book.addresses.count == 1)
+        book.book.assign([], to: book.targets["10.0.0.1"]!)
+        #expect(book.book.addresses.count == 0)
+        #expect(book.marked(by: .rule) == [])
+    }
+
+    @Test func `a route event marks exactly the current addresses`() {
+        var book = AddressBook()
+        var random = SeededGenerator(seed: 5)
+        var watched: [IPAddress: WatchedTarget] = [:]
+        for _ in 0..<2000 {
+            let address = IPAddress(bytes: [
+                10, 0, UInt8.random(in: 0...3, using: &random), .random(in: 0...255, using: &random),
+            ])!
+            if let target = watched.removeValue(forKey: address) {
+                book.assign([], to: target)
+            } else {
+                let key = WatchKey(target: .host(NetworkHost("\(address)")!), options: PathOptions())
+                watched[address] = WatchedTarget(key, settle: .zero, refreshInterval: .seconds(30), now: now)
+                book.assign([address], to: watched[address]!)
+            }
+            _ = book.takeMarked(atMost: .max)
+            let prefix = IPPrefix(address, length: Int.random(in: 22...32, using: &random))
+            book.mark(.route(prefix))
+            let found = Set(book.takeMarked(atMost: .max).map(\.address))
+            #expect(found.isSuperset(of: watched.keys.filter(prefix.contains)))
+            #expect(found.isSubset(of: watched.keys))
+        }
+    }
+}
