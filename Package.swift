@@ -152,9 +152,9 @@ let package = Package(
         ),
         // The process that the queue's tests kill to simulate a crash.
         .executableTarget(
-            name: "QueueVictim",
+            name: "QueueTestProcess",
             dependencies: ["CNetwatchFaultVFS", "NetwatchEventLoop", "NetwatchTestSupport", "OfflineQueue"],
-            path: "Tests/QueueVictim",
+            path: "Tests/QueueTestProcess",
             swiftSettings: strict
         ),
         // A separate process in which the client's tests measure and inject failures.
@@ -187,7 +187,7 @@ let package = Package(
             "OfflineQueueTests",
             [
                 "CNetwatchFaultVFS", "ClientCore", "NetwatchEventLoop", "NetwatchTransport", "OfflineQueue",
-                "QueueVictim",
+                "QueueTestProcess",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["Fixtures"]

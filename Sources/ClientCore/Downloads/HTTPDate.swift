@@ -1,14 +1,12 @@
-/// Parses HTTP dates: `Sun, 06 Nov 1994 08:49:37 GMT`.
-///
-/// The two obsolete forms of RFC 9110 §5.6.7 are not supported. Dates are only used to continue downloads, and a
-/// download can always start over.
-enum HTTPDate {
+/// Parses HTTP dates (RFC 9110 §5.6.7).
+package enum HTTPDate {
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
     private static let pattern = Array("aaa, 00 aaa 0000 00:00:00 GMT".utf8)
 
-    /// Returns the seconds since 1970, or `nil` if the text is not such a date.
+    /// Returns the seconds since 1970 of a date like `Sun, 06 Nov 1994 08:49:37 GMT`, or `nil` for any other text, also
+    /// for the two obsolete forms.
     static func seconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count == pattern.count, zip(bytes, pattern).allSatisfy(isMatch) else { return nil }
@@ -38,5 +36,38 @@ enum HTTPDate {
         let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
         // 719,468 days lie between 0000-03-01 and 1970-01-01.
         return year * 365 + year / 4 - year / 100 + year / 400 + dayOfYear - 719_468
+    }
+}
+
+// MARK: - Obsolete forms
+
+extension HTTPDate {
+    /// Returns the seconds since 1970 of a date in any of the three forms, or `nil` for any other text.
+    package static func secondsInAnyForm(_ text: String) -> Int64? {
+        let words = text.split { " ,-".contains($0) }.map(String.init)
+        guard words.count >= 5 else { return nil }
+        // "Sun Nov  6 08:49:37 1994", otherwise "Sun, 06 Nov 1994 08:49:37 GMT" or "Sunday, 06-Nov-94 …".
+        let isAsctime = Int(words[1]) == nil
+        let (day, month) = isAsctime ? (words[2], words[1]) : (words[1], words[2])
+        let (time, year) = isAsctime ? (words[3], words[4]) : (words[4], words[3])
+        guard isAsctime || words.last == "GMT" else { return nil }
+        return seconds(day: day, month: month, year: year, time: time)
+    }
+
+    private static func seconds(day: String, month: String, year: String, time: String) -> Int64? {
+        let clock = time.split(separator: ":").compactMap { Int64($0) }
+        guard let day = Int64(day), let month = months.firstIndex(of: month), let year = fullYear(year),
+            clock.count == 3, (1...31).contains(day), (0..<24).contains(clock[0]),
+            (0..<60).contains(clock[1]), (0...60).contains(clock[2])
+        else { return nil }
+        let days = days(year: year, month: Int64(month) + 1, day: day)
+        return ((days * 24 + clock[0]) * 60 + clock[1]) * 60 + clock[2]
+    }
+
+    /// Parses a year. Two digits (RFC 850) mean 1970 to 2069.
+    private static func fullYear(_ text: String) -> Int64? {
+        guard let year = Int64(text), (0...9999).contains(year) else { return nil }
+        guard text.utf8.count == 2 else { return year >= 1900 ? year : nil }
+        return year < 70 ? 2000 + year : 1900 + year
     }
 }

@@ -37,7 +37,7 @@ extension QueueRoutes {
     private func show(_ request: ControlRequest) async throws -> ControlResponse {
         let id = id(in: request)
         let patience = try request.seconds("wait", atMost: ControlMessage.longestWait) ?? .zero
-        if patience > .zero { try await queue.end(of: id, within: patience) }
+        if patience > .zero { try await queue.waitUntilFinished(id, within: patience) }
         return try await largeResponses.run {
             guard let details = try await queue.request(id) else {
                 throw Problem.unknownRequest(id)
@@ -121,10 +121,10 @@ extension QueuedRequest {
             let lost = holdReason == .dependency ? lastError.map { ": \($0)" } : nil
             return "\(QueuedReason.held(holdReason))\(lost ?? "")"
         }
-        switch obstacle {
+        switch waitReason {
         case .laneClosed?: return "\(laneClosure.map { "\($0)" } ?? "\(QueuedReason.laneClosed)")"
         case .attemptFailed?, nil: return lastError
-        case let obstacle?: return "\(obstacle)"
+        case let waitReason?: return "\(waitReason)"
         }
     }
 }
@@ -168,7 +168,7 @@ extension ControlMessage.Entry {
             status: request.status,
             lastError: request.lastError,
             reason: request.reason,
-            waitsFor: request.obstacle?.name,
+            waitsFor: request.waitReason?.name,
             laneClosedUntil: request.laneClosure?.until,
             laneClosedBy: request.laneClosure?.status
         )

@@ -30,12 +30,12 @@ struct MonitorGate: HostGate {
 
 extension GateState {
     fileprivate init(_ status: PathStatus) {
-        self.init(status.verdict, generation: status.pathGeneration, way: status.routeGeneration)
+        self.init(status.verdict, generation: status.pathGeneration, route: status.routeGeneration)
     }
 
-    fileprivate init(_ verdict: PathStatus.Verdict, generation: UInt64, way: UInt64? = nil) {
+    fileprivate init(_ verdict: PathStatus.Verdict, generation: UInt64, route: UInt64? = nil) {
         switch verdict {
-        case .reachable: self = .reachable(generation: generation, way: way)
+        case .reachable: self = .reachable(generation: generation, route: route)
         case .notReachable: self = .notReachable
         case .unknown: self = .unknown
         }

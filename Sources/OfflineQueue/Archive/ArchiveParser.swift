@@ -46,7 +46,7 @@ package struct ArchiveParser: ~Copyable {
         var rest = bytes
         while let length = rest.lineLength {
             try append(rest.prefix(length))
-            try take(&events)
+            try parse(&events)
             rest = rest.dropFirst(length + 1)
             (line, number) = (Data(), number + 1)
         }
@@ -84,13 +84,13 @@ package struct ArchiveParser: ~Copyable {
 // MARK: - Lines
 
 extension ArchiveParser {
-    private mutating func take(_ events: inout [Event]) throws {
+    private mutating func parse(_ events: inout [Event]) throws {
         switch place {
-        case .beginning: try takeHeader()
-        case .betweenRequests where line.starts(with: ArchiveFormat.endStart): return try takeEnd()
-        case .betweenRequests: try takeRequest(&events)
-        case .body where line.starts(with: ArchiveFormat.voidStart): try takeVoid(&events)
-        case .body(let body, let count): try takeChunk(of: body, after: count, &events)
+        case .beginning: try parseHeader()
+        case .betweenRequests where line.starts(with: ArchiveFormat.endStart): return try parseEnd()
+        case .betweenRequests: try parseRequest(&events)
+        case .body where line.starts(with: ArchiveFormat.voidStart): try parseVoid(&events)
+        case .body(let body, let count): try parseChunk(of: body, after: count, &events)
         case .end: throw fault("unexpected line after the end of the export")
         }
         line.withUnsafeBytes { hash.update($0) }
@@ -102,7 +102,7 @@ extension ArchiveParser {
         let type: String
     }
 
-    private mutating func takeHeader() throws {
+    private mutating func parseHeader() throws {
         guard let header = try? decoder.decode(Header.self, from: line), header.type == ArchiveFormat.type
         else {
             throw fault("expected \(expected)")
@@ -119,7 +119,7 @@ extension ArchiveParser {
         let request: ArchivedRequest
     }
 
-    private mutating func takeRequest(_ events: inout [Event]) throws {
+    private mutating func parseRequest(_ events: inout [Event]) throws {
         guard line.starts(with: ArchiveFormat.requestStart) else { throw fault("expected \(expected)") }
         let request: ArchivedRequest
         do {
@@ -150,7 +150,7 @@ extension ArchiveParser {
         }
     }
 
-    private mutating func takeChunk(
+    private mutating func parseChunk(
         of body: ArchivedRequest.Body,
         after count: Int64,
         _ events: inout [Event]
@@ -172,7 +172,7 @@ extension ArchiveParser {
         place = .betweenRequests
     }
 
-    private mutating func takeVoid(_ events: inout [Event]) throws {
+    private mutating func parseVoid(_ events: inout [Event]) throws {
         guard line + Data([UInt8(ascii: "\n")]) == ArchiveFormat.void else {
             throw fault("expected \(expected)")
         }
@@ -182,7 +182,7 @@ extension ArchiveParser {
     }
 
     /// Compares the whole line, because there is only one way to write it.
-    private mutating func takeEnd() throws {
+    private mutating func parseEnd() throws {
         let end = ArchiveFormat.end(requests: requests, digest: hash.finish())
         guard line + Data([UInt8(ascii: "\n")]) == end else {
             throw fault(

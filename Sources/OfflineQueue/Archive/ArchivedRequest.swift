@@ -69,7 +69,7 @@ extension ArchivedRequest {
 extension ArchivedRequest {
     /// The end of the year 9999. Later times make no sense, and sums with this one do not overflow.
     private static let latestMoment: Int64 = 253_402_300_799_999
-    private static let mostAttempts = 1_000_000_000
+    private static let maximumAttemptCount = 1_000_000_000
     /// No version stored a longer error.
     private static let longestError = 128 * 1024
 
@@ -96,8 +96,8 @@ extension ArchivedRequest {
         guard moments.allSatisfy({ (0...Self.latestMoment).contains($0) }) else {
             throw QueueError(.invalidOption, "a time is outside the years 1970 to 9999")
         }
-        guard [attempts, deferrals].allSatisfy({ (0...Self.mostAttempts).contains($0) }) else {
-            throw QueueError(.invalidOption, "the number of attempts is not 0 to \(Self.mostAttempts)")
+        guard [attempts, deferrals].allSatisfy({ (0...Self.maximumAttemptCount).contains($0) }) else {
+            throw QueueError(.invalidOption, "the number of attempts is not 0 to \(Self.maximumAttemptCount)")
         }
         guard lastError?.utf8.count ?? 0 <= Self.longestError else {
             throw QueueError(.invalidOption, "the last error is longer than \(Self.longestError) bytes")

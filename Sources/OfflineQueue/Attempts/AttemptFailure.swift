@@ -50,7 +50,7 @@ package struct AttemptFailure: Hashable, Sendable {
     }
 
     /// Returns the failure with another message.
-    package func saying(_ message: String) -> AttemptFailure {
+    package func withMessage(_ message: String) -> AttemptFailure {
         var failure = self
         failure.message = message
         return failure

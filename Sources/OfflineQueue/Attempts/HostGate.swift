@@ -17,9 +17,9 @@ extension HostGate {
 
 /// The known state of the path to a host. It is a hint for when to try, and never prevents an attempt.
 package enum GateState: Hashable, Sendable {
-    /// There is a route. `generation` rises with each change, also when the path was lost and found again. `way`
+    /// There is a route. `generation` rises with each change, also when the path was lost and found again. `route`
     /// changes only with the interface, source address or gateway: connections survive a short loss. `nil`: not known.
-    case reachable(generation: UInt64, way: UInt64? = nil)
+    case reachable(generation: UInt64, route: UInt64? = nil)
     case notReachable
     /// The state of the host could not be determined.
     case unknown

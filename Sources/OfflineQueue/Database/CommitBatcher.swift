@@ -36,7 +36,7 @@ final class CommitBatcher: Sendable {
     }
 
     /// The maximum number of rows that one transaction writes for several callers.
-    static let mostRows = 512
+    static let maximumRows = 512
 
     /// The operations of one transaction.
     private struct Batch {
@@ -50,7 +50,8 @@ final class CommitBatcher: Sendable {
         mutating func admits(_ load: Load) -> Bool {
             guard
                 rows == 0
-                    || (rows + load.rows <= CommitBatcher.mostRows && bytes + load.bytes <= Self.maximumBytes)
+                    || (rows + load.rows <= CommitBatcher.maximumRows
+                        && bytes + load.bytes <= Self.maximumBytes)
             else {
                 return false
             }
@@ -129,7 +130,7 @@ final class CommitBatcher: Sendable {
     }
 
     /// From now on, the log is truncated after a commit when it has become long.
-    func keepLogShort(_ truncation: LogTruncation) {
+    func setLogTruncation(_ truncation: LogTruncation) {
         self.truncation.withLock { $0 = truncation }
     }
 
@@ -217,7 +218,7 @@ extension CommitBatcher {
 
     private func commit(_ batch: inout Batch, _ database: Database) -> (any Error)? {
         do {
-            if let refusal = poisoned { throw refusal }
+            if let refusal = storeFailure { throw refusal }
             let isSynced = batch.operations.contains { $0.load.durability == .full }
             if !isSynced { try database.execute(sql: "PRAGMA synchronous = NORMAL") }
             try database.inTransaction(.immediate) {
@@ -239,7 +240,7 @@ extension CommitBatcher {
             state.withLock { $0.commits += 1 }
             return nil
         } catch {
-            return poison(with: error)
+            return stop(after: error)
         }
     }
 
@@ -267,13 +268,13 @@ extension CommitBatcher {
 // MARK: - Poison
 
 extension CommitBatcher {
-    private var poisoned: QueueError? {
+    private var storeFailure: QueueError? {
         state.withLock { $0.refusal?.endsStore == true ? $0.refusal : nil }
     }
 
     /// SQLite does not document which errors leave the disk unchanged, so every error stops the store. So do unexpected
     /// errors of our own: otherwise callers would wait forever for a lease to end or a lane to change.
-    private func poison(with error: any Error) -> any Error {
+    private func stop(after error: any Error) -> any Error {
         guard !(error is QueueError) else { return error }
         note(error)
         let words = StoreFault.words(error)
@@ -287,7 +288,7 @@ extension CommitBatcher {
 
     /// Damage stops the store, even if a read finds it. Other read errors do not affect writes.
     func readFailure(_ error: any Error) -> any Error {
-        guard !StoreFault.isDamage(error) else { return poison(with: error) }
+        guard !StoreFault.isDamage(error) else { return stop(after: error) }
         guard error is DatabaseError else { return error }
         return QueueError(
             .storeUnavailable,

@@ -49,7 +49,7 @@ extension LogReport {
     }
 
     /// Why the log cannot belong to this database; `nil` when it can. The log of another queue is not detected.
-    func foreignness(to header: [UInt8]) -> String? {
+    func mismatch(with header: [UInt8]) -> String? {
         guard commits + droppedCommits > 0, let pageSize else { return nil }
         if let application, application != 0, application != QueueSchema.applicationID {
             return "its log belongs to another program's database"

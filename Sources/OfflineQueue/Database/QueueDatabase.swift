@@ -28,8 +28,8 @@ enum QueueDatabase {
                 throw StoreFault.damaged("\(note), when the queue ran last")
             }
             // Reads the log first, because recovery silently drops what it cannot use.
-            let log = try logLeft(beside: path)
-            try look(at: path)
+            let log = try leftoverLog(of: path)
+            try checkReadOnly(path)
             let database = try DatabaseQueue(path: path, configuration: configuration)
             try database.writeWithoutTransaction(configure)
             try QueueSchema.migrator.migrate(database)
@@ -51,7 +51,7 @@ enum QueueDatabase {
     /// database file releases the locks that SQLite holds on the file.
     ///
     /// - Throws: ``StoreFault`` when the log cannot be read, or does not belong to this database.
-    static func logLeft(beside path: String) throws(StoreFault) -> LogReport? {
+    static func leftoverLog(of path: String) throws(StoreFault) -> LogReport? {
         let report: LogReport?
         let header: [UInt8]
         do throws(SystemError) {
@@ -61,7 +61,7 @@ enum QueueDatabase {
             throw .passing("\(error)")
         }
         guard let report else { return nil }
-        if let foreignness = report.foreignness(to: header) { throw .damaged(foreignness) }
+        if let mismatch = report.mismatch(with: header) { throw .damaged(mismatch) }
         return report
     }
 
@@ -75,7 +75,7 @@ enum QueueDatabase {
 
     /// Checks the database through a read-only connection. Opening it for writing changes the journal mode at once, and
     /// a foreign file must not change by a single byte.
-    static func look(at path: String) throws {
+    static func checkReadOnly(_ path: String) throws {
         guard FileSystem.size(of: path) > 0 else { return try checkNew(path) }
         do {
             let database = try DatabaseQueue(path: path, configuration: readingConfiguration)

@@ -16,7 +16,7 @@ final class QueueDirectory: Sendable {
     private let locks: Mutex<Locks?>
 
     var databasePath: String { "\(path)/queue.sqlite" }
-    var damage: DamageNote { DamageNote(directory: path) }
+    var damage: DamageMarker { DamageMarker(directory: path) }
 
     /// Creates the directory (0700) and the database file (0600) if they are missing, regardless of the umask, and
     /// takes the locks. Blocks. Refuses a directory that contains other files and is accessible to other users.

@@ -13,7 +13,7 @@ extension Attempt {
             headers: request.headers + (request.key.map { [$0.header] } ?? []),
             body: body,
             mayBeSentTwice: request.mayBeSentTwice,
-            timeouts: request.timeouts.stretched(by: request.overruns),
+            timeouts: request.timeouts.extended(by: request.overruns),
             isMisdirected: request.lastStatus == FailureTable.misdirectedStatus
         )
     }
@@ -84,7 +84,7 @@ extension AttemptOutcome {
         guard case .failure(let failure) = self, FailureTable.classify(failure) == .aborted else {
             return self
         }
-        return .failure(failure.saying("the path to \(host) was lost"))
+        return .failure(failure.withMessage("the path to \(host) was lost"))
     }
 
     /// The response to store, if one was received.
@@ -125,7 +125,7 @@ extension Judgement {
     )
 
     /// Whether the attempt was ended only to be repeated immediately.
-    var isMadeAgainAtOnce: Bool {
+    var isRepeatedImmediately: Bool {
         if case .retry = verdict { lane == .renewed } else { false }
     }
 

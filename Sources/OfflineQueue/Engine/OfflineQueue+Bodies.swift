@@ -24,14 +24,14 @@ extension OfflineQueue {
         for purpose: StagedBodyPurpose = .request
     ) async throws -> Int64 {
         try RequestChecks.checkPrintable(id, "body's id")
-        try await makeRoom(for: Int64(bytes.count), of: id)
+        try await freeCapacity(for: Int64(bytes.count), of: id)
         if offset == 0 { try await staged.begin(id, limit: purpose.limit) }
         return try await staged.append(bytes, to: id, at: offset)
     }
 
-    private nonisolated func makeRoom(for count: Int64, of id: String) async throws {
+    private nonisolated func freeCapacity(for count: Int64, of id: String) async throws {
         guard count > 0, try await !removeStalledBodies(toFit: count, except: id) else { return }
-        let (used, room) = (await staged.byteCount, try await store.archive.room().bytes)
+        let (used, room) = (await staged.byteCount, try await store.archive.availableCapacity().bytes)
         throw QueueError(.queueFull, "uploads use \(used) bytes; the queue has room for \(room)")
     }
 
@@ -55,7 +55,7 @@ extension OfflineQueue {
     /// Returns by how many bytes the queue's limit is exceeded, counting requests, uploads and these bytes; `nil` if
     /// they fit.
     private nonisolated func excess(of count: Int64) async throws -> Int64? {
-        let excess = try await staged.byteCount + count - store.archive.room().bytes
+        let excess = try await staged.byteCount + count - store.archive.availableCapacity().bytes
         return excess > 0 ? excess : nil
     }
 

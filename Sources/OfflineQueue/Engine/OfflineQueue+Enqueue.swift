@@ -42,22 +42,22 @@ extension OfflineQueue {
         options: EnqueueOptions = EnqueueOptions()
     ) async throws -> SendResult {
         let new = try NewRequest(request, options: options)
-        guard waiters[new.id] == nil else {
+        guard sendWaiters[new.id] == nil else {
             let accepted = try await accept([(new, request.body)])[0]
             return accepted.outcome == .dropped
                 ? .dropped(id: new.id) : .queued(id: new.id, reason: .alreadyQueued)
         }
         // Registered before the request is written, because a claim in progress may take it before this task continues.
-        waiters[new.id] = Waiter()
+        sendWaiters[new.id] = SendWaiter()
         let accepted: EnqueuedRequest
         do {
             accepted = try await accept([(new, request.body)])[0]
         } catch {
-            waiters[new.id] = nil
+            sendWaiters[new.id] = nil
             throw error
         }
         if let result = immediateResult(accepted) {
-            waiters[new.id] = nil
+            sendWaiters[new.id] = nil
             return result
         }
         return await firstResult(accepted)
@@ -73,7 +73,7 @@ extension OfflineQueue {
                 request.body = try await stored(body, of: request)
                 requests.append(request)
             }
-            let accepted = try await storeWhenThereIsRoom(requests)
+            let accepted = try await storeWhenCapacityAllows(requests)
             await discard(zip(requests, accepted).filter { $1.outcome != .accepted }.map(\.0))
             await follow(requests)
             return accepted
@@ -85,37 +85,39 @@ extension OfflineQueue {
         }
     }
 
-    private nonisolated func storeWhenThereIsRoom(_ requests: [NewRequest]) async throws -> [EnqueuedRequest]
+    private nonisolated func storeWhenCapacityAllows(_ requests: [NewRequest]) async throws
+        -> [EnqueuedRequest]
     {
         while true {
-            let (start, generation) = (ContinuousClock.now, room.generation)
+            let (start, generation) = (ContinuousClock.now, capacityWaiters.generation)
             if store.spool.stagedBytes.count > 0 { try await removeStalledBodies(toFit: requests.size) }
             do {
                 return try await store.enqueue(requests)
-            } catch let error as QueueError where error.code == .queueFull && requests.waitForRoom {
+            } catch let error as QueueError where error.code == .queueFull && requests.waitForCapacity {
                 // A queue without requests and uploads never frees room, so waiting would not end. But the room may have
                 // become free just now.
-                guard try await isAnythingOnItsWay() else { return try await store.enqueue(requests) }
-                try await waitForRoom(after: generation, start)
+                guard try await mayCapacityBeFreed() else { return try await store.enqueue(requests) }
+                try await waitForCapacity(after: generation, start)
             }
         }
     }
 
     /// Waits for a change that may make room. An upload makes room when it is removed, and may be removed when it
     /// stalls.
-    private nonisolated func waitForRoom(after generation: Int, _ start: ContinuousClock.Instant) async throws
+    private nonisolated func waitForCapacity(after generation: Int, _ start: ContinuousClock.Instant)
+        async throws
     {
         let stall = await staged.nextStall(after: start).map { stall in
-            Task { [room] in
+            Task { [capacityWaiters] in
                 try await Task.sleep(until: stall, clock: .continuous)
-                room.changed()
+                capacityWaiters.changed()
             }
         }
         defer { stall?.cancel() }
-        try await room.wait(after: generation)
+        try await capacityWaiters.wait(after: generation)
     }
 
-    private nonisolated func isAnythingOnItsWay() async throws -> Bool {
+    private nonisolated func mayCapacityBeFreed() async throws -> Bool {
         if store.spool.stagedBytes.count > 0 { return true }
         let states = Set(QueuedRequest.State.allCases.filter { !$0.isFinal })
         return try await !store.page(RequestQuery(states: states, limit: 1)).requests.isEmpty
@@ -124,9 +126,9 @@ extension OfflineQueue {
     /// Updates other waits that the new requests may affect.
     private nonisolated func follow(_ requests: [NewRequest]) async {
         let shortest = requests.map(\.options.timeToLive).min() ?? .zero
-        if shortest < Sweeper.longestPause { sweeper.hurry(shortest) }
+        if shortest < Sweeper.longestPause { sweeper.shortenPause(to: shortest) }
         if requests.contains(where: { $0.options.replaceKey != nil || $0.options.whenFull == .dropOldest }) {
-            await answerWithoutAttempt()
+            await resolveFinished()
         }
     }
 }
@@ -144,7 +146,7 @@ extension QueueRequest.Body {
 
 extension [NewRequest] {
     fileprivate var size: Int64 { reduce(0) { $0 + $1.size } }
-    fileprivate var waitForRoom: Bool { contains { $0.options.whenFull == .block } }
+    fileprivate var waitForCapacity: Bool { contains { $0.options.whenFull == .block } }
 }
 
 extension Receipt {
@@ -189,9 +191,9 @@ extension OfflineQueue {
                     "the body has \(data.count) bytes; at most \(limit) are accepted"
                 )
             }
-            return .spooled(try await store.spool.keep(data))
+            return .spooled(try await store.spool.store(data))
         case .file(let path):
-            return .spooled(try await store.spool.adopt(path: path, limit: QueueRequest.maximumBodyBytes))
+            return .spooled(try await store.spool.copy(path: path, limit: QueueRequest.maximumBodyBytes))
         case .staged(let id, let size): return .spooled(try await finishBody(id, size: size))
         }
     }

@@ -6,7 +6,7 @@ extension OfflineQueue {
     /// Returns a page of an export. The export contains all unfinished requests in order, followed by those that were
     /// given up. Requests that are being sent are exported as a restart would find them. Changes nothing.
     ///
-    /// An export consists of all pages, followed by ``ExportSeal/finish()``. Requests that are enqueued during the
+    /// An export consists of all pages, followed by ``ExportTrailer/finish()``. Requests that are enqueued during the
     /// export may be included, and those that finish during it may be left out.
     ///
     /// - Parameters:
@@ -41,17 +41,17 @@ extension OfflineQueue {
         includingDead: Bool = true,
         to write: (Data) async throws -> Void
     ) async throws -> [ExportPage.LeftOut] {
-        var seal = try ExportSeal()
+        var trailer = try ExportTrailer()
         var leftOut: [ExportPage.LeftOut] = []
         var cursor: ExportCursor?
         repeat {
             let page = try await exportPage(after: cursor, includingDead: includingDead)
-            seal.add(page.data)
+            trailer.add(page.data)
             try await write(page.data)
             leftOut += page.leftOut
             cursor = page.next
         } while cursor != nil
-        try await write(seal.finish())
+        try await write(trailer.finish())
         return leftOut
     }
 }

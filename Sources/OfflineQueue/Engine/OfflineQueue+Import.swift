@@ -16,7 +16,7 @@ extension OfflineQueue {
     ///   during the import.
     public nonisolated func importRequests(from path: String) async throws -> ImportResult {
         try await importRequests { files throws(QueueError) in
-            do throws(SystemError) { return try files.openForeign(path) } catch {
+            do throws(SystemError) { return try files.openExternal(path) } catch {
                 throw .unusable(path, error)
             }
         }
@@ -64,7 +64,7 @@ extension OfflineQueue {
     /// Notifies callers that wait for requests that the import may have changed, and runs the sweeper soon.
     private func settled(_ error: (any Error)? = nil) {
         if let error { failed(error) }
-        recheckEnds()
-        sweeper.hurry(.zero)
+        recheckCompletions()
+        sweeper.shortenPause(to: .zero)
     }
 }

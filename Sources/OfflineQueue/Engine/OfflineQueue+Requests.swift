@@ -7,14 +7,14 @@ extension OfflineQueue {
     /// - Throws: ``QueueError`` of the store.
     public func list(_ query: RequestQuery = RequestQuery()) async throws -> RequestPage {
         let page = try await store.page(query)
-        return RequestPage(requests: page.requests.map(withObstacle), next: page.next)
+        return RequestPage(requests: page.requests.map(withWaitReason), next: page.next)
     }
 
     /// Returns all details of one request; `nil` if the queue does not know the id.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func request(_ id: String) async throws -> RequestDetails? {
-        try await store.details(of: id)?.changing(withObstacle)
+        try await store.details(of: id)?.changing(withWaitReason)
     }
 
     /// Returns the ids with a given prefix, sorted. An id that equals the prefix comes first.
@@ -97,8 +97,8 @@ extension OfflineQueue {
 
     /// Wakes calls that may wait for what an edit changed.
     func edited() async {
-        room.changed()
-        await answerWithoutAttempt()
+        capacityWaiters.changed()
+        await resolveFinished()
     }
 
     /// Stops starting attempts, in the whole queue or in some lanes, until ``resume(host:lane:)``. A pause survives a

@@ -15,7 +15,7 @@ extension OfflineQueue {
     ///
     /// - Parameter directory: The queue's directory.
     /// - Throws: ``QueueError``: `directoryUnusable`, `storeUnusable` when the log is damaged, `storeUnavailable`.
-    package static func checkLeftLog(directory path: String) async throws {
+    package static func checkLeftoverLog(directory path: String) async throws {
         try await DispatchQueue.global().run {
             let directory: QueueDirectory
             do throws(QueueError) { directory = try QueueDirectory(path: path) } catch {
@@ -24,7 +24,7 @@ extension OfflineQueue {
             }
             defer { directory.release() }
             do throws(StoreFault) {
-                if let damage = try QueueDatabase.logLeft(beside: directory.databasePath)?.damage {
+                if let damage = try QueueDatabase.leftoverLog(of: directory.databasePath)?.damage {
                     throw .damaged(damage)
                 }
             } catch {

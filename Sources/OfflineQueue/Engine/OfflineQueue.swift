@@ -62,12 +62,12 @@ public actor OfflineQueue {
     /// Whether the queue no longer writes.
     var hasFailed = false
     var scheduler: Scheduler
-    var waiters: [String: Waiter] = [:]
-    var endWaiters: [String: [Int: EndWaiter]] = [:]
-    var endTimer: EndTimer?
+    var sendWaiters: [String: SendWaiter] = [:]
+    var completionWaiters: [String: [Int: CompletionWaiter]] = [:]
+    var completionTimer: CompletionTimer?
     /// The ids of requests with waiters that may have finished.
-    var endCandidates: Set<String> = []
-    var isCheckingEnds = false
+    var completionCandidates: Set<String> = []
+    var isCheckingCompletions = false
     var nextWaiter = 0
     var inflight: [Int64: Inflight] = [:]
     var claimsUnderWay = 0
@@ -76,10 +76,10 @@ public actor OfflineQueue {
     /// No attempt starts before the connections of the old path are dropped.
     var pathChange: Task<Void, Never>?
     var drain = Drain()
-    nonisolated let room = Room()
+    nonisolated let capacityWaiters = CapacityWaiters()
     nonisolated let sweeper = Sweeper()
     /// The tasks that run for as long as the queue.
-    var chores: [Task<Void, Never>] = []
+    var backgroundTasks: [Task<Void, Never>] = []
 
     /// Opens the queue's directory. Nothing is sent before ``start()``.
     ///
@@ -103,7 +103,7 @@ public actor OfflineQueue {
         store: any QueueStore,
         sender: any AttemptSender,
         gate: any HostGate,
-        uploadStall: Duration = .seconds(10)
+        uploadStallTimeout: Duration = .seconds(10)
     ) {
         self.configuration = configuration
         self.store = store
@@ -112,8 +112,8 @@ public actor OfflineQueue {
         staged = StagedBodies(
             spool: store.spool,
             clock: ContinuousClock(),
-            stall: uploadStall,
-            onRelease: { [room] in room.changed() }
+            stallTimeout: uploadStallTimeout,
+            onRelease: { [capacityWaiters] in capacityWaiters.changed() }
         )
         (failures, failureContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         var settings = Scheduler.Settings()
@@ -140,10 +140,10 @@ extension OfflineQueue {
         guard phase == .ready else { return }
         phase = .running
         try await reporting {
-            let lanes = try await store.recover(releasing: HoldReason.mendable)
+            let lanes = try await store.recover(releasing: HoldReason.releasableByRestart)
             announce(lanes)
         }
-        chores = [
+        backgroundTasks = [
             Task { await self.followChanges() }, Task { await self.sweep() },
             Task { await self.keepLeases() },
             Task { await self.sweepSpool() }, Task { await self.watchStore() },
@@ -158,7 +158,7 @@ extension OfflineQueue {
     public func flush() async throws {
         guard phase == .running else { return }
         try await reporting {
-            let lanes = try await store.reopen(releasing: HoldReason.mendable)
+            let lanes = try await store.reopen(releasing: HoldReason.releasableByRestart)
             announce(lanes)
             handle(.flush)
         }
@@ -171,14 +171,14 @@ extension OfflineQueue {
         phase = .stopped
         handle(.stop)
         for watch in watches.values { watch.cancel() }
-        for chore in chores { chore.cancel() }
+        for chore in backgroundTasks { chore.cancel() }
         await drained(within: configuration.stopTimeout)
-        for id in Array(waiters.keys) { answer(id, .queued(id: id, reason: .stopped)) }
-        wakeEndWaiters()
+        for id in Array(sendWaiters.keys) { resolve(id, .queued(id: id, reason: .stopped)) }
+        wakeCompletionWaiters()
         for attempt in inflight.values { attempt.transfer.cancel() }
         await staged.removeAll()
         await store.close()
-        room.changed()
+        capacityWaiters.changed()
         failureContinuation.finish()
     }
 
@@ -198,6 +198,6 @@ extension OfflineQueue {
         hasFailed = true
         failureContinuation.yield(error)
         handle(.stop)
-        wakeEndWaiters()
+        wakeCompletionWaiters()
     }
 }

@@ -34,7 +34,7 @@ final class Sweeper: Sendable {
     }
 
     /// Ends the pause after the given delay, because a request expires then.
-    func hurry(_ delay: Duration) {
+    func shortenPause(to delay: Duration) {
         state.withLock { state in
             let end = ContinuousClock.now + max(Self.shortestPause, delay)
             guard end < state.end ?? end + .seconds(1) else { return }

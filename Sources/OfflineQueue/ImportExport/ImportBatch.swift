@@ -29,7 +29,7 @@ struct ImportBatch {
         known = ids
     }
 
-    mutating func take(_ event: ArchiveParser.Event) async throws {
+    mutating func add(_ event: ArchiveParser.Event) async throws {
         switch event {
         case .request(let archived, let new): current = (archived, new, try body(of: archived))
         case .chunk(let bytes): try await append(bytes)
@@ -42,7 +42,7 @@ struct ImportBatch {
         guard !known.contains(request.id) else { return .skipped }
         let size = request.body?.bytes ?? 0
         guard size > StoredBody.maximumInlineBytes else { return .memory(Data()) }
-        return .file(try spool.stage(limit: size))
+        return .file(try spool.makeWriter(limit: size))
     }
 
     private mutating func append(_ bytes: Data) async throws {
@@ -71,7 +71,7 @@ struct ImportBatch {
     }
 
     /// Records the outcomes after the batch was restored, and removes the bodies that no row needs.
-    mutating func settle(_ outcomes: [Restoration]) async {
+    mutating func record(_ outcomes: [Restoration]) async {
         var unused: [String] = []
         for (request, outcome) in zip(requests, outcomes) {
             switch outcome {

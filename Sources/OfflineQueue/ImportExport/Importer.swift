@@ -24,7 +24,7 @@ struct Importer {
 
     func run() async throws -> ImportResult {
         let isLinked = try await check()
-        let result = try await bringIn()
+        let result = try await restoreAll()
         if isLinked { try await link() }
         return result
     }
@@ -82,7 +82,7 @@ extension Importer {
             try await addUnknown(&pending, to: &sum)
         }
         try await freeBytes(sum.bytes)
-        let room = try await archive.room()
+        let room = try await archive.availableCapacity()
         let bytes = max(0, room.bytes - store.spool.stagedBytes.count)
         guard sum.requests <= room.requests, sum.bytes <= bytes else {
             throw QueueError(
@@ -114,7 +114,7 @@ extension Importer {
 // MARK: - Bringing in
 
 extension Importer {
-    private func bringIn() async throws -> ImportResult {
+    private func restoreAll() async throws -> ImportResult {
         var batch = ImportBatch(spool: store.spool)
         do {
             try await read { events in
@@ -123,7 +123,7 @@ extension Importer {
                 }
                 batch.skip(ids.isEmpty ? [] : try await archive.known(ids))
                 for event in events {
-                    try await batch.take(event)
+                    try await batch.add(event)
                     if batch.isFull { try await restore(&batch) }
                 }
             }
@@ -137,7 +137,7 @@ extension Importer {
 
     private func restore(_ batch: inout ImportBatch) async throws {
         guard !batch.requests.isEmpty else { return }
-        await batch.settle(try await archive.restore(batch.requests))
+        await batch.record(try await archive.restore(batch.requests))
     }
 
     private func link() async throws {

@@ -27,9 +27,7 @@ package struct NewRequest: Sendable {
         isImported: Bool = false,
         now: Date = Date()
     ) throws(QueueError) {
-        try RequestChecks.check(method: request.method, body: request.body, isImported: isImported)
-        let origin = try RequestChecks.origin(of: request.url, isImported: isImported)
-        try HeaderRules.check(request.headers, isImported: isImported)
+        let origin = try RequestChecks.check(request, isImported: isImported)
         try RequestChecks.check(options, now: now)
         let mode: LaneKey.Mode = options.isFIFO ? .fifo : .parallel
         lane = LaneKey(origin: origin, label: options.lane ?? "", mode: mode)

@@ -2,12 +2,20 @@ internal import Foundation
 internal import NetwatchTransport
 
 /// Validation of a request and its options before anything is written.
-enum RequestChecks {
-    /// Validates a URL and returns its origin.
+package enum RequestChecks {
+    /// Validates a request and returns its origin.
     ///
     /// - Parameter isImported: Whether an older version with fewer rules may have accepted the request. It must not
     ///   prevent the import of an export. If necessary, the request fails at its first attempt instead.
-    static func origin(of url: String, isImported: Bool = false) throws(QueueError) -> Origin {
+    /// - Throws: ``QueueError`` that names the invalid value.
+    static func check(_ request: QueueRequest, isImported: Bool = false) throws(QueueError) -> Origin {
+        try checkMethod(of: request, isImported: isImported)
+        let origin = try origin(of: request.url, isImported: isImported)
+        try checkHeaders(request.headers, isImported: isImported)
+        return origin
+    }
+
+    private static func origin(of url: String, isImported: Bool) throws(QueueError) -> Origin {
         let limit = isImported ? QueueRequest.maximumHeadBytes : QueueRequest.maximumURLBytes
         guard url.utf8.count <= limit else {
             throw QueueError(
@@ -31,11 +39,8 @@ enum RequestChecks {
         }
     }
 
-    static func check(
-        method: String,
-        body: QueueRequest.Body,
-        isImported: Bool = false
-    ) throws(QueueError) {
+    private static func checkMethod(of request: QueueRequest, isImported: Bool) throws(QueueError) {
+        let method = request.method
         guard HTTPToken.isValid(method) else {
             throw QueueError(
                 .invalidMethod,
@@ -48,7 +53,7 @@ enum RequestChecks {
                 "the method \(method) is refused: it is for proxies and debugging"
             )
         }
-        guard method != "HEAD" || body == .data(Data()) else {
+        guard method != "HEAD" || request.body == .data(Data()) else {
             throw QueueError(.invalidMethod, "a HEAD request must not have a body")
         }
     }
@@ -59,7 +64,7 @@ enum RequestChecks {
 extension RequestChecks {
     /// The maximum of all durations. A longer one would mean "for ever", which the queue does not support.
     static let longestTime: Duration = .seconds(366 * 86_400)
-    private static let mostDependencies = 64
+    private static let maximumDependencies = 64
 
     static func check(_ options: EnqueueOptions, now: Date) throws(QueueError) {
         if let id = options.id { try checkPrintable(id, "id") }
@@ -119,10 +124,10 @@ extension RequestChecks {
     private static func printable(_ date: Date) -> Date { Timestamp(date).date }
 
     private static func checkDependencies(_ options: EnqueueOptions) throws(QueueError) {
-        guard options.dependencies.count <= mostDependencies else {
+        guard options.dependencies.count <= maximumDependencies else {
             throw QueueError(
                 .invalidOption,
-                "the request has \(options.dependencies.count) dependencies; the maximum is \(mostDependencies)"
+                "the request has \(options.dependencies.count) dependencies; the maximum is \(maximumDependencies)"
             )
         }
         for id in options.dependencies {
@@ -142,9 +147,9 @@ extension RequestChecks {
         }
     }
 
-    /// - Parameter isImported: See ``origin(of:isImported:)``.
+    /// - Parameter isImported: See ``check(_:isImported:)``.
     static func check(_ key: IdempotencyKey, isImported: Bool = false) throws(QueueError) {
-        try HeaderRules.check(name: key.headerName, isImported: isImported)
+        try checkHeaderName(key.headerName, isImported: isImported)
         guard key.headerName.utf8.count <= 255 else {
             throw QueueError(.invalidHeader, "the idempotency key's header name is longer than 255 bytes")
         }

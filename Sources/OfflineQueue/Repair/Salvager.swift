@@ -5,7 +5,7 @@ internal import NetwatchEventLoop
 
 /// Exports what can be read of a store that was set aside.
 struct Salvager {
-    private static let mostLost = 1000
+    private static let maximumLostEntries = 1000
 
     private let directory: String
 
@@ -18,20 +18,20 @@ struct Salvager {
         var salvage = Salvage(path: file.path)
         let spool = try await BodySpool.opening("\(directory)/spool")
         let rows = try await open(&salvage)
-        var seal = try ExportSeal()
-        try await write(ArchiveFormat.header(created: .now, includingDead: true), to: file, &seal)
+        var trailer = try ExportTrailer()
+        try await write(ArchiveFormat.header(created: .now, includingDead: true), to: file, &trailer)
         if let rows {
             for part in [ExportCursor.Part.waiting, .dead] {
-                let before = seal.requests
-                try await write(part, of: rows, spool, to: file, &seal, &salvage)
-                if part == .waiting { salvage.waiting = seal.requests - before }
-                if part == .dead { salvage.dead = seal.requests - before }
+                let before = trailer.requests
+                try await write(part, of: rows, spool, to: file, &trailer, &salvage)
+                if part == .waiting { salvage.waiting = trailer.requests - before }
+                if part == .dead { salvage.dead = trailer.requests - before }
             }
             salvage.counted = await rows.counted()
             salvage.add(rows.damage)
             await closed(rows)
         }
-        let end = seal.finish()
+        let end = trailer.finish()
         try await offPool { () throws(SystemError) in
             try file.append(end)
             try file.sync()
@@ -53,21 +53,21 @@ struct Salvager {
         of rows: SalvagedRows,
         _ spool: BodySpool,
         to file: SalvageFile,
-        _ seal: inout ExportSeal,
+        _ trailer: inout ExportTrailer,
         _ salvage: inout Salvage
     ) async throws {
         var cursor: ExportCursor? = ExportCursor(part: part, position: 0)
         while let place = cursor {
             var page = PageWriter(limit: 1 << 20, spool: spool)
             cursor = try await page.fill(from: rows, after: place, includingDead: false)
-            try await write(page.data, to: file, &seal)
+            try await write(page.data, to: file, &trailer)
             salvage.lostCount += page.leftOut.count
-            salvage.lost += page.leftOut.prefix(Self.mostLost - salvage.lost.count)
+            salvage.lost += page.leftOut.prefix(Self.maximumLostEntries - salvage.lost.count)
         }
     }
 
-    private func write(_ data: Data, to file: SalvageFile, _ seal: inout ExportSeal) async throws {
-        seal.add(data)
+    private func write(_ data: Data, to file: SalvageFile, _ trailer: inout ExportTrailer) async throws {
+        trailer.add(data)
         try await offPool { () throws(SystemError) in try file.append(data) }
     }
 

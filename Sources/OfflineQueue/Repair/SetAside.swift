@@ -40,10 +40,10 @@ struct SetAside: Sendable {
     private func diagnosis() async throws -> String? {
         do {
             let inspector = try await DispatchQueue.global().run { [directory] in
-                if let damage = try QueueDatabase.logLeft(beside: directory.databasePath)?.damage {
+                if let damage = try QueueDatabase.leftoverLog(of: directory.databasePath)?.damage {
                     throw StoreFault.damaged(damage)
                 }
-                try QueueDatabase.look(at: directory.databasePath)
+                try QueueDatabase.checkReadOnly(directory.databasePath)
                 let isNew = FileSystem.size(of: directory.databasePath) == 0
                 return isNew ? nil : try Inspector(database: directory.databasePath)
             }

@@ -10,7 +10,7 @@ internal import Synchronization
 /// the log grows. Rows are therefore read in pages, each in a separate transaction.
 final class Inspector: Sendable {
     private static let page = 512
-    private static let mostProblems = 100
+    private static let maximumProblems = 100
 
     private let database: DatabaseQueue
     private let isEnded = Mutex(false)
@@ -44,7 +44,7 @@ final class Inspector: Sendable {
                     position = page.last
                     report.add(page.faults)
                     report.requests += page.count
-                    for body in page.bodies { await report.look(at: body, in: spool, isNamed) }
+                    for body in page.bodies { await report.check(body, in: spool, isNamed) }
                 }
             }
             for name in try await spool.orphans(keeping: isNamed) {
@@ -88,7 +88,7 @@ extension Inspector {
     }
 
     private static func checkStructure(_ database: Database, _ report: inout QueueVerification) throws {
-        let problems = try String.fetchAll(database, sql: "PRAGMA integrity_check(\(mostProblems))")
+        let problems = try String.fetchAll(database, sql: "PRAGMA integrity_check(\(maximumProblems))")
         for problem in problems where problem != "ok" { report.found(.database, "queue.sqlite", problem) }
         for row in try database.rows("PRAGMA foreign_key_check") {
             let (table, other): (String, String) = try (row["table"], row["parent"])
@@ -144,7 +144,7 @@ extension Inspector {
                 let sql = part == .waiting ? Self.waitingRows(database) : Self.deadRows(database)
                 for row in try database.rows(sql, [position, Self.page]) {
                     page.last = try row.place("position", after: page.last)
-                    page.look(at: row)
+                    page.check(row)
                 }
             } catch let error where StoreFault.isDamage(error) {
                 // The check of the structure has already reported it.
@@ -171,7 +171,7 @@ extension Inspector {
 }
 
 extension Inspector.Page {
-    fileprivate mutating func look(at row: StoredRow) {
+    fileprivate mutating func check(_ row: StoredRow) {
         count += 1
         let id = (try? row["id"]) ?? "number \((try? row["position"] as Int64) ?? 0)"
         do {
@@ -209,14 +209,14 @@ extension QueueVerification {
 
     /// Verifies a body. If no row refers to the body any more, its request has ended during the check, and the fault is
     /// ignored.
-    fileprivate mutating func look(
-        at found: (id: String, body: SpooledBody),
+    fileprivate mutating func check(
+        _ found: (id: String, body: SpooledBody),
         in spool: BodySpool,
         _ isNamed: @escaping @Sendable (String) -> Bool
     ) async {
         files += 1
         guard let fault = await spool.verify(found.body) else { return }
-        guard await spool.ask(isNamed, found.body.name) else { return }
+        guard await spool.callBlocking(isNamed, found.body.name) else { return }
         let kind: Finding.Kind =
             switch fault {
             case .missing: .bodyMissing

@@ -35,13 +35,13 @@ extension QueuedRequest {
             status: row["last_status"],
             lastError: row["last_error"],
             laneClosure: isOver ? nil : LaneClosure(lane: row, now: now),
-            obstacle: isOver ? nil : Self.storedObstacle(state, isPaused: row["is_paused"]),
+            waitReason: isOver ? nil : Self.storedWaitReason(state, isPaused: row["is_paused"]),
             laneID: isOver ? nil : row["lane_id"],
             isBehind: isOver ? false : row["is_behind"]
         )
     }
 
-    private static func storedObstacle(_ state: State, isPaused: Bool) -> QueuedReason? {
+    private static func storedWaitReason(_ state: State, isPaused: Bool) -> QueuedReason? {
         switch state {
         case .blocked: .blocked
         case .pending where isPaused: .paused

@@ -14,8 +14,8 @@ extension SQLiteQueueStore: QueueArchive {
         try await batcher.read { [environment] in try StoreTransaction($0, environment).known(ids) }
     }
 
-    package func room() async throws -> ArchiveRoom {
-        try await read { try $0.archiveRoom() }
+    package func availableCapacity() async throws -> AvailableCapacity {
+        try await read { try $0.availableCapacity() }
     }
 
     package func restore(_ requests: [RestoredRequest]) async throws -> [Restoration] {
@@ -45,13 +45,13 @@ extension SQLiteQueueStore: QueueArchive {
 
     package func inspect() async throws -> QueueVerification {
         do {
-            return try await lookThrough()
+            return try await inspectDatabase()
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CANTOPEN {
             throw StoreFault(error).error(path: "\(environment.directory)/queue.sqlite")
         }
     }
 
-    private func lookThrough() async throws -> QueueVerification {
+    private func inspectDatabase() async throws -> QueueVerification {
         let inspector = try await DispatchQueue.global().run { [environment] in
             try Inspector(database: "\(environment.directory)/queue.sqlite")
         }

@@ -57,7 +57,7 @@ package final class SQLiteQueueStore: QueueStore {
             }
             batcher.watch(try await Self.location(of: directory, spool))
             reader = try await Self.reader(of: directory)
-            batcher.keepLogShort(LogTruncation(of: "\(directory.databasePath)-wal", reader: reader))
+            batcher.setLogTruncation(LogTruncation(of: "\(directory.databasePath)-wal", reader: reader))
         } catch {
             let damage = directory.damage.text
             await batcher.close()
@@ -229,7 +229,7 @@ extension SQLiteQueueStore {
         isDryRun: Bool
     ) async throws -> FilteredEdit {
         if isDryRun { return try await read { try $0.count(edit, matching: filter) } }
-        return try await write(rows: CommitBatcher.mostRows) { try $0.edit(edit, matching: filter) }
+        return try await write(rows: CommitBatcher.maximumRows) { try $0.edit(edit, matching: filter) }
     }
 
     package func expire() async throws -> Duration? {
@@ -252,8 +252,8 @@ extension SQLiteQueueStore {
         try await read { try $0.details(of: id) }
     }
 
-    package func standings(of ids: [String]) async throws -> [String: RequestStanding] {
-        try await read { try $0.standings(of: ids) }
+    package func storedStates(of ids: [String]) async throws -> [String: StoredState] {
+        try await read { try $0.storedStates(of: ids) }
     }
 
     package func counts() async throws -> QueueCounts {

@@ -13,7 +13,7 @@ package enum StoreStatements {
 
     private static let areNamed = "id IN (SELECT value FROM json_each(:ids))"
 
-    package static let standings = """
+    package static let storedStates = """
         SELECT id, state, hold_reason, last_status, last_error FROM request WHERE \(areNamed)
         UNION ALL SELECT id, state, NULL, last_status, last_error FROM history WHERE \(areNamed)
         """
@@ -165,7 +165,7 @@ package enum StoreStatements {
         SELECT ?1, ifnull((SELECT max(number) FROM attempt WHERE seq = ?1), 0) + 1, ?2, ?3, ?4, ?5, ?6
         """
 
-    package static let forgetAttempts = """
+    package static let deleteOldAttempts = """
         DELETE FROM attempt WHERE seq = ?1 AND number <= (SELECT max(number) FROM attempt WHERE seq = ?1) - ?2
         """
 
@@ -185,10 +185,11 @@ package enum StoreStatements {
         SELECT id, state FROM history WHERE seq = :seq UNION ALL SELECT id, 'superseded' FROM request WHERE seq = :seq
         """
 
-    static let noteLoss = "UPDATE request SET last_error = :loss WHERE seq = :seq AND last_error IS NULL"
+    static let recordFailedDependency =
+        "UPDATE request SET last_error = :loss WHERE seq = :seq AND last_error IS NULL"
 
-    /// The assignment that removes what `noteLoss` wrote. The error of an attempt stays.
-    static let withoutLoss = """
+    /// The assignment that removes what `recordFailedDependency` wrote. The error of an attempt stays.
+    static let withoutFailedDependency = """
         last_error = iif(hold_reason IS 'dependency' AND attempts + deferrals = 0, NULL, last_error)
         """
 
@@ -235,7 +236,7 @@ package enum StoreStatements {
         "findRequestByID": findRequestByID, "updateState": updateState, "insertHistory": insertHistory,
         "overrun": overrun, "deleteRequest": deleteRequest, "deleteBody": deleteBody,
         "insertAttempt": insertAttempt,
-        "forgetAttempts": forgetAttempts, "dependents": dependents, "orphans": orphans,
+        "forgetAttempts": deleteOldAttempts, "dependents": dependents, "orphans": orphans,
         "expired": expired, "nextToExpire": nextToExpire,
     ]
 }

@@ -63,12 +63,12 @@ extension StoreTransaction {
         try Set(ids.filter { try isKnown($0) })
     }
 
-    func archiveRoom() throws -> ArchiveRoom {
+    func availableCapacity() throws -> AvailableCapacity {
         let (limit, load) = (settings.limits, try row(StoreStatements.load)!)
-        return ArchiveRoom(
+        return AvailableCapacity(
             requests: max(0, limit.requests - (try load["requests"])),
             bytes: max(0, limit.bytes - (try load["bytes"])),
-            diskBytes: try diskRoom().map { max(0, $0.free - $0.reserve) } ?? .max
+            diskBytes: try availableDiskSpace().map { max(0, $0.free - $0.reserve) } ?? .max
         )
     }
 }

@@ -18,7 +18,7 @@ extension StoreTransaction {
         }
         // Most conclusions claim the lane's next request, so they need not read the lane again.
         if !lane.isEmpty { drainedLanes.remove(lane.id) }
-        if let reasons = claim.expediting { try expedite(lane: lane.id, releasing: reasons) }
+        if let reasons = claim.releasing { try makeDue(lane: lane.id, releasing: reasons) }
         let lease = Lease(token: token, ownerEpoch: environment.ownerEpoch)
         let requests = try take(claim.limit, of: lane, lease)
         if requests.isEmpty { try repairClock(inLane: lane.id) }
@@ -62,7 +62,7 @@ extension StoreTransaction {
         try rows.compactMap { row in
             var request = try StoredRequest(row: row)
             guard try !isExpired(row) else {
-                try move(request, by: .givenUp(.expired, reason: RequestState.expiredReason))
+                try move(request, by: .givenUp(.expired, reason: RequestStateMachine.expiredReason))
                 return nil
             }
             try request.state.apply(.claimed(lease))
@@ -80,7 +80,7 @@ extension StoreTransaction {
         try bringForward(inLane: lane, latest)
     }
 
-    private mutating func expedite(lane: Int64, releasing reasons: Set<HoldReason>) throws {
+    private mutating func makeDue(lane: Int64, releasing reasons: Set<HoldReason>) throws {
         try release(reasons, inLane: lane)
         try bringForward(inLane: lane, now.milliseconds)
     }
@@ -126,7 +126,7 @@ extension StoreTransaction {
 }
 
 extension ClaimedRequest {
-    fileprivate init(row: StoredRow, lease: Lease, _ state: RequestState, now: Timestamp) throws {
+    fileprivate init(row: StoredRow, lease: Lease, _ state: RequestStateMachine, now: Timestamp) throws {
         try self.init(
             sequence: row["seq"],
             id: row["id"],

@@ -43,7 +43,7 @@ extension StoreTransaction {
                 attempt.curlCode, error,
             ]
         )
-        try execute(StoreStatements.forgetAttempts, [conclusion.sequence, Self.rememberedAttempts])
+        try execute(StoreStatements.deleteOldAttempts, [conclusion.sequence, Self.rememberedAttempts])
     }
 
     /// Recovers requests whose owner died.
@@ -61,7 +61,7 @@ extension StoreTransaction {
     /// Moves a request to the history, so that the tables that claims read stay small.
     mutating func finish(
         _ request: StoredRequest,
-        as ending: RequestState.Ending,
+        as ending: RequestStateMachine.Ending,
         _ outcome: Conclusion?
     ) throws {
         let isDead = ending.isDead
@@ -85,7 +85,7 @@ extension StoreTransaction {
         // A superseded request leaves a successor in its lane, and the requests that depend on it wait for that.
         guard ending != .superseded else { return }
         drainedLanes.insert(request.lane)
-        try settleDependents(of: request.sequence, isDelivered: ending.isDelivered)
+        try resolveDependents(of: request.sequence, isDelivered: ending.isDelivered)
     }
 
     private func keep(_ response: RecordedResponse, of sequence: Int64) throws {
@@ -103,7 +103,7 @@ extension StoreTransaction {
     }
 
     /// Unblocks the requests that depend on a finished one. If it was not delivered, holds them instead.
-    mutating func settleDependents(of sequence: Int64, isDelivered: Bool) throws {
+    mutating func resolveDependents(of sequence: Int64, isDelivered: Bool) throws {
         let dependents = try rows(StoreStatements.dependents, [sequence])
         guard !dependents.isEmpty else { return }
         try execute("DELETE FROM depends WHERE on_seq = ?", [sequence])
@@ -123,7 +123,7 @@ extension StoreTransaction {
     /// one that users look for.
     mutating func hold(_ dependent: StoredRequest, because loss: String) throws {
         try move(dependent, by: .dependencyFailed)
-        try execute(StoreStatements.noteLoss, ["seq": dependent.sequence, "loss": loss])
+        try execute(StoreStatements.recordFailedDependency, ["seq": dependent.sequence, "loss": loss])
     }
 
     /// Describes what became of a request that others depend on. A superseded request may still be in the table.
@@ -146,7 +146,7 @@ extension RecordedResponse {
     }
 }
 
-extension RequestState.Ending {
+extension RequestStateMachine.Ending {
     var isDelivered: Bool {
         if case .delivered = self { true } else { false }
     }

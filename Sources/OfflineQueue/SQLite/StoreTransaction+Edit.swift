@@ -7,7 +7,7 @@ extension StoreTransaction {
         guard let request = try request(id: id) else { return try editHistory(edit, id) }
         do {
             try move(request, by: try event(of: edit, request))
-        } catch is RequestState.Refusal {
+        } catch is RequestStateMachine.Refusal {
             return .refused(request.state.name)
         }
         if edit == .retry(newKey: true) { try renewKey(of: request.sequence) }
@@ -17,48 +17,48 @@ extension StoreTransaction {
 
     /// Returns the event for an edit. A retry, and a release after a failed dependency, also remove the request's
     /// dependencies.
-    private func event(of edit: QueueEdit, _ request: StoredRequest) throws -> RequestState.Event {
+    private func event(of edit: QueueEdit, _ request: StoredRequest) throws -> RequestStateMachine.Event {
         switch edit {
         case .cancel: return .cancelled
         case .hold: return .held
         case .release:
-            if request.state.phase == .held(.dependency) { try forgetLoss(of: request.sequence) }
+            if request.state.phase == .held(.dependency) { try clearFailedDependency(of: request.sequence) }
             let isBlocked = try isBlocked(request.sequence)
             let due = try request.earliest(from: now)
             return .released(Set(HoldReason.allCases), now: due, isBlocked: isBlocked)
         case .retry:
             if request.token == nil {
-                try forgetConditions(of: request.sequence)
-                try renewLife(of: request.sequence)
+                try clearConditions(of: request.sequence)
+                try restartLifetime(of: request.sequence)
             }
             return .requeued(now: now)
         }
     }
 
-    private func forgetDependencies(of sequence: Int64) throws {
+    private func deleteDependencies(of sequence: Int64) throws {
         try execute("DELETE FROM depends WHERE seq = ?", [sequence])
     }
 
     /// Removes dependencies, and the record that one of them failed.
-    private func forgetLoss(of sequence: Int64) throws {
-        try forgetDependencies(of: sequence)
-        try execute("UPDATE request SET \(StoreStatements.withoutLoss) WHERE seq = ?", [sequence])
+    private func clearFailedDependency(of sequence: Int64) throws {
+        try deleteDependencies(of: sequence)
+        try execute("UPDATE request SET \(StoreStatements.withoutFailedDependency) WHERE seq = ?", [sequence])
     }
 
     /// Removes dependencies, the scheduled time, and the records of a failed dependency and of earlier conflicts
     /// and overruns.
-    private func forgetConditions(of sequence: Int64) throws {
-        try forgetDependencies(of: sequence)
+    private func clearConditions(of sequence: Int64) throws {
+        try deleteDependencies(of: sequence)
         try execute("UPDATE request SET \(Self.withoutConditions) WHERE seq = ?", [sequence])
     }
 
     /// The assignments that clear what a retried request no longer waits for.
     static let withoutConditions = """
-        scheduled_at = NULL, conflict_at = NULL, overruns = 0, busy_until = NULL, \(StoreStatements.withoutLoss)
+        scheduled_at = NULL, conflict_at = NULL, overruns = 0, busy_until = NULL, \(StoreStatements.withoutFailedDependency)
         """
 
     /// The assignments that restart a request's original lifetime. They take the arguments of `renewal`.
-    static let renewedLife = """
+    static let restartedLifetime = """
         boot = :boot, boot_expire_at = :sinceBoot + life,
         expire_at = :sinceBoot + life + (SELECT clock_offset FROM meta)
         """
@@ -66,9 +66,9 @@ extension StoreTransaction {
     var renewal: StatementArguments { ["boot": environment.boot, "sinceBoot": clock.sinceBoot] }
 
     /// Restarts the request's original lifetime.
-    private func renewLife(of sequence: Int64) throws {
+    private func restartLifetime(of sequence: Int64) throws {
         try execute(
-            "UPDATE request SET \(Self.renewedLife) WHERE seq = :seq",
+            "UPDATE request SET \(Self.restartedLifetime) WHERE seq = :seq",
             renewal &+ ["seq": sequence]
         )
     }
@@ -112,7 +112,7 @@ extension StoreTransaction {
 
     /// T7: puts a dead request back to its old position, with the same key and its full original lifetime.
     private mutating func restore(_ row: StoredRow) throws {
-        var state = try RequestState(
+        var state = try RequestStateMachine(
             phase: .finished(.dead(.imported, reason: "")),
             attempts: row["attempts"],
             deferrals: row["deferrals"],
@@ -129,7 +129,7 @@ extension StoreTransaction {
             """,
             ["lane": lane, "now": now.milliseconds, "seq": sequence]
         )
-        try renewLife(of: sequence)
+        try restartLifetime(of: sequence)
         try execute("DELETE FROM history WHERE seq = ?", [sequence])
         try execute("DELETE FROM response WHERE seq = ?", [sequence])
         changedLanes.insert(lane)

@@ -16,7 +16,7 @@ extension StoreTransaction {
     private struct Pending {
         /// Dependencies that were not found when the dependent request was stored.
         var missing: [(place: Int64, ids: [String])] = []
-        var successions: [(old: Int64, new: Int64)] = []
+        var replacements: [(old: Int64, new: Int64)] = []
     }
 
     private mutating func complete(_ pending: Pending) throws {
@@ -30,9 +30,9 @@ extension StoreTransaction {
             try hold(request, because: "depends on \(quoted(lost)), which will not be delivered")
         }
         // Only now is it known whether a successor waits for the requests that depend on it.
-        for (old, new) in pending.successions { try succeed(old, by: new) }
-        for (_, new) in pending.successions where try request(new) == nil {
-            try settleDependents(of: new, isDelivered: false)
+        for (old, new) in pending.replacements { try transferDependents(of: old, to: new) }
+        for (_, new) in pending.replacements where try request(new) == nil {
+            try resolveDependents(of: new, isDelivered: false)
         }
     }
 
@@ -54,11 +54,11 @@ extension StoreTransaction {
         let isBlocked = try isBlocked(new, in: batch)
         let replaced = try replaced(by: new, in: lane)
         let sent = try sent(withKeyOf: new, in: lane)
-        guard try makeRoom(for: new, in: lane, replacing: replaced) else {
+        guard try freeCapacity(for: new, in: lane, replacing: replaced) else {
             return new.dropped(from: lane, in: self)
         }
         let due = dueTime(of: new)
-        var state = RequestState(rules: RequestRules(mayBeSentTwice: true))
+        var state = RequestStateMachine(rules: RequestRules(mayBeSentTwice: true))
         try state.apply(.accepted(due: due, isBlocked: isBlocked || sent != nil))
         if let replaced {
             try move(replaced, by: .replaced)
@@ -71,14 +71,14 @@ extension StoreTransaction {
         }
         let unknown = try depend(place, on: new.options.dependencies)
         if !unknown.isEmpty { pending.missing.append((place, unknown)) }
-        if let replaced { pending.successions.append((replaced.sequence, place)) }
+        if let replaced { pending.replacements.append((replaced.sequence, place)) }
         return accepted(new, in: lane, state: state, due: due)
     }
 
     private mutating func accepted(
         _ new: NewRequest,
         in lane: StoredLane,
-        state: RequestState,
+        state: RequestStateMachine,
         due: Timestamp
     ) -> EnqueuedRequest {
         let wait = state.name == .pending ? until(due) : nil
@@ -158,7 +158,7 @@ extension StoreTransaction {
     private func insert(
         _ new: NewRequest,
         lane: Int64,
-        state: RequestState,
+        state: RequestStateMachine,
         due: Timestamp
     ) throws -> Int64 {
         let options = new.options

@@ -26,8 +26,8 @@ extension StoreTransaction {
     mutating func expire() throws -> Duration? {
         try followClock()
         let isMoreToGiveUp = try giveUp()
-        let isMoreToForget = try forgetHistory()
-        try forgetLanes()
+        let isMoreToForget = try purgeHistory()
+        try deleteUnusedLanes()
         return isMoreToGiveUp || isMoreToForget ? .zero : try nextExpiry()
     }
 
@@ -60,7 +60,7 @@ extension StoreTransaction {
                 )
                 continue
             }
-            try move(request, by: .givenUp(.expired, reason: RequestState.expiredReason))
+            try move(request, by: .givenUp(.expired, reason: RequestStateMachine.expiredReason))
             changedLanes.insert(request.lane)
         }
         return candidates.count == Self.batch
@@ -81,18 +81,18 @@ extension StoreTransaction {
     private static let historyRows = "SELECT position, seq, body_file FROM history"
 
     /// Removes old history. Returns whether there is more than one transaction should remove.
-    private mutating func forgetHistory() throws -> Bool {
+    private mutating func purgeHistory() throws -> Bool {
         let retention = settings.retention
         var isMoreLeft = false
         for state in QueuedRequest.State.allCases where state.isFinal {
             let age = state == .dead ? retention.dead : retention.done
-            let aged = try forget(
+            let aged = try purge(
                 "\(Self.historyRows) WHERE state = :state AND finished_at <= :before LIMIT \(Self.batch)",
                 ["state": state.rawValue, "before": (now - age).milliseconds]
             )
             isMoreLeft = isMoreLeft || aged == Self.batch
             guard state != .dead else { continue }
-            let surplus = try forget(
+            let surplus = try purge(
                 """
                 \(Self.historyRows) WHERE state = :state
                 ORDER BY finished_at DESC LIMIT \(Self.batch) OFFSET :count
@@ -101,16 +101,16 @@ extension StoreTransaction {
             )
             isMoreLeft = isMoreLeft || surplus == Self.batch
         }
-        return try forgetBytes(over: retention.bytes) || isMoreLeft
+        return try purgeBytes(over: retention.bytes) || isMoreLeft
     }
 
-    private mutating func forgetBytes(over limit: Int64) throws -> Bool {
+    private mutating func purgeBytes(over limit: Int64) throws -> Bool {
         guard try historyBytes() > limit else { return false }
         // Counts again first. A wrong count would remove requests that a user may still want to send again.
         try execute("UPDATE meta SET history_bytes = (SELECT ifnull(sum(kept_bytes), 0) FROM history)")
         for _ in 0..<Self.batch {
             guard try historyBytes() > limit else { return false }
-            try forget("\(Self.historyRows) WHERE kept_bytes > 0 ORDER BY position LIMIT 1")
+            try purge("\(Self.historyRows) WHERE kept_bytes > 0 ORDER BY position LIMIT 1")
         }
         return true
     }
@@ -120,7 +120,7 @@ extension StoreTransaction {
     }
 
     @discardableResult
-    private mutating func forget(_ selection: String, _ arguments: StatementArguments = StatementArguments())
+    private mutating func purge(_ selection: String, _ arguments: StatementArguments = StatementArguments())
         throws -> Int
     {
         let forgotten = try rows(selection, arguments)

@@ -123,11 +123,13 @@ extension StoreTransaction {
     }
 
     private func hold(_ part: Part) throws -> Int {
-        let mendable = HoldReason.mendable.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+        let releasableByRestart = HoldReason.releasableByRestart.map { "'\($0.rawValue)'" }.sorted().joined(
+            separator: ", "
+        )
         // A cancellation takes precedence.
         _ = try change("UPDATE request SET wish = ifnull(wish, 'hold') WHERE state = 'inflight'", part)
         _ = try change(
-            "UPDATE request SET hold_reason = 'user' WHERE state = 'held' AND hold_reason IN (\(mendable))",
+            "UPDATE request SET hold_reason = 'user' WHERE state = 'held' AND hold_reason IN (\(releasableByRestart))",
             part
         )
         _ = try change(
@@ -155,7 +157,7 @@ extension StoreTransaction {
             + change(
                 """
                 UPDATE request SET hold_reason = NULL, next_at = max(:now, \(StoreStatements.earliest)),
-                \(StoreStatements.withoutLoss),
+                \(StoreStatements.withoutFailedDependency),
                 state = iif(EXISTS (SELECT 1 FROM depends WHERE depends.seq = request.seq), 'blocked', 'pending')
                 WHERE state = 'held'
                 """,
@@ -175,7 +177,7 @@ extension StoreTransaction {
         return try change(
             """
             UPDATE request SET state = 'pending', next_at = :now, hold_reason = NULL, attempts = 0, deferrals = 0,
-            \(Self.withoutConditions), \(Self.renewedLife)\(key) WHERE state <> 'inflight'
+            \(Self.withoutConditions), \(Self.restartedLifetime)\(key) WHERE state <> 'inflight'
             """,
             part,
             renewal &+ ["now": now.milliseconds]
@@ -211,7 +213,7 @@ extension StoreTransaction {
         try execute(Self.moveCancelled, part.arguments &+ ["now": now.milliseconds])
         try execute("DELETE FROM body WHERE seq IN (\(waiting))", part.arguments)
         _ = try change("DELETE FROM request WHERE state <> 'inflight'", part)
-        for sequence in needed { try settleDependents(of: sequence, isDelivered: false) }
+        for sequence in needed { try resolveDependents(of: sequence, isDelivered: false) }
         return part.count
     }
 

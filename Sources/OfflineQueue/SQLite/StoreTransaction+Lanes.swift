@@ -106,7 +106,7 @@ extension StoreTransaction {
 
     /// Deletes lanes without requests, pause or closure. Callers name lanes freely when they enqueue, so unused lanes
     /// would accumulate.
-    func forgetLanes() throws {
+    func deleteUnusedLanes() throws {
         try execute(
             "DELETE FROM lane WHERE requests = 0 AND is_paused = 0 AND ifnull(not_before, 0) <= ?",
             [now.milliseconds]

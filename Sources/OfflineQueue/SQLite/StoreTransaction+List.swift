@@ -92,24 +92,24 @@ extension StoreTransaction {
         )
     }
 
-    func standings(of ids: [String]) throws -> [String: RequestStanding] {
+    func storedStates(of ids: [String]) throws -> [String: StoredState] {
         let names = String(decoding: try JSONEncoder().encode(ids), as: UTF8.self)
-        var standings: [String: RequestStanding] = [:]
-        let found = try cursor(StoreStatements.standings, ["ids": names])
+        var storedStates: [String: StoredState] = [:]
+        let found = try cursor(StoreStatements.storedStates, ["ids": names])
         while let row = try found.next() {
-            standings[try row["id"]] = try RequestStanding(
+            storedStates[try row["id"]] = try StoredState(
                 state: row["state"],
                 holdReason: (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
                 status: row["last_status"],
                 lastError: row["last_error"]
             )
         }
-        return standings
+        return storedStates
     }
 
     /// Returns the timeouts of the next attempt.
     private func timeouts(of row: StoredRow, isOver: Bool) throws -> AttemptTimeouts {
-        AttemptTimeouts(stored: try row["timeouts"]).stretched(by: isOver ? 0 : try row["overruns"])
+        AttemptTimeouts(stored: try row["timeouts"]).extended(by: isOver ? 0 : try row["overruns"])
     }
 
     private func busyUntil(_ row: StoredRow, isOver: Bool) throws -> Date? {
@@ -191,7 +191,7 @@ extension StoreTransaction {
     private func pausedLanes() throws -> [QueueStatistics.PausedLane] {
         try rows(
             "SELECT DISTINCT host, label FROM lane WHERE is_paused = 1 ORDER BY host, label LIMIT ?",
-            [QueueStatistics.mostPausedLanes]
+            [QueueStatistics.maximumPausedLanes]
         )
         .map { try QueueStatistics.PausedLane(host: $0["host"], label: $0["label"]) }
     }
@@ -202,7 +202,7 @@ extension StoreTransaction {
             SELECT id, host, label, not_before, closed_by FROM lane WHERE not_before > ? AND requests > 0
             ORDER BY host, label LIMIT ?
             """,
-            [now.milliseconds, QueueStatistics.mostPausedLanes]
+            [now.milliseconds, QueueStatistics.maximumPausedLanes]
         )
         .compactMap { row in
             try LaneClosure(lane: row, now: now).map {
@@ -230,7 +230,7 @@ private struct PageBuilder {
     private(set) var isFull = false
 
     init(_ query: RequestQuery) {
-        limit = min(max(0, query.limit), RequestQuery.mostAtOnce)
+        limit = min(max(0, query.limit), RequestQuery.maximumLimit)
         maximumBytes = query.maximumBytes
     }
 

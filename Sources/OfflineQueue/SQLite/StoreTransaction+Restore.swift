@@ -18,7 +18,7 @@ extension StoreTransaction {
             try restoreDead(restored, in: lane)
             return .restored
         }
-        try checkRoom(for: new)
+        try checkCapacity(for: new)
         let other = try waiting(like: restored, in: lane.id)
         if let other {
             guard try other.row["created_at"] <= archived.created else { return .superseded }
@@ -28,15 +28,15 @@ extension StoreTransaction {
         let place = try insert(restored, lane: lane.id, replaceKey: archived.replaceKey)
         try setState(of: restored, at: place, open: open)
         for dependency in open ?? [] { try depend(place, on: dependency) }
-        if let other { try succeed(other.sequence, by: place) }
+        if let other { try transferDependents(of: other.sequence, to: place) }
         changedLanes.insert(lane.id)
         return .restored
     }
 
     /// Checks the limits of the whole queue. The lane limit does not apply: it divides the queue among its callers, and
     /// an import only moves requests.
-    private func checkRoom(for new: NewRequest) throws {
-        let room = try archiveRoom()
+    private func checkCapacity(for new: NewRequest) throws {
+        let room = try availableCapacity()
         let bytes = max(0, room.bytes - stagedLoad.bytes)
         guard room.requests > 0, bytes >= new.size, room.diskBytes >= 2 * new.rowSize else {
             throw QueueError(

@@ -6,7 +6,7 @@ struct StoredRequest {
     let sequence: Int64
     let id: String
     let lane: Int64
-    var state: RequestState
+    var state: RequestStateMachine
     /// The token of the row's lease; `nil` for none.
     let token: String?
     let replaceKey: String?
@@ -27,7 +27,7 @@ struct StoredRequest {
         sequence = try row["seq"]
         id = try row["id"]
         lane = try row["lane_id"]
-        state = try RequestState(row: row)
+        state = try RequestStateMachine(row: row)
         token = try row["lease_token"]
         replaceKey = try row["replace_key"]
         bodyBytes = try row["body_bytes"]
@@ -35,14 +35,14 @@ struct StoredRequest {
     }
 }
 
-extension RequestState {
+extension RequestStateMachine {
     fileprivate init(row: StoredRow) throws {
         let phase: Phase =
             switch try row["state"] as String {
             case "inflight":
                 .inflight(
                     try Lease(token: row["lease_token"], ownerEpoch: row["owner_epoch"]),
-                    wish: try row["wish"]
+                    pendingEdit: try row["wish"]
                 )
             case "held": .held(HoldReason(rawValue: try row["hold_reason"]) ?? .ambiguous)
             case "blocked": .blocked
@@ -93,18 +93,18 @@ extension StoreTransaction {
     /// Applies an event to a request, and writes the new state with all its effects on other requests.
     mutating func move(
         _ request: StoredRequest,
-        by event: RequestState.Event,
+        by event: RequestStateMachine.Event,
         _ outcome: Conclusion? = nil
     ) throws {
         var moved = request
         try moved.state.apply(event)
-        if let rival = try rival(of: moved) {
-            if rival.sequence > request.sequence {
-                try succeed(request.sequence, by: rival.sequence)
+        if let duplicate = try waitingDuplicate(of: moved) {
+            if duplicate.sequence > request.sequence {
+                try transferDependents(of: request.sequence, to: duplicate.sequence)
                 try moved.state.apply(.replaced)
             } else {
-                try succeed(rival.sequence, by: request.sequence)
-                try move(rival, by: .replaced)
+                try transferDependents(of: duplicate.sequence, to: request.sequence)
+                try move(duplicate, by: .replaced)
             }
         }
         if case .finished(let ending) = moved.state.phase {
@@ -116,24 +116,24 @@ extension StoreTransaction {
 
     /// Returns the waiting request with the same replace key when this one returns from being sent. The newer of the
     /// two is kept.
-    private func rival(of request: StoredRequest) throws -> StoredRequest? {
+    private func waitingDuplicate(of request: StoredRequest) throws -> StoredRequest? {
         guard let key = request.replaceKey, request.token != nil, request.state.isWaiting else { return nil }
         return try waiting(withKey: key, inLane: request.lane)
     }
 
     /// Passes the dependents of a superseded request on to its successor. If the successor waits for one of them, they
     /// lose their dependency instead.
-    mutating func succeed(_ sequence: Int64, by successor: Int64) throws {
+    mutating func transferDependents(of sequence: Int64, to successor: Int64) throws {
         guard try row(StoreStatements.dependents, [sequence]) != nil else { return }
-        try letGo(successor, of: sequence)
+        try removeDependency(of: successor, on: sequence)
         if try row(StoreStatements.isNeeded, ["seq": successor, "other": sequence]) == nil {
             try execute("UPDATE OR REPLACE depends SET on_seq = ? WHERE on_seq = ?", [successor, sequence])
         }
-        try settleDependents(of: sequence, isDelivered: false)
+        try resolveDependents(of: sequence, isDelivered: false)
     }
 
     /// Ends the wait of a successor for the request that it now replaces.
-    private mutating func letGo(_ successor: Int64, of sequence: Int64) throws {
+    private mutating func removeDependency(of successor: Int64, on sequence: Int64) throws {
         try execute("DELETE FROM depends WHERE seq = ? AND on_seq = ? AND is_any = 1", [successor, sequence])
         guard database.changesCount > 0, let request = try request(successor),
             request.state.phase == .blocked,
@@ -157,20 +157,20 @@ extension StoreTransaction {
     }
 }
 
-extension RequestState {
+extension RequestStateMachine {
     /// The columns of a row of `request`, which holds unfinished requests only.
     fileprivate var columns: StatementArguments {
-        let (due, lease, wish, reason): (Timestamp?, Lease?, Wish?, HoldReason?) =
+        let (due, lease, pendingEdit, reason): (Timestamp?, Lease?, PendingEdit?, HoldReason?) =
             switch phase {
             case .pending(let due): (due, nil, nil, nil)
-            case .inflight(let lease, let wish): (nil, lease, wish, nil)
+            case .inflight(let lease, let pendingEdit): (nil, lease, pendingEdit, nil)
             case .held(let reason): (nil, nil, nil, reason)
             case .blocked: (nil, nil, nil, nil)
             case .staging, .finished: preconditionFailure("such requests are not in the table")
             }
         return [
             "state": name.rawValue, "due": due?.milliseconds, "token": lease?.token,
-            "epoch": lease?.ownerEpoch, "wish": wish?.rawValue, "reason": reason?.rawValue,
+            "epoch": lease?.ownerEpoch, "wish": pendingEdit?.rawValue, "reason": reason?.rawValue,
             "attempts": attempts, "deferrals": deferrals,
         ]
     }

@@ -13,13 +13,13 @@ struct OriginSlots: Sendable {
         var common: Int { total - reserved }
     }
 
-    private struct Account: Sendable {
+    private struct OriginState: Sendable {
         var inflight = 0
         /// Whether one of its slots is reserved. An origin has at most one, because it had no slot when it got it.
         var hasReserved = false
         var isSlow = false
         /// The lanes that wait for a slot, in turn.
-        var lanes = TurnLine<Int64>()
+        var lanes = UniqueQueue<Int64>()
         /// The number of its lanes, waiting or not.
         var laneCount = 0
 
@@ -29,10 +29,10 @@ struct OriginSlots: Sendable {
     let limits: Limits
     private(set) var inflight = 0
     private var reservedInUse = 0
-    private var accounts: [Origin: Account] = [:]
+    private var origins: [Origin: OriginState] = [:]
     /// The waiting origins: those that may also take a reserved slot, and those that may not.
-    private var fresh = TurnLine<Origin>()
-    private var others = TurnLine<Origin>()
+    private var fresh = UniqueQueue<Origin>()
+    private var others = UniqueQueue<Origin>()
     private var isTurnOfOthers = false
 
     init(limits: Limits) {
@@ -42,9 +42,9 @@ struct OriginSlots: Sendable {
     var isFull: Bool { inflight >= limits.total }
 
     /// Returns whether any lane waits for a slot that this origin would release.
-    func isAwaited(slotOf origin: Origin) -> Bool {
+    func isSlotAwaited(of origin: Origin) -> Bool {
         // An origin that has its maximum of slots is in neither line, so its lanes are checked separately.
-        !fresh.isEmpty || !others.isEmpty || accounts[origin].map { !$0.lanes.isEmpty } ?? false
+        !fresh.isEmpty || !others.isEmpty || origins[origin].map { !$0.lanes.isEmpty } ?? false
     }
 
     private var hasCommon: Bool { inflight - reservedInUse < limits.common }
@@ -55,36 +55,36 @@ struct OriginSlots: Sendable {
 
 extension OriginSlots {
     mutating func open(laneOf origin: Origin) {
-        accounts[origin, default: Account()].laneCount += 1
+        origins[origin, default: OriginState()].laneCount += 1
     }
 
     /// Removes a lane that holds no slot. The origin's state is discarded with its last lane.
     mutating func close(_ lane: Int64, of origin: Origin) {
         leave(lane, of: origin)
-        accounts[origin]?.laneCount -= 1
-        if accounts[origin]?.laneCount == 0 { accounts[origin] = nil }
+        origins[origin]?.laneCount -= 1
+        if origins[origin]?.laneCount == 0 { origins[origin] = nil }
     }
 
     /// Adds a lane to the line for a slot. A lane that already waits keeps its place.
     mutating func join(_ lane: Int64, of origin: Origin) {
-        accounts[origin]?.lanes.append(lane)
-        seat(origin)
+        origins[origin]?.lanes.append(lane)
+        updateTurn(origin)
     }
 
     mutating func leave(_ lane: Int64, of origin: Origin) {
-        accounts[origin]?.lanes.remove(lane)
-        seat(origin)
+        origins[origin]?.lanes.remove(lane)
+        updateTurn(origin)
     }
 
     func isWaiting(_ lane: Int64, of origin: Origin) -> Bool {
-        accounts[origin]?.lanes.contains(lane) == true
+        origins[origin]?.lanes.contains(lane) == true
     }
 
     /// Puts the origin into the line that fits its state, or removes it from both.
-    private mutating func seat(_ origin: Origin) {
-        let account = accounts[origin]
-        let isWaiting = account.map { !$0.lanes.isEmpty && $0.inflight < limits.perOrigin } ?? false
-        let isFresh = account?.isFresh == true
+    private mutating func updateTurn(_ origin: Origin) {
+        let state = origins[origin]
+        let isWaiting = state.map { !$0.lanes.isEmpty && $0.inflight < limits.perOrigin } ?? false
+        let isFresh = state?.isFresh == true
         if isWaiting && isFresh { fresh.append(origin) } else { fresh.remove(origin) }
         if isWaiting && !isFresh { others.append(origin) } else { others.remove(origin) }
     }
@@ -95,14 +95,14 @@ extension OriginSlots {
 extension OriginSlots {
     /// Gives a slot to the next lane and removes the lane from the line; `nil` if no lane may have a slot.
     mutating func take() -> Int64? {
-        guard let origin = nextOrigin(), let lane = accounts[origin]!.lanes.removeFirst() else { return nil }
+        guard let origin = nextOrigin(), let lane = origins[origin]!.lanes.removeFirst() else { return nil }
         if !hasCommon {
-            accounts[origin]!.hasReserved = true
+            origins[origin]!.hasReserved = true
             reservedInUse += 1
         }
-        accounts[origin]!.inflight += 1
+        origins[origin]!.inflight += 1
         inflight += 1
-        seat(origin)
+        updateTurn(origin)
         return lane
     }
 
@@ -117,19 +117,19 @@ extension OriginSlots {
 
     /// Releases slots. A reserved slot is released first, because another origin may need it.
     mutating func release(_ count: Int, of origin: Origin) {
-        guard count > 0, accounts[origin] != nil else { return }
-        if accounts[origin]!.hasReserved {
-            accounts[origin]!.hasReserved = false
+        guard count > 0, origins[origin] != nil else { return }
+        if origins[origin]!.hasReserved {
+            origins[origin]!.hasReserved = false
             reservedInUse -= 1
         }
-        accounts[origin]!.inflight -= count
+        origins[origin]!.inflight -= count
         inflight -= count
-        seat(origin)
+        updateTurn(origin)
     }
 
     /// Records whether the origin's last attempt was slow.
-    mutating func learn(_ origin: Origin, isSlow: Bool) {
-        accounts[origin]?.isSlow = isSlow
-        seat(origin)
+    mutating func recordSpeed(of origin: Origin, isSlow: Bool) {
+        origins[origin]?.isSlow = isSlow
+        updateTurn(origin)
     }
 }

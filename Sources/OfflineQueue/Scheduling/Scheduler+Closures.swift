@@ -32,7 +32,7 @@ extension Scheduler {
         lanes[id]!.distrustedUntil = nil
         lanes[id]!.isHeld = false
         lanes[id]!.rowsAreDue(at: now)
-        place(id, now: now)
+        schedule(id, now: now)
     }
 }
 

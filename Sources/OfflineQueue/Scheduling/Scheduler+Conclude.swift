@@ -23,9 +23,9 @@ extension Scheduler {
         guard var lane = lanes[id] else { return Settlement(due: now, laneNotBefore: nil) }
         defer {
             lanes[id] = lane
-            place(id, now: now)
+            schedule(id, now: now)
         }
-        if effect.isOfServer { slots.learn(lane.origin, isSlow: duration >= settings.slowAttempt) }
+        if effect.isOfServer { slots.recordSpeed(of: lane.origin, isSlow: duration >= settings.slowAttempt) }
         let isCurrent = lane.epoch == epoch
         if effect != .shortage { lane.shortages = 0 }
         var due = now + settings.backoff.delay(after: failures, using: &random)
@@ -68,12 +68,12 @@ extension Scheduler {
     }
 
     /// Passes the slot of a successful attempt to the lane's next request, so that one transaction writes the outcome
-    /// and claims that request. After the commit, ``Event/proceeded(lane:taken:due:)`` follows instead of `settled`.
+    /// and claims that request. After the commit, ``Event/nextClaimed(lane:taken:due:)`` follows instead of `settled`.
     /// Returns `nil` if the lane may not continue, or if another lane waits for a slot.
-    package mutating func proceed(lane id: Int64, after effect: LaneEffect, now: Moment) -> Claim? {
-        guard effect == .healthy, let lane = lanes[id], mayProceed(lane, now: now) else { return nil }
-        lanes[id]!.proceeding += 1
-        return Claim(lane: id, limit: 1, expediting: nil, epoch: lane.epoch)
+    package mutating func claimNext(lane id: Int64, after effect: LaneEffect, now: Moment) -> Claim? {
+        guard effect == .healthy, let lane = lanes[id], mayClaimNext(lane, now: now) else { return nil }
+        lanes[id]!.nextClaims += 1
+        return Claim(lane: id, limit: 1, releasing: nil, epoch: lane.epoch)
     }
 
     private func reconnectDelay(after reconnects: Int) -> Duration {

@@ -13,7 +13,7 @@ extension Scheduler {
             actions.append(.watch(host))
         }
         gates[host]!.lanes.insert(info.id)
-        place(info.id, now: now)
+        schedule(info.id, now: now)
     }
 
     mutating func gateChanged(_ host: String, _ state: GateState, now: Moment, _ actions: inout [Action]) {
@@ -24,35 +24,35 @@ extension Scheduler {
         for id in old.lanes.sorted() {
             lanes[id]!.isForced = false
             if case .reachable = state { lanes[id]!.startAfresh(releasing: [.trust], now: now) }
-            place(id, now: now)
+            schedule(id, now: now)
         }
         switch state {
         case .notReachable: startGrace(host, now: now)
         // An unknown state does not show that the path is lost.
         case .unknown: setLosses(of: host, [])
-        case .reachable(_, let way): pathFound(host, way, after: old, now: now, &actions)
+        case .reachable(_, let route): pathFound(host, route, after: old, now: now, &actions)
         }
     }
 
     mutating func claimed(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
         guard let claiming = lanes[id]?.claiming else { return }
         lanes[id]!.claiming = nil
-        claimAnswered(id, slots: claiming, taken: taken, due: due, now: now)
+        claimReturned(id, slots: claiming, taken: taken, due: due, now: now)
     }
 
-    mutating func proceeded(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
+    mutating func nextClaimed(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
         guard lanes[id] != nil else { return }
-        lanes[id]!.proceeding -= 1
-        claimAnswered(id, slots: 1, taken: taken, due: due, now: now)
+        lanes[id]!.nextClaims -= 1
+        claimReturned(id, slots: 1, taken: taken, due: due, now: now)
     }
 
     /// Releases the slots for which a claim found no request.
-    private mutating func claimAnswered(_ id: Int64, slots count: Int, taken: Int, due: Moment?, now: Moment)
+    private mutating func claimReturned(_ id: Int64, slots count: Int, taken: Int, due: Moment?, now: Moment)
     {
         lanes[id]!.inflight -= count - taken
         slots.release(count - taken, of: lanes[id]!.origin)
         if taken > 0 { lanes[id]!.lastTry = now }
-        lanes[id]!.claimAnswered(due: due)
+        lanes[id]!.claimReturned(due: due)
     }
 
     mutating func settled(_ id: Int64, due: Moment?, isDistrusted: Bool, now: Moment) {
@@ -72,7 +72,7 @@ extension Scheduler {
             lanes[id]!.serverNotBefore = .zero
             lanes[id]!.isHeld = false
             lanes[id]!.isForced = true
-            place(id, now: now)
+            schedule(id, now: now)
         }
     }
 
@@ -80,14 +80,14 @@ extension Scheduler {
     mutating func wakeLanes(now: Moment) {
         while let id = timetable.removeFirst(until: now) {
             releaseDistrusted(id, now: now)
-            place(id, now: now)
+            schedule(id, now: now)
         }
     }
 
     private mutating func releaseDistrusted(_ id: Int64, now: Moment) {
         guard let until = lanes[id]!.distrustedUntil, until <= now else { return }
         lanes[id]!.distrustedUntil = nil
-        lanes[id]!.expediting = (lanes[id]!.expediting ?? []).union([.trust])
+        lanes[id]!.releasing = (lanes[id]!.releasing ?? []).union([.trust])
         lanes[id]!.rowsAreDue(at: now)
     }
 }
@@ -96,8 +96,8 @@ extension Scheduler {
 
 extension Scheduler {
     /// Removes a lane that has nothing left to do, and the host's gate with the host's last lane.
-    mutating func review(_ id: Int64, now: Moment, _ actions: inout [Action]) {
-        guard let lane = lanes[id], lane.isIdle else { return place(id, now: now) }
+    mutating func removeIfIdle(_ id: Int64, now: Moment, _ actions: inout [Action]) {
+        guard let lane = lanes[id], lane.isIdle else { return schedule(id, now: now) }
         lanes[id] = nil
         timetable.set(id, to: nil)
         slots.close(id, of: lane.origin)

@@ -3,7 +3,7 @@
 extension Scheduler {
     /// Puts a lane into the line for slots if it may try now, otherwise into the timetable. Must be called after every
     /// change of a lane or its gate.
-    mutating func place(_ id: Int64, now: Moment) {
+    mutating func schedule(_ id: Int64, now: Moment) {
         guard let lane = lanes[id] else { return }
         let moment = wake(lane)
         if mayTry(lane, now: now) {
@@ -22,8 +22,8 @@ extension Scheduler {
     }
 
     /// Returns whether the lane's next request may take over the slot of the attempt that ends.
-    func mayProceed(_ lane: SchedulerLane, now: Moment) -> Bool {
-        guard !isStopped, !slots.isAwaited(slotOf: lane.origin), lane.expediting == nil else { return false }
+    func mayClaimNext(_ lane: SchedulerLane, now: Moment) -> Bool {
+        guard !isStopped, !slots.isSlotAwaited(of: lane.origin), lane.releasing == nil else { return false }
         guard lane.inflight <= capacity(of: lane), let opening = opening(of: lane) else { return false }
         // The next request of a FIFO lane is not due before the current one is settled.
         return opening <= now && (lane.mode == .fifo || lane.due.map { $0 <= now } ?? false)
@@ -45,7 +45,7 @@ extension Scheduler {
         let opening = lane.opening
         guard !lane.isForced, let gate = gates[lane.host] else { return opening }
         switch gate.state {
-        case nil: return max(opening, gate.since + settings.gatePatience)
+        case nil: return max(opening, gate.since + settings.gateTimeout)
         // The gate may be wrong, so the host is tried once per longest backoff all the same.
         case .notReachable?:
             return max(opening, max(gate.since, lane.lastTry ?? .zero) + settings.backoff.cap)
@@ -61,7 +61,7 @@ extension Scheduler {
     }
 
     /// Returns why a due request of the lane must wait; `nil` if nothing delays it.
-    package func obstacle(toLane id: Int64, now: Moment) -> QueuedReason? {
+    package func waitReason(ofLane id: Int64, now: Moment) -> QueuedReason? {
         if isStopped { return .stopped }
         // The claim in progress may take the request.
         guard let lane = lanes[id], !lane.isClaiming else { return nil }

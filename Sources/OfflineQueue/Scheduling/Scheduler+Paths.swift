@@ -4,22 +4,22 @@ extension Scheduler {
     /// Handles a host that became reachable: for the first time, again, or by another path.
     mutating func pathFound(
         _ host: String,
-        _ way: UInt64?,
+        _ route: UInt64?,
         after old: Gate,
         now: Moment,
         _ actions: inout [Action]
     ) {
-        gates[host]!.way = way
+        gates[host]!.route = route
         guard old.state != nil else { return abortUnknown(host, after: old, now: now, &actions) }
         actions.append(.dropConnections)
         gates[host]!.reconnectsUntil = now + settings.reconnectTime
-        if let way, way == old.way {
+        if let route, route == old.route {
             // Connections over this path may have survived, but not those over an earlier path.
             setLosses(of: host, old.losses.filter { $0.foundAt != nil })
         } else {
             // An attempt that must not be repeated gets a grace period, because the response may still arrive. Without
             // an earlier path, nothing shows that attempts do not use this one.
-            if old.way != nil { startGrace(host, now: now) }
+            if old.route != nil { startGrace(host, now: now) }
             anotherIsFound(host, now: now)
             actions.append(.abort(host: host))
         }
@@ -29,10 +29,10 @@ extension Scheduler {
     /// Handles the first state of a host. It drops no connections: the session itself watches their paths, even when no
     /// lane uses the host, and a single request can reuse an idle one.
     ///
-    /// If the state arrives after ``Settings/gatePatience``, attempts that did not wait for it may use another path, so
+    /// If the state arrives after ``Settings/gateTimeout``, attempts that did not wait for it may use another path, so
     /// they are aborted.
     private func abortUnknown(_ host: String, after old: Gate, now: Moment, _ actions: inout [Action]) {
-        let isLate = now >= old.since + settings.gatePatience
+        let isLate = now >= old.since + settings.gateTimeout
         if isLate, isSending(to: host) { actions.append(.abort(host: host)) }
     }
 

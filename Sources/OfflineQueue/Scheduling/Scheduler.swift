@@ -11,7 +11,7 @@ package struct Scheduler: Sendable {
         package var failuresToClose = 5
         /// How long a lane waits for the gate's first state: slightly longer than the monitor takes to report one for a
         /// name that does not resolve.
-        package var gatePatience: Duration = .milliseconds(2500)
+        package var gateTimeout: Duration = .milliseconds(2500)
         /// How long a lane waits after its server was not trusted.
         package var distrust: ClosedRange<Duration> = .seconds(300) ... .seconds(900)
 
@@ -79,9 +79,9 @@ package struct Scheduler: Sendable {
         case claimed(lane: Int64, taken: Int, due: Moment?)
         /// An outcome was written. `due` is when the request is retried, if it is.
         case settled(lane: Int64, due: Moment?, isDistrusted: Bool)
-        /// An outcome and the claim of ``Scheduler/proceed(lane:after:now:)`` were written: the number of requests
+        /// An outcome and the claim of ``Scheduler/claimNext(lane:after:now:)`` were written: the number of requests
         /// taken, and when the next remaining one is due.
-        case proceeded(lane: Int64, taken: Int, due: Moment?)
+        case nextClaimed(lane: Int64, taken: Int, due: Moment?)
         /// The time of ``Scheduler/nextWake(now:)`` has come.
         case wake
         case flush
@@ -91,7 +91,7 @@ package struct Scheduler: Sendable {
     package struct Claim: Hashable, Sendable {
         package let lane: Int64
         package let limit: Int
-        package let expediting: Set<HoldReason>?
+        package let releasing: Set<HoldReason>?
         package let epoch: Int
     }
 
@@ -115,7 +115,7 @@ package struct Scheduler: Sendable {
         /// The lanes to the host.
         var lanes: Set<Int64> = []
         /// The path of the latest attempts; `nil` if it is not known.
-        var way: UInt64?
+        var route: UInt64?
         /// The time until which a failed connection is retried fast.
         var reconnectsUntil: Moment = .zero
         /// The paths that were lost or left while attempts used them, the earliest first. Each has its own grace
@@ -163,13 +163,13 @@ package struct Scheduler: Sendable {
         case .gate(let host, let state): gateChanged(host, state, now: now, &actions)
         case .claimed(let lane, let taken, let due):
             claimed(lane, taken: taken, due: due, now: now)
-            review(lane, now: now, &actions)
+            removeIfIdle(lane, now: now, &actions)
         case .settled(let lane, let due, let isDistrusted):
             settled(lane, due: due, isDistrusted: isDistrusted, now: now)
-            review(lane, now: now, &actions)
-        case .proceeded(let lane, let taken, let due):
-            proceeded(lane, taken: taken, due: due, now: now)
-            review(lane, now: now, &actions)
+            removeIfIdle(lane, now: now, &actions)
+        case .nextClaimed(let lane, let taken, let due):
+            nextClaimed(lane, taken: taken, due: due, now: now)
+            removeIfIdle(lane, now: now, &actions)
         case .wake: break
         case .flush: flush(now: now)
         case .stop:
@@ -179,7 +179,7 @@ package struct Scheduler: Sendable {
         }
         endGraces(until: now, now: now, &actions)
         wakeLanes(now: now)
-        allot(&actions)
+        grantSlots(&actions)
         return actions
     }
 
@@ -195,7 +195,7 @@ package struct Scheduler: Sendable {
 
 extension Scheduler {
     /// Allocates free slots one by one, then claims each lane's slots at once.
-    private mutating func allot(_ actions: inout [Action]) {
+    private mutating func grantSlots(_ actions: inout [Action]) {
         guard !isStopped else { return }
         var (order, grants) = ([Int64](), [Int64: Int]())
         while let id = slots.take() {
@@ -212,9 +212,9 @@ extension Scheduler {
         let lane = lanes[id]!
         lanes[id]!.claiming = limit
         lanes[id]!.inflight += limit
-        lanes[id]!.expediting = nil
+        lanes[id]!.releasing = nil
         slots.leave(id, of: lane.origin)
-        return Claim(lane: id, limit: limit, expediting: lane.expediting, epoch: lane.epoch)
+        return Claim(lane: id, limit: limit, releasing: lane.releasing, epoch: lane.epoch)
     }
 
     /// The time at which work is due without an event; `nil` if there is none.

@@ -14,7 +14,7 @@ struct SchedulerLane: Hashable, Sendable {
     var claiming: Int?
     /// The number of unfinished claims that share a transaction with a conclusion. Each uses the slot of the concluded
     /// attempt.
-    var proceeding = 0
+    var nextClaims = 0
     /// The earliest due time reported during a claim, because the claim's result may not include it.
     var dueMeanwhile: Moment?
 
@@ -37,7 +37,7 @@ struct SchedulerLane: Hashable, Sendable {
     var freshEpoch = 0
     /// The hold reasons to release with the next claim, which also makes waiting requests due; `nil` for a normal
     /// claim.
-    var expediting: Set<HoldReason>?
+    var releasing: Set<HoldReason>?
     /// Whether a flush asked to try the lane regardless of the gate.
     var isForced = false
     var lastTry: Moment?
@@ -69,7 +69,7 @@ struct SchedulerLane: Hashable, Sendable {
     var opening: Moment { max(failuresEnd, serverNotBefore) }
 
     /// Whether a claim for the lane is in progress.
-    var isClaiming: Bool { claiming != nil || proceeding > 0 }
+    var isClaiming: Bool { claiming != nil || nextClaims > 0 }
 
     mutating func rowsAreDue(at moment: Moment) {
         due = min(due ?? moment, moment)
@@ -78,7 +78,7 @@ struct SchedulerLane: Hashable, Sendable {
 
     /// Records the due time that a claim returned. Claims may return in another order than the store executed them, so
     /// the earliest time counts until all have returned.
-    mutating func claimAnswered(due next: Moment?) {
+    mutating func claimReturned(due next: Moment?) {
         due = [next, dueMeanwhile].compactMap(\.self).min()
         dueMeanwhile = isClaiming ? due : nil
     }
@@ -115,7 +115,7 @@ struct SchedulerLane: Hashable, Sendable {
         epoch += 1
         freshEpoch = epoch
         distrustedUntil = nil
-        expediting = (expediting ?? []).union(reasons)
+        releasing = (releasing ?? []).union(reasons)
         rowsAreDue(at: now)
     }
 }

@@ -62,14 +62,14 @@ package final class BodySpool: Sendable {
     ///
     /// - Parameter limit: The maximum number of bytes.
     /// - Throws: ``QueueError/Code/spoolFailed`` when SHA-256 is not available.
-    package func stage(limit: Int64) throws(QueueError) -> BodyWriter {
+    package func makeWriter(limit: Int64) throws(QueueError) -> BodyWriter {
         BodyWriter(try makeBody(limit))
     }
 
     /// Stores a body that is in memory.
     ///
     /// - Throws: ``QueueError``: `insufficientSpace` or `spoolFailed`, with the spool's path.
-    package func keep(_ bytes: Data) async throws(QueueError) -> SpooledBody {
+    package func store(_ bytes: Data) async throws(QueueError) -> SpooledBody {
         try await queue.run { () throws(QueueError) in
             let body = try self.makeBody(Int64(bytes.count))
             try body.append(bytes)
@@ -86,10 +86,10 @@ package final class BodySpool: Sendable {
     ///   - limit: The maximum number of bytes.
     /// - Throws: ``QueueError``: `bodyFileUnusable` with the file's path when it cannot be read or is no regular file;
     ///   `bodyTooLarge`; `insufficientSpace` or `spoolFailed` with the spool's path.
-    package func adopt(path: String, limit: Int64) async throws(QueueError) -> SpooledBody {
+    package func copy(path: String, limit: Int64) async throws(QueueError) -> SpooledBody {
         try await queue.run { [files] () throws(QueueError) in
             let source: any SpoolFile
-            do throws(SystemError) { source = try files.openForeign(path) } catch {
+            do throws(SystemError) { source = try files.openExternal(path) } catch {
                 throw .unusable(path, error)
             }
             let body = try self.makeBody(limit)
@@ -169,7 +169,7 @@ package final class BodySpool: Sendable {
     }
 
     /// Calls a function that may block, on the spool's dispatch queue.
-    func ask(_ question: @escaping @Sendable (String) -> Bool, _ name: String) async -> Bool {
+    func callBlocking(_ question: @escaping @Sendable (String) -> Bool, _ name: String) async -> Bool {
         await queue.run { question(name) }
     }
 

@@ -14,7 +14,7 @@ package final class BodyWriter: Sendable {
     }
 
     deinit {
-        queue.async { [body] in body.giveUp() }
+        queue.async { [body] in body.discard() }
     }
 
     /// Appends bytes.
@@ -38,8 +38,8 @@ package final class BodyWriter: Sendable {
     }
 
     /// Removes what was written, unless the body is finished.
-    package func giveUp() async {
-        await queue.run { [body] in body.giveUp() }
+    package func discard() async {
+        await queue.run { [body] in body.discard() }
     }
 }
 

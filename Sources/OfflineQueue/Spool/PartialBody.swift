@@ -43,9 +43,9 @@ final class PartialBody: Sendable {
     ///
     /// - Throws: ``QueueError/Code/bodyTooLarge``, and what ``finish()`` throws.
     func append(_ bytes: UnsafeRawBufferPointer) throws(QueueError) {
-        try orGiveUp { state, file throws(QueueError) in
+        try discardingOnFailure { state, file throws(QueueError) in
             guard Int64(bytes.count) <= limit - state.size else { throw .bodyTooLarge(limit: limit) }
-            try checkRoom(for: Int64(bytes.count))
+            try checkCapacity(for: Int64(bytes.count))
             do throws(SystemError) { try write(bytes, to: file, &state) } catch {
                 throw QueueError(writing: error, in: files)
             }
@@ -60,13 +60,13 @@ final class PartialBody: Sendable {
     /// - Parameter path: The file's path, for messages.
     /// - Throws: ``QueueError/Code/bodyFileUnusable`` when it cannot be read, and what ``append(_:)`` throws.
     func fill(from source: any SpoolFile, at path: String) throws(QueueError) {
-        let isCloned = try orGiveUp { state, file throws(QueueError) in
+        let isCloned = try discardingOnFailure { state, file throws(QueueError) in
             let size: Int64
             do throws(SystemError) { size = try source.size() } catch { throw .unusable(path, error) }
             guard size <= limit else { throw .bodyTooLarge(limit: limit) }
             guard file.clone(source) else {
                 // Checked now rather than after most of the file was copied.
-                try checkRoom(for: size)
+                try checkCapacity(for: size)
                 return false
             }
             try readBack(file, &state)
@@ -80,7 +80,7 @@ final class PartialBody: Sendable {
     /// - Throws: ``QueueError/Code/insufficientSpace`` or ``QueueError/Code/spoolFailed``, with the spool's path;
     ///   ``QueueError/Code/stopped`` when the body was finished or discarded before.
     func finish() throws(QueueError) -> SpooledBody {
-        try orGiveUp { state, file throws(QueueError) in
+        try discardingOnFailure { state, file throws(QueueError) in
             do throws(SystemError) {
                 try file.sync()
                 CrashPoint.bodySynced.reached()
@@ -97,12 +97,12 @@ final class PartialBody: Sendable {
     }
 
     /// Removes the file. Does nothing after ``finish()``, or after a failure, which has already removed the file.
-    func giveUp() {
-        state.withLock { giveUp(&$0) }
+    func discard() {
+        state.withLock { discard(&$0) }
     }
 
     /// Checks the free space. The queue's database needs space even to record that a request was delivered.
-    private func checkRoom(for count: Int64) throws(QueueError) {
+    private func checkCapacity(for count: Int64) throws(QueueError) {
         let free: Int64
         do throws(SystemError) { free = try files.freeBytes() } catch {
             throw QueueError(writing: error, in: files)
@@ -117,7 +117,7 @@ final class PartialBody: Sendable {
 
     // MARK: Under the lock
 
-    private func orGiveUp<Result: Sendable>(
+    private func discardingOnFailure<Result: Sendable>(
         _ body: (inout State, any SpoolFile) throws(QueueError) -> Result
     ) throws(QueueError) -> Result {
         try state.withLock { state throws(QueueError) in
@@ -125,7 +125,7 @@ final class PartialBody: Sendable {
             do throws(QueueError) {
                 return try body(&state, try file(of: &state))
             } catch {
-                giveUp(&state)
+                discard(&state)
                 throw error
             }
         }
@@ -143,7 +143,7 @@ final class PartialBody: Sendable {
     }
 
     /// The file may already have its final name. A file that cannot be removed is left for the sweep.
-    private func giveUp(_ state: inout State) {
+    private func discard(_ state: inout State) {
         guard !state.isClosed else { return }
         state.isClosed = true
         guard state.file != nil else { return }
@@ -187,7 +187,7 @@ final class PartialBody: Sendable {
             do {
                 chunk = try chunks.next()
             } catch {
-                giveUp()
+                discard()
                 throw .unusable(path, error)
             }
             guard let chunk else { return }

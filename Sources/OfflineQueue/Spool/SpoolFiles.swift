@@ -19,7 +19,7 @@ package protocol SpoolFiles: Sendable {
     func open(_ name: String) throws(SystemError) -> any SpoolFile
 
     /// Opens a regular file outside the spool for reading. Throws `EISDIR` or `EINVAL` for anything else.
-    func openForeign(_ path: String) throws(SystemError) -> any SpoolFile
+    func openExternal(_ path: String) throws(SystemError) -> any SpoolFile
 
     func rename(_ name: String, to newName: String) throws(SystemError)
 

@@ -17,10 +17,10 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     /// The maximum number of bodies, because each has an open file. Default 64.
     private let capacity: Int
     /// The time without a call after which a body is removed. Default ten minutes.
-    private let patience: Duration
+    private let idleTimeout: Duration
     /// The time without a call after which a body may be removed when a limit is reached, because its client seems to
     /// be gone. Default 10 seconds.
-    private let stall: Duration
+    private let stallTimeout: Duration
     private let spool: BodySpool
     private let clock: Time
     private var entries: [String: Entry] = [:] {
@@ -34,21 +34,21 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     private var expiry: Task<Void, Never>?
 
     /// - Parameters:
-    ///   - clock: Measures `patience` and `stall`.
+    ///   - clock: Measures `idleTimeout` and `stallTimeout`.
     ///   - onRelease: Called on the actor when bodies were removed or finished, so that there are fewer bytes.
     package init(
         spool: BodySpool,
         clock: Time,
         capacity: Int = 64,
-        patience: Duration = .seconds(600),
-        stall: Duration = .seconds(10),
+        idleTimeout: Duration = .seconds(600),
+        stallTimeout: Duration = .seconds(10),
         onRelease: @escaping @Sendable () -> Void = {}
     ) {
         self.spool = spool
         self.clock = clock
         self.capacity = capacity
-        self.patience = patience
-        self.stall = stall
+        self.idleTimeout = idleTimeout
+        self.stallTimeout = stallTimeout
         self.onRelease = onRelease
     }
 
@@ -92,7 +92,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
                 "\(entries.count) uploads are open; the maximum is \(capacity)"
             )
         }
-        entries[id] = Entry(writer: try spool.stage(limit: limit), lastUse: clock.now)
+        entries[id] = Entry(writer: try spool.makeWriter(limit: limit), lastUse: clock.now)
         watch()
         return 0
     }
@@ -155,7 +155,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     @discardableResult
     package func remove(_ id: String) async -> StagedBody? {
         let body = describe(id)
-        await entries.removeValue(forKey: id)?.writer.giveUp()
+        await entries.removeValue(forKey: id)?.writer.discard()
         return body
     }
 
@@ -193,14 +193,14 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
 
     private func isStalled(_ id: String) -> Bool {
         guard let entry = entries[id], entry.writes == 0 else { return false }
-        return entry.lastUse.advanced(by: stall) <= clock.now
+        return entry.lastUse.advanced(by: stallTimeout) <= clock.now
     }
 
     /// Returns when the next body stalls that was not stalled at `start`, if it gets no piece until then; `nil` when
     /// there is none. The time may be in the past.
     package func nextStall(after start: Time.Instant) -> Time.Instant? {
         entries.values
-            .map { ($0.writes > 0 ? clock.now : $0.lastUse).advanced(by: stall) }
+            .map { ($0.writes > 0 ? clock.now : $0.lastUse).advanced(by: stallTimeout) }
             .filter { $0 > start }
             .min()
     }
@@ -234,12 +234,12 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         }
     }
 
-    private func isExpired(_ entry: Entry) -> Bool { entry.lastUse.advanced(by: patience) <= clock.now }
+    private func isExpired(_ entry: Entry) -> Bool { entry.lastUse.advanced(by: idleTimeout) <= clock.now }
 
     private func nextDue() -> Time.Instant? {
         let oldest = entries.values.map(\.lastUse).min()
         if oldest == nil { expiry = nil }
-        return oldest?.advanced(by: patience)
+        return oldest?.advanced(by: idleTimeout)
     }
 
     private func removeIdle() async {

@@ -50,7 +50,7 @@ package final class SystemSpoolFiles: SpoolFiles {
         return file
     }
 
-    package func openForeign(_ path: String) throws(SystemError) -> any SpoolFile {
+    package func openExternal(_ path: String) throws(SystemError) -> any SpoolFile {
         guard !path.utf8.contains(0) else { throw SystemError(call: "open", errno: EINVAL) }
         // Without O_NONBLOCK, `open` of a pipe would wait for a writer.
         let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC

@@ -12,7 +12,7 @@ package protocol QueueArchive: ArchiveRows {
     func known(_ ids: [String]) async throws -> Set<String>
 
     /// Returns the room that the limits leave for more requests. It may change at any time.
-    func room() async throws -> ArchiveRoom
+    func availableCapacity() async throws -> AvailableCapacity
 
     /// Restores requests as they were, all of them or none. Requests whose id is known change nothing.
     func restore(_ requests: [RestoredRequest]) async throws -> [Restoration]
@@ -34,7 +34,7 @@ package struct ArchivedRow: Sendable {
     package let content: Result<(request: ArchivedRequest, body: StoredBody), QueueError>
 }
 
-package struct ArchiveRoom: Hashable, Sendable {
+package struct AvailableCapacity: Hashable, Sendable {
     package let requests: Int
     package let bytes: Int64
     /// The free bytes of the file system, without the reserve.

@@ -4,7 +4,7 @@
 /// machines share can give the same guarantees. Only the store has a clock: times in its results are durations from its
 /// answer on, and times that it receives are durations from the call on.
 ///
-/// T1 to T7 are the transitions of a request: see `RequestState.Event`.
+/// T1 to T7 are the transitions of a request: see `RequestStateMachine.Event`.
 package protocol QueueStore: Sendable {
     /// The lanes that have new work, whichever caller created it.
     var changes: LaneChanges { get }
@@ -67,7 +67,7 @@ package protocol QueueStore: Sendable {
     func details(of id: String) async throws -> RequestDetails?
 
     /// Returns the states of requests, read at one moment. Unknown ids are left out.
-    func standings(of ids: [String]) async throws -> [String: RequestStanding]
+    func storedStates(of ids: [String]) async throws -> [String: StoredState]
 
     func counts() async throws -> QueueCounts
 

@@ -7,7 +7,7 @@ package struct Concluded: Sendable {
 }
 
 /// The state of a request, for callers that wait for it.
-package struct RequestStanding: Hashable, Sendable {
+package struct StoredState: Hashable, Sendable {
     package let state: QueuedRequest.State
     package let holdReason: HoldReason?
     /// The HTTP status of the last attempt.
@@ -79,12 +79,12 @@ package struct LaneClaim: Hashable, Sendable {
     package let lane: Int64
     package let limit: Int
     /// Makes all pending requests due, and releases those that are held for one of these reasons; `nil` does neither.
-    package let expediting: Set<HoldReason>?
+    package let releasing: Set<HoldReason>?
 
-    package init(lane: Int64, limit: Int, expediting: Set<HoldReason>? = nil) {
+    package init(lane: Int64, limit: Int, releasing: Set<HoldReason>? = nil) {
         self.lane = lane
         self.limit = limit
-        self.expediting = expediting
+        self.releasing = releasing
     }
 }
 

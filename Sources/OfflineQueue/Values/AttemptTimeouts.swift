@@ -23,7 +23,7 @@ extension AttemptTimeouts {
     package static let range: ClosedRange<Duration> = .milliseconds(1)...longest
 
     /// The maximum of a timeout that is extended automatically.
-    private static let longestStretched: Duration = .seconds(3600)
+    private static let maximumExtended: Duration = .seconds(3600)
 
     /// Returns the time limit for the whole attempt, for a body of this many bytes. It stops a server that drips bytes
     /// from occupying its lane, and lets a large body pass over a slow link.
@@ -33,9 +33,9 @@ extension AttemptTimeouts {
 
     /// Returns the timeouts of the next attempt. `overruns` is the number of attempts that were cut while the server
     /// may still have executed them.
-    package func stretched(by overruns: Int) -> AttemptTimeouts {
+    package func extended(by overruns: Int) -> AttemptTimeouts {
         func stretch(_ timeout: Duration) -> Duration {
-            max(timeout, min(Self.longestStretched, timeout * (1 << min(max(overruns, 0), 30))))
+            max(timeout, min(Self.maximumExtended, timeout * (1 << min(max(overruns, 0), 30))))
         }
         var timeouts = self
         timeouts.response = stretch(response)

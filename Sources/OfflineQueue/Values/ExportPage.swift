@@ -4,7 +4,7 @@ public import Foundation
 public struct ExportPage: Hashable, Sendable {
     /// The lines of the page.
     public let data: Data
-    /// The position of the next page; `nil` after the last page, which only ``ExportSeal/finish()`` follows.
+    /// The position of the next page; `nil` after the last page, which only ``ExportTrailer/finish()`` follows.
     public let next: ExportCursor?
     /// Requests that could not be exported, because their row or their body was changed or is missing.
     public let leftOut: [LeftOut]

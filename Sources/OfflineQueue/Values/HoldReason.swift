@@ -17,5 +17,5 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     case dependency
 
     /// The reasons whose cause a restart or a flush may have removed.
-    package static let mendable: Set<HoldReason> = [.trust, .configuration, .auth]
+    package static let releasableByRestart: Set<HoldReason> = [.trust, .configuration, .auth]
 }

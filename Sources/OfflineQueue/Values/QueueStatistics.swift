@@ -28,10 +28,10 @@ public struct QueueStatistics: Hashable, Sendable {
     public let lanes: Int
     /// Whether the whole queue is paused.
     public let isPaused: Bool
-    /// The paused lanes by host and label, whether or not the whole queue is paused; at most ``mostPausedLanes``.
+    /// The paused lanes by host and label, whether or not the whole queue is paused; at most ``maximumPausedLanes``.
     public let pausedLanes: [PausedLane]
     /// The closed lanes with requests: first those closed by a server's `Retry-After`, by host and label, then others;
-    /// at most ``mostPausedLanes`` of each. No lane is listed twice.
+    /// at most ``maximumPausedLanes`` of each. No lane is listed twice.
     public internal(set) var closedLanes: [ClosedLane]
     /// The size of the database's files in bytes.
     public let databaseBytes: Int64
@@ -43,7 +43,7 @@ public struct QueueStatistics: Hashable, Sendable {
     public internal(set) var stagedBytes: Int64 = 0
 
     /// The maximum number of paused lanes and of closed lanes in the statistics: 1000.
-    public static let mostPausedLanes = 1000
+    public static let maximumPausedLanes = 1000
 
     /// A paused lane, in the form that ``OfflineQueue/resume(host:lane:)`` accepts. It may stand for several origins of
     /// the host.

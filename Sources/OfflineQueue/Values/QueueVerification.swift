@@ -36,9 +36,9 @@ public struct QueueVerification: Hashable, Sendable {
     }
 
     /// The maximum number of findings that are listed: 1000.
-    public static let mostFindings = 1000
+    public static let maximumFindings = 1000
 
-    /// The problems found, at most ``mostFindings``.
+    /// The problems found, at most ``maximumFindings``.
     public internal(set) var findings: [Finding] = []
     /// The total number of problems.
     public internal(set) var findingCount = 0
@@ -53,7 +53,7 @@ public struct QueueVerification: Hashable, Sendable {
 
     mutating func found(_ kind: Finding.Kind, _ subject: String, _ message: String) {
         findingCount += 1
-        guard findings.count < Self.mostFindings else { return }
+        guard findings.count < Self.maximumFindings else { return }
         findings.append(Finding(kind: kind, subject: subject, message: message))
     }
 }

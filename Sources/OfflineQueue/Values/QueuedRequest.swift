@@ -74,7 +74,7 @@ public struct QueuedRequest: Hashable, Sendable {
     /// The reason why it waits while it is pending or blocked; `nil` if it is about to be tried. Only a running queue
     /// reports ``QueuedReason/notReachable``, ``QueuedReason/laneClosed`` after failures, ``QueuedReason/noFreeSlot``
     /// and ``QueuedReason/localShortage``.
-    public internal(set) var obstacle: QueuedReason?
+    public internal(set) var waitReason: QueuedReason?
 
     let laneID: Int64?
     /// Whether it waits for an earlier request of a lane in order.

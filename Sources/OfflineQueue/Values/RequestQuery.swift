@@ -8,14 +8,14 @@ public struct RequestQuery: Hashable, Sendable {
     public var lane: String?
     /// Selects requests after this position in the list; `nil` starts at the beginning.
     public var after: ListCursor?
-    /// The maximum number of requests. Default 100. Values above ``mostAtOnce`` are reduced to it.
+    /// The maximum number of requests. Default 100. Values above ``maximumLimit`` are reduced to it.
     public var limit: Int
     /// The maximum size of a page in bytes: the texts of its requests plus 512 bytes for each. A page has at least one
     /// request. Default: no limit.
     public var maximumBytes = Int.max
 
     /// The maximum number of requests in a page: 10,000.
-    public static let mostAtOnce = 10_000
+    public static let maximumLimit = 10_000
 
     /// Creates a query.
     public init(states: Set<QueuedRequest.State>? = nil, limit: Int = 100) {

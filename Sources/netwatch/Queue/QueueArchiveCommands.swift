@@ -30,7 +30,7 @@ struct QueueExportCommand: AsyncParsableCommand {
     }
 
     private func export(from client: ServiceClient) async throws -> Bool {
-        var seal = try ExportSeal()
+        var seal = try ExportTrailer()
         var (next, isWhole): (String?, Bool) = (nil, true)
         repeat {
             let after = next.map { "&after=\($0.urlEscaped)" } ?? ""

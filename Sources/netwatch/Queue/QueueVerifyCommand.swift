@@ -54,7 +54,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         guard let directory = try queue.directoryIfNoServiceRuns() else { return }
         try StoreDirectory.requireOwn(directory)
         do {
-            try await OfflineQueue.checkLeftLog(directory: directory)
+            try await OfflineQueue.checkLeftoverLog(directory: directory)
         } catch let error as QueueError {
             throw CommandError(opening: error)
         }

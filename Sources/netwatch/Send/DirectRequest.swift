@@ -46,7 +46,7 @@ struct DirectRequest {
     private func checkHeaders() throws(CommandError) {
         let fields = headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) }
         do {
-            try HeaderRules.check(fields, isStored: false)
+            try RequestChecks.checkHeaders(fields, isStored: false)
         } catch {
             throw CommandError(.usage, error.message)
         }

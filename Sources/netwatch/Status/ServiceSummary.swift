@@ -19,7 +19,7 @@ struct ServiceSummary: Encodable, Sendable {
         /// Whether the whole queue is paused.
         var paused: Bool
         /// The number of lanes with requests that are closed temporarily, as far as the service lists them: from
-        /// `QueueStatistics.mostPausedLanes` on there may be more.
+        /// `QueueStatistics.maximumPausedLanes` on there may be more.
         var closedLanes: Int
 
         init(_ statistics: ControlMessage.Statistics) {
@@ -116,7 +116,7 @@ extension ServiceSummary.Queue {
         switch closedLanes {
         case 0: []
         case 1: ["1 lane closed"]
-        case ..<QueueStatistics.mostPausedLanes: ["\(closedLanes) lanes closed"]
+        case ..<QueueStatistics.maximumPausedLanes: ["\(closedLanes) lanes closed"]
         default: ["\(closedLanes) or more lanes closed"]
         }
     }

@@ -17,8 +17,10 @@ internal import Testing
         ("OpenSSL SSL_read: error:0A000418:SSL routines::tlsv1 alert unknown ca, errno 0", 58),
         ("Recv failure: Connection reset by peer", 56),
     ])
-    func `a client certificate that is missing or refused is no lost connection`(message: String, code: CInt)
-    {
+    func `a missing or refused client certificate is not reported as a lost connection`(
+        message: String,
+        code: CInt
+    ) {
         let failure = TransferFailure(code: 56, phase: .response, message: message)
         #expect(AttemptFailure(nil, failure, status: nil).code == code)
         // The server has responded, so it accepted the certificate.
@@ -26,7 +28,7 @@ internal import Testing
     }
 
     /// Any host on the path can send an alert during the handshake.
-    @Test func `an alert during the handshake is one of the path`() {
+    @Test func `a TLS alert during the handshake counts as a path failure`() {
         let message = "OpenSSL/3.0.15: error:0A000419:SSL routines::tlsv1 alert access denied"
         let failure = TransferFailure(code: 35, phase: .tls, message: message)
         #expect(AttemptFailure(nil, failure, status: nil).code == 35)
@@ -40,7 +42,7 @@ internal import Testing
         (TransferFailure(code: 7, osErrno: ECONNREFUSED, phase: .connect, message: "m"), false),
         (TransferFailure(code: 55, osErrno: ENOBUFS, phase: .request, bytesSent: 1, message: "m"), false),
     ])
-    func `what this machine was short of is told from what the network lacked`(
+    func `a local shortage is distinguished from a network failure`(
         failure: TransferFailure,
         isLocal: Bool
     ) {
@@ -94,7 +96,7 @@ internal import Testing
         .enabled(if: TestAuthority.isAvailable, "needs openssl"),
         arguments: [("refused", true), ("goaway-open", true), ("reset", false)]
     )
-    func `a stream that the server did not process is unsent, and one that it reset is not`(
+    func `an unprocessed stream counts as unsent, and a reset stream does not`(
         harm: String,
         isUnprocessed: Bool
     ) async throws {
@@ -143,7 +145,7 @@ internal import Testing
     ]
 
     @Test(arguments: strangeAnswers.indices, ["GET", "POST"])
-    func `an answer that is not HTTP is ambiguous, closes the lane and names its first bytes`(
+    func `a response that is not HTTP is ambiguous, closes the lane and is quoted in the error`(
         index: Int,
         method: String
     ) async throws {
@@ -157,7 +159,9 @@ internal import Testing
     }
 
     @Test(.timeLimit(.minutes(2)))
-    func `the response timeout counts from the last byte of the request, and names itself`() async throws {
+    func `the response timeout counts from the last byte of the request, and the error names it`()
+        async throws
+    {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         var timeouts = AttemptTimeouts()
         timeouts.response = .milliseconds(100)
@@ -174,7 +178,7 @@ internal import Testing
     }
 
     @Test(.timeLimit(.minutes(2)))
-    func `a connection that is not made is not an attempt that the server may execute`() async throws {
+    func `a failed connection is not an attempt that the server may have executed`() async throws {
         let port = try UnansweringPort()
         var timeouts = AttemptTimeouts()
         timeouts.connect = .milliseconds(100)
@@ -183,7 +187,7 @@ internal import Testing
         #expect(failure.code == 28 && failure.phase < .request && failure.overrun == nil, "\(failure)")
     }
 
-    @Test func `a session that trusts every server proves nothing`() {
+    @Test func `a session that trusts every server does not validate servers`() {
         let policies: [String: ServerTrustPolicy] = [
             "any.example": .disableEvaluation, "name.example": .performDefaultEvaluation(validateHost: false),
             "strict.example": .performDefaultEvaluation(validateHost: true),

@@ -19,7 +19,7 @@ internal import Testing
             .map { String($0.dropFirst(3).prefix { $0 != "`" }) }
     }
 
-    @Test func `the causes of the code are those of the documentation`() throws {
+    @Test func `the documentation lists the causes of the code`() throws {
         #expect(try documented() == DeathCause.allCases.map(\.rawValue))
     }
 }

@@ -85,7 +85,7 @@ internal import Testing
     }
 
     @Test(arguments: curlRows)
-    func `a transfer that failed is judged by its row`(row: CurlRow) throws {
+    func `each failed transfer is judged by its table row`(row: CurlRow) throws {
         let failure = AttemptFailure(code: row.code, errno: row.errno, phase: row.phase, message: "message")
         let judgement = FailureTable.judge(.failure(failure), of: try context(), now: start)
         #expect(judgement.verdict == row.verdict)
@@ -97,26 +97,26 @@ internal import Testing
     }
 
     @Test(arguments: [CInt(6), 7, 28, 52, 55, 56, 16, 92, 95, 8, 65, 80, 35, 18, 26, 42, 9999])
-    func `what may have been applied is not sent twice without a key`(code: CInt) throws {
+    func `a request without a key that may have been applied is not sent twice`(code: CInt) throws {
         let failure = AttemptFailure(code: code, phase: .request, message: "message")
         let request = try context(mayBeSentTwice: false, hasKey: false)
         #expect(FailureTable.judge(.failure(failure), of: request, now: start).verdict == .held(.ambiguous))
     }
 
-    @Test func `what was not sent is sent again without a key too`() throws {
+    @Test func `an unsent request is retried without a key too`() throws {
         let failure = AttemptFailure(code: 28, phase: .connect, message: "message")
         let request = try context(mayBeSentTwice: false, hasKey: false)
         #expect(FailureTable.judge(.failure(failure), of: request, now: start).verdict == Self.counted)
     }
 
-    @Test func `a closed gate makes a path failure free`() throws {
+    @Test func `a path failure does not count while the gate is down`() throws {
         let failure = AttemptFailure(code: 6, phase: .resolve, message: "message")
         let request = try context(gateIsDown: true)
         #expect(FailureTable.judge(.failure(failure), of: request, now: start).verdict == Self.free)
     }
 
     @Test(arguments: [CInt(18), 56, 28, 92, 23, 61, 63, 100])
-    func `a 2xx whose body was cut is delivered`(code: CInt) throws {
+    func `a 2xx with a truncated body is delivered`(code: CInt) throws {
         let failure = AttemptFailure(code: code, phase: .response, status: 201, message: "message")
         let judgement = FailureTable.judge(.failure(failure), of: try context(), now: start)
         #expect(judgement.verdict == .delivered(status: 201))
@@ -134,19 +134,19 @@ internal import Testing
         + Array(512...599) + [600, 777, 999]
 
     @Test(arguments: passingStatuses)
-    func `a passing status is retried`(status: Int) throws {
+    func `a temporary status is retried`(status: Int) throws {
         #expect(judge(status, of: try context()).verdict == Self.counted)
     }
 
     @Test(arguments: [400, 403, 404, 405, 410, 413, 418, 422, 499, 501, 505])
-    func `a refusal is final`(status: Int) throws {
+    func `a client error status is final`(status: Int) throws {
         let judgement = judge(status, of: try context())
         #expect(judgement.verdict == .dead(reason: "HTTP \(status)"))
         #expect(judgement.lane == .healthy)
     }
 
     @Test(arguments: [401, 407])
-    func `a demand for credentials holds`(status: Int) throws {
+    func `a response that requires credentials holds the request`(status: Int) throws {
         #expect(judge(status, of: try context()).verdict == .held(.auth))
     }
 
@@ -155,7 +155,7 @@ internal import Testing
         ("//b.example/new", "https://b.example/new"), ("/new?token=t", "/new"),
         ("http://b.example/\u{1}\u{7f}", "http://b.example/%01%7F"),
     ])
-    func `a redirect of a proven server is its answer, and its target is named without secrets`(
+    func `a redirect of a validated server is final, and its target is reported without secrets`(
         location: String,
         target: String
     ) throws {
@@ -166,8 +166,7 @@ internal import Testing
         #expect(judge(399, of: try context()).verdict == .dead(.redirected, reason: "HTTP 399"))
     }
 
-    @Test func `a redirect to another origin is a portal's where the server need not prove who it is`() throws
-    {
+    @Test func `a redirect to another origin counts as a portal if the server is not validated`() throws {
         var request = try context()
         request.validatesServer = false
         #expect(judge(302, [("Location", "https://portal/")], of: request).verdict == Self.free)
@@ -178,7 +177,7 @@ internal import Testing
     }
 
     @Test(arguments: [CInt(7), 6, 28, 55, 2], [AttemptFailure.Phase.resolve, .connect, .request])
-    func `a shortage of this machine's is neither an attempt nor the network's`(
+    func `a local shortage neither counts as an attempt nor as a network failure`(
         code: CInt,
         phase: AttemptFailure.Phase
     ) throws {
@@ -213,7 +212,7 @@ internal import Testing
     }
 
     @Test(arguments: pathErrors)
-    func `the lookup of the path decides about an error number, in every phase`(errno: CInt) throws {
+    func `the path lookup overrides the error number in every phase`(errno: CInt) throws {
         let phases: [(CInt, AttemptFailure.Phase)] = [
             (7, .connect), (35, .tls), (55, .request), (56, .response),
         ]
@@ -230,7 +229,7 @@ internal import Testing
         }
     }
 
-    @Test func `while the path was found a moment ago, a failure to connect does not count`() throws {
+    @Test func `a failed connection does not count shortly after the path was found`() throws {
         let refused = AttemptFailure(code: 7, errno: ECONNREFUSED, phase: .connect, message: "m")
         let judgement = try judge(refused) { $0.isReconnecting = true }
         #expect(judgement.verdict == Self.free && judgement.lane == .reconnect)
@@ -238,7 +237,7 @@ internal import Testing
         #expect(try judge(reset) { $0.isReconnecting = true }.verdict == Self.counted)
     }
 
-    @Test func `what must not be sent twice is held when its path was lost after it was sent`() throws {
+    @Test func `a request that must not be sent twice is held when its path was lost after sending`() throws {
         for code in [CInt(42), 56] {
             let sent = AttemptFailure(code: code, phase: .response, bytesSent: 9, message: "m")
             let judgement = try judge(sent, mayBeSentTwice: false) { $0.gateIsDown = true }
@@ -249,7 +248,7 @@ internal import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a status that came before the attempt was ended decides`(mayBeSentTwice: Bool) throws {
+    func `a status that arrived before the attempt was aborted decides`(mayBeSentTwice: Bool) throws {
         let ended = AttemptFailure(code: 42, phase: .response, bytesSent: 9, status: 200, message: "m")
         let judgement = try judge(ended, mayBeSentTwice: mayBeSentTwice) { $0.gateIsDown = true }
         #expect(judgement.verdict == .delivered(status: 200))
@@ -264,27 +263,31 @@ internal import Testing
         #expect(judge(409, of: request).lane == .healthy)
     }
 
-    @Test func `409 is retried with a key and final without`() throws {
+    @Test func `409 is retried with a key and final without one`() throws {
         #expect(judge(409, of: try context()).verdict == Self.counted)
         #expect(judge(409, of: try context(hasKey: false)).verdict == .dead(reason: "HTTP 409"))
     }
 
     @Test(arguments: [429, 503])
-    func `a throttling status closes the lane for the time it names`(status: Int) throws {
+    func `a throttling status closes the lane for the time in Retry-After`(status: Int) throws {
         #expect(judge(status, of: try context()).lane == .close)
         let named = judge(status, [("Retry-After", "120")], of: try context())
         #expect(named.lane == .closeFor(.seconds(120)))
     }
 
     @Test(arguments: [500, 502, 504, 507, 520, 521, 522, 523, 524])
-    func `what must not be sent twice is held when the server may have applied it`(status: Int) throws {
+    func `a request that must not be sent twice is held when the server may have applied it`(status: Int)
+        throws
+    {
         let request = try context(mayBeSentTwice: false, hasKey: false)
         let judgement = judge(status, of: request)
         #expect(judgement.verdict == .held(.ambiguous) && judgement.lane == .failure)
         #expect(judgement.status == status)
     }
 
-    @Test func `a 503 may be a proxy's, so what must not be sent twice is held`() throws {
+    @Test func `a request that must not be sent twice is held after a 503, which a proxy may have sent`()
+        throws
+    {
         let judgement = judge(
             503,
             [("Retry-After", "120")],
@@ -295,26 +298,28 @@ internal import Testing
     }
 
     @Test(arguments: [408, 421, 425, 429])
-    func `what the server says it did not apply is sent again, also what must not be sent twice`(
+    func `a request that the server reports as not applied is retried, even if it must not be sent twice`(
         status: Int
     ) throws {
         #expect(judge(status, of: try context(mayBeSentTwice: false, hasKey: false)).verdict == Self.counted)
     }
 
-    @Test func `a misdirected request is sent again once at once, then as others are`() throws {
+    @Test func `a misdirected request is repeated once immediately, then with backoff`() throws {
         #expect(judge(421, of: try context()).lane == .again)
         #expect(judge(421, of: try context(lastStatus: 500)).lane == .again)
         let second = judge(421, of: try context(lastStatus: 421))
         #expect(second.verdict == Self.counted && second.lane == .failure)
     }
 
-    @Test func `422 is final with a key, too: the server took it for another request's`() throws {
+    @Test func `422 is final even with a key, because the server matched the key to another request`() throws
+    {
         #expect(judge(422, of: try context()).verdict == .dead(reason: "HTTP 422"))
     }
 
     // MARK: Requests that the server did not process or may still process
 
-    @Test func `what the server says it did not process is sent again, also what must not be sent twice`()
+    @Test
+    func `a request that the server reports as unprocessed is retried, even if it must not be sent twice`()
         throws
     {
         var failure = AttemptFailure(code: 52, phase: .response, bytesSent: 100, message: "refused")
@@ -326,7 +331,7 @@ internal import Testing
         }
     }
 
-    @Test func `a timeout after sending keeps the next attempt waiting, if there is one`() throws {
+    @Test func `a timeout after sending delays the next attempt`() throws {
         var failure = AttemptFailure(code: 28, phase: .response, bytesSent: 100, message: "late")
         failure.overrun = .seconds(300)
         let judgement = FailureTable.judge(.failure(failure), of: try context(), now: start)
@@ -341,12 +346,12 @@ internal import Testing
     private static let json = [("content-type", "application/json; charset=utf-8")]
 
     @Test(arguments: [200, 204, 404])
-    func `what was expected is delivered, be it a refusal`(status: Int) throws {
+    func `an expected status is a delivery, even a client error`(status: Int) throws {
         let request = try context(expectation: Self.odd)
         #expect(judge(status, Self.json, of: request).verdict == .delivered(status: status))
     }
 
-    @Test func `a 2xx that was not expected is tried again, or held when that may do harm`() throws {
+    @Test func `an unexpected 2xx is retried, or held if a retry may do harm`() throws {
         let found = judge(206, Self.json, of: try context(expectation: Self.odd))
         #expect(found.verdict == Self.counted && found.lane == .failure)
         #expect(found.detail?.contains("206") == true && found.detail?.contains("status=200-204") == true)
@@ -355,7 +360,7 @@ internal import Testing
         #expect(judge(200, of: once).verdict == .held(.ambiguous))
     }
 
-    @Test func `a 2xx whose body was cut is not sent again for want of its type`() throws {
+    @Test func `a 2xx with a truncated body is not retried because of a missing content type`() throws {
         let failure = AttemptFailure(code: 18, phase: .response, status: 200, message: "cut")
         let request = try context(expectation: Self.odd)
         let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
@@ -363,18 +368,18 @@ internal import Testing
     }
 
     @Test(arguments: [301, 302, 307, 511])
-    func `whoever expects what a portal answers gets it`(status: Int) throws {
+    func `an expected status is delivered even if it resembles a portal's`(status: Int) throws {
         let request = try context("http://a.example", expectation: Expected(statuses: [300...599]))
         #expect(judge(status, of: request).verdict == .delivered(status: status))
     }
 
-    @Test func `a page where JSON is expected is a portal's without TLS`() throws {
+    @Test func `an HTML page instead of JSON counts as a portal without TLS`() throws {
         let request = try context("http://a.example", expectation: Self.odd)
         let judgement = judge(200, Self.html, of: request)
         #expect(judgement.verdict == Self.free && judgement.lane == .close)
     }
 
-    @Test func `an unsendable request is dead and says nothing of its lane`() throws {
+    @Test func `an unsendable request is dead and does not affect its lane`() throws {
         let judgement = FailureTable.judge(.unsendable(reason: "gone"), of: try context(), now: start)
         #expect(judgement.verdict == .dead(.bodyLost, reason: "gone") && judgement.lane == .none)
     }
@@ -384,7 +389,7 @@ internal import Testing
         arguments: [CInt(8), 16, 18, 23, 28, 52, 55, 56, 61, 63, 65, 80, 92, 95, 100, 9999],
         [201, 404, 500, 503]
     )
-    func `a status that came before the failure decides`(code: CInt, status: Int) throws {
+    func `a status that arrived before the failure decides`(code: CInt, status: Int) throws {
         let failure = AttemptFailure(code: code, phase: .response, status: status, message: "message")
         for hasKey in [true, false] {
             let request = try context(mayBeSentTwice: hasKey, hasKey: hasKey)
@@ -395,7 +400,7 @@ internal import Testing
 
     /// Every curl code as a failure before the request, by phase. Each costs at most an attempt.
     @Test(arguments: [AttemptFailure.Phase.resolve, .connect, .tls])
-    func `nothing that fails before the request is held as ambiguous`(phase: AttemptFailure.Phase) throws {
+    func `no failure before the request was sent is held as ambiguous`(phase: AttemptFailure.Phase) throws {
         let request = try context(mayBeSentTwice: false, hasKey: false)
         for code in Array(FailureTable.curlClasses.keys) + [28, 35, 9999] {
             let failure = AttemptFailure(code: code, phase: phase, message: "message")
@@ -467,7 +472,7 @@ internal import Testing
             isPortal: false
         ),
     ])
-    func `a portal's answer neither delivers nor kills`(row: PortalRow) throws {
+    func `a portal's response makes the request neither delivered nor dead`(row: PortalRow) throws {
         let judgement = judge(row.status, row.headers, of: try context(row.url, accept: row.accept))
         #expect((judgement.verdict == Self.free && judgement.lane == .close) == row.isPortal)
     }
@@ -483,7 +488,7 @@ internal import Testing
         // Two-digit years stand for 1970 to 2069.
         ("Thursday, 15-Jan-70 08:00:00 GMT", 0), ("Tuesday, 15-Jan-69 08:00:00 GMT", 86400),
     ])
-    func `both forms are read and clamped`(text: String, seconds: Int) {
+    func `seconds and dates are parsed and clamped`(text: String, seconds: Int) {
         #expect(RetryAfter.parse(text, now: start) == .seconds(seconds))
     }
 
@@ -492,7 +497,7 @@ internal import Testing
         "Fri, 15 Jan 2027 08:02 GMT", "Fri, 15 Jan 2027 25:02:00 GMT", "Fri, 15 Jan 99999 08:02:00 GMT",
         "Fri, 15 Jan 2027 08:02:00 CET", "Fri, 15 Foo 2027 08:02:00 GMT",
     ])
-    func `anything else is nothing`(text: String) {
+    func `any other text is refused`(text: String) {
         #expect(RetryAfter.parse(text, now: start) == nil)
     }
 }

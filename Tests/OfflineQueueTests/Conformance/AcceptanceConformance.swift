@@ -5,7 +5,7 @@ internal import Testing
 /// T1: what acceptance guarantees.
 @Suite struct AcceptanceConformance {
     @Test(arguments: StoreKind.allCases)
-    func `what was accepted is there after reopening as it was`(kind: StoreKind) async throws {
+    func `accepted requests are unchanged after reopening`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let headers = [
             QueueRequest.Header(name: "X-Empty", value: ""),
@@ -41,7 +41,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an id again changes nothing, on its way or over`(kind: StoreKind) async throws {
+    func `a known id changes nothing, whether its request is waiting or finished`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         let first = try await bench.store.enqueue(try new("a"))[0]
         let again = try await bench.store.enqueue(try new("a"))[0]
@@ -58,7 +60,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a known id with other content is refused, naming what differs`(kind: StoreKind) async throws {
+    func `a known id with different content is refused, and the message names the differences`(
+        kind: StoreKind
+    ) async throws {
         let bench = try await kind.bench()
         func differences(_ other: NewRequest) async throws -> String {
             let error = try await #require(throws: QueueError.self) { try await bench.store.enqueue(other) }
@@ -82,7 +86,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a batch with a known id and other content changes nothing`(kind: StoreKind) async throws {
+    func `a batch with a known id and different content changes nothing`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.put("a")
         await #expect(throws: QueueError.self) {
@@ -92,7 +96,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `an id twice in one call makes one request`(kind: StoreKind) async throws {
+    func `the same id twice in one call adds one request`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let outcomes = try await bench.store.enqueue(try new("a"), try new("a"), try new("b")).map(\.outcome)
         #expect(outcomes == [.accepted, .known, .accepted])
@@ -100,7 +104,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `of several requests all are accepted or none`(kind: StoreKind) async throws {
+    func `either all requests of a batch are accepted or none`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let orphan = try new("b") { $0.dependencies = ["nobody"] }
         let error = try await #require(throws: QueueError.self) {
@@ -112,7 +116,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a request that is refused leaves others of its commit alone`(kind: StoreKind) async throws {
+    func `a refused request does not affect others of its commit`(kind: StoreKind) async throws {
         let bench = try await kind.bench { $0.limits.requests = 200 }
         let outcomes = try await withThrowingTaskGroup(of: QueueError.Code?.self) { group in
             for index in 0..<60 {
@@ -135,7 +139,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `places rise with every request and none is used again`(kind: StoreKind) async throws {
+    func `sequence numbers increase and are never reused`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         var places: [Int64] = []
         for id in ["a", "b", "c"] {
@@ -150,14 +154,14 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a request is not taken before its time`(kind: StoreKind) async throws {
+    func `a request is not claimed before its due time`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let hour = start.date.addingTimeInterval(3600)
         let accepted = try await bench.store.enqueue(try new("a") { $0.notBefore = hour })[0]
         #expect(accepted.due == .seconds(3600))
         #expect(try await bench.take(accepted.lane.id).isEmpty)
         // Neither a flush, nor hold and release, nor a restored network makes the request due.
-        _ = try await bench.store.claim(8, of: accepted.lane.id, expediting: HoldReason.mendable)
+        _ = try await bench.store.claim(8, of: accepted.lane.id, releasing: HoldReason.releasableByRestart)
         _ = try await bench.store.edit(.hold, ["a"])
         _ = try await bench.store.edit(.release, ["a"])
         bench.clock.advance(.seconds(3599))
@@ -167,7 +171,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `somebody who retries a scheduled request does not want it to wait`(kind: StoreKind) async throws {
+    func `a retried request ignores its scheduled time`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a") { $0.notBefore = start.date.addingTimeInterval(86_400) }
         #expect(try await bench.store.edit(.retry(newKey: false), ["a"]) == [.done(.pending)])
@@ -175,7 +179,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a time that has passed is now`(kind: StoreKind) async throws {
+    func `a scheduled time in the past means now`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a") { $0.notBefore = Date(timeIntervalSince1970: 0) }
         #expect(try await bench.take(lane).map(\.id) == ["a"])

@@ -15,7 +15,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a request goes once all it waits for are delivered`(kind: StoreKind) async throws {
+    func `a request is sent once all its dependencies are delivered`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let (a, b) = (try await put(bench, "a"), try await put(bench, "b"))
         let lane = try await put(bench, "c", after: ["a", "b"])
@@ -36,7 +36,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a request that waited keeps the time it was asked to wait for`(kind: StoreKind) async throws {
+    func `a blocked request keeps its scheduled time`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let a = try await put(bench, "a")
         let lane = try await bench.put("b", host: "b") {
@@ -50,7 +50,7 @@ internal import Testing
     }
 
     @Test(arguments: ["dead", "cancelled", "expired", "dropped"])
-    func `a request is held when what it waits for will not come`(how: String) async throws {
+    func `a request is held when a dependency will not be delivered`(how: String) async throws {
         for kind in StoreKind.allCases {
             let bench = try await kind.bench {
                 $0.limits.requests = 3
@@ -77,7 +77,7 @@ internal import Testing
     }
 
     @Test(arguments: [QueueEdit.release, .retry(newKey: false)], [false, true])
-    func `what goes without its dependency no longer tells of the loss`(
+    func `a request released without its dependency no longer reports the failed dependency`(
         edit: QueueEdit,
         byFilter: Bool
     ) async throws {
@@ -105,7 +105,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `who holds a request does not thereby let it go without what it waits for`(kind: StoreKind)
+    func `holding and releasing a request does not remove its dependencies`(kind: StoreKind)
         async throws
     {
         let bench = try await kind.bench()
@@ -121,7 +121,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what is unknown or given up is nothing to depend on`(kind: StoreKind) async throws {
+    func `a dependency on an unknown or dead request is refused`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.finish("dead", .dead(reason: "HTTP 404"))
         #expect(
@@ -148,7 +148,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a circle is refused and named`(kind: StoreKind) async throws {
+    func `a dependency cycle is refused and named`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let circle = [("a", "c"), ("b", "a"), ("c", "b")]
         let requests = try circle.map { id, needed in try new(id) { $0.dependencies = [needed] } }
@@ -161,7 +161,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `nobody waits for ever for what its own call dropped or replaced`(kind: StoreKind) async throws {
+    func `no request waits forever for one that its own batch dropped or replaced`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench {
             $0.limits.requests = 3
             $0.limits.laneShare = 1

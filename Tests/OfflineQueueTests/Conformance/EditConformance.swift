@@ -9,7 +9,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what waits is dropped at once`(kind: StoreKind) async throws {
+    func `a waiting request is cancelled immediately`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         for id in ["pending", "held", "blocked"] {
             try await bench.put(id, host: id) { if id == "blocked" { $0.dependencies = ["pending"] } }
@@ -27,7 +27,7 @@ internal import Testing
         (Verdict.retry(countsAsAttempt: true), QueuedRequest.State.cancelled), (.held(.auth), .cancelled),
         (.delivered(status: 200), .delivered), (.dead(reason: "HTTP 404"), .dead),
     ])
-    func `what is being sent is dropped when its attempt ends, unless it is over then`(
+    func `a request in flight is cancelled when its attempt ends, unless it was delivered`(
         verdict: Verdict,
         state: QueuedRequest.State
     ) async throws {
@@ -43,7 +43,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what was to be dropped is dropped by a crash`(kind: StoreKind) async throws {
+    func `a pending cancellation takes effect after a crash`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("cancelled")
         try await bench.put("held")
@@ -56,20 +56,22 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what is held waits for a release, through restarts and flushes`(kind: StoreKind) async throws {
+    func `a held request waits for a release, through restarts and flushes`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         #expect(try await edit(bench, .hold, "a") == .done(.held))
         #expect(try await edit(bench, .hold, "a") == .done(.held))
-        try await bench.reopen(releasing: HoldReason.mendable)
-        _ = try await bench.store.reopen(releasing: HoldReason.mendable)
+        try await bench.reopen(releasing: HoldReason.releasableByRestart)
+        _ = try await bench.store.reopen(releasing: HoldReason.releasableByRestart)
         #expect(try await bench.take(lane).isEmpty)
         #expect(try await edit(bench, .release, "a") == .done(.pending))
         #expect(try await bench.take(lane).map(\.id) == ["a"])
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what is being sent is held when it comes back, or let go before`(kind: StoreKind) async throws {
+    func `a request in flight is held when its attempt ends, unless it is released before`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         let first = try await bench.takeOne(lane)
@@ -85,7 +87,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what was given up is tried anew with its body, key and place`(kind: StoreKind) async throws {
+    func `a dead request is retried with its body, key and position`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a", isFIFO: true, body: "the body")
         try await bench.put("b", isFIFO: true)
@@ -102,7 +104,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what was given up is tried anew with another key when asked`(kind: StoreKind) async throws {
+    func `a dead request can be retried with a new key`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         let first = try await bench.takeOne(lane)
@@ -114,7 +116,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what was given up lives as long again, each time`(kind: StoreKind) async throws {
+    func `a retried dead request gets its full time to live each time`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.put("a") { $0.timeToLive = .seconds(100) }
         for _ in 0..<3 {
@@ -127,7 +129,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `only what was given up or waits is tried anew`(kind: StoreKind) async throws {
+    func `only dead and waiting requests can be retried`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.finish("delivered", .delivered(status: 200))
         try await bench.put("cancelled")
@@ -143,7 +145,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `several are asked for in one call`(kind: StoreKind) async throws {
+    func `the states of several requests are read in one call`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.put("a")
         let results = try await bench.store.edit(.cancel, ["a", "nobody", "a"])

@@ -15,7 +15,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the sweep gives up what is over, and knows when to come again`(kind: StoreKind) async throws {
+    func `the sweep gives up expired requests and returns the time of the next one`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         _ = try await put(bench, "a", for: .seconds(60))
         _ = try await put(bench, "b", for: .seconds(90))
@@ -31,7 +33,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `held and blocked ones are given up, what is being sent is not`(kind: StoreKind) async throws {
+    func `held and blocked requests expire, and requests in flight do not`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await put(bench, "sent")
         let sent = try await bench.takeOne(lane)
@@ -49,7 +51,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a claim gives up what is over and takes the next`(kind: StoreKind) async throws {
+    func `a claim gives up expired requests and claims the next one`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         var lane: Int64 = 0
         for index in 0..<4 {
@@ -66,7 +68,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a lane in order goes on after a head that is over`(kind: StoreKind) async throws {
+    func `a FIFO lane continues after its head finished`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("old", isFIFO: true) { $0.timeToLive = .seconds(60) }
         try await bench.put("next", isFIFO: true)
@@ -86,7 +88,9 @@ internal import Testing
     }
 
     @Test(arguments: [Duration.seconds(3600), .seconds(-3600), day * 365, day * -365])
-    func `a wall clock that steps ends nothing early and keeps nothing`(step: Duration) async throws {
+    func `a wall clock that steps neither expires requests early nor keeps expired ones`(step: Duration)
+        async throws
+    {
         for kind in StoreKind.allCases {
             let bench = try await kind.bench()
             _ = try await put(bench)
@@ -101,7 +105,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a wall clock of 1970 ends nothing early and keeps nothing`(kind: StoreKind) async throws {
+    func `a wall clock of 1970 neither expires requests early nor keeps expired ones`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         bench.clock.setWall(Timestamp(milliseconds: 5000))
         bench.clock.setSynchronized(false)
@@ -126,7 +132,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `without a clock to believe a boot that lasts as long as the request ends it`(kind: StoreKind)
+    func `without a synchronized clock a request expires when the boot lasts as long as its time to live`(
+        kind: StoreKind
+    )
         async throws
     {
         let bench = try await kind.bench()
@@ -140,7 +148,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a clock that was set before a reboot is followed`(kind: StoreKind) async throws {
+    func `expiry follows a clock that was set before a reboot`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         bench.clock.setWall(Timestamp(milliseconds: 5000))
         _ = try await put(bench)
@@ -153,7 +161,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a clock that steps back delays nothing beyond the longest delay`(kind: StoreKind) async throws {
+    func `a clock that steps back delays no request beyond the longest delay`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         let scheduled = try await bench.put("b") { $0.notBefore = start.date.addingTimeInterval(86_400) }
@@ -169,7 +177,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a thousand are given up in parts`(kind: StoreKind) async throws {
+    func `a thousand expired requests are given up in batches`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let requests = try (0..<1000).map { index in try new("\(index)") { $0.timeToLive = .seconds(60) } }
         _ = try await bench.store.enqueue(requests)
@@ -184,7 +192,7 @@ internal import Testing
 /// How long finished requests are kept.
 @Suite struct RetentionConformance {
     @Test(arguments: StoreKind.allCases)
-    func `what is over is forgotten by age, what was given up later`(kind: StoreKind) async throws {
+    func `finished requests are removed by age, dead ones later`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.finish("delivered", .delivered(status: 200))
         try await bench.finish("dead", .dead(reason: "HTTP 404"))
@@ -201,7 +209,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the newest are remembered`(kind: StoreKind) async throws {
+    func `the newest finished requests are kept`(kind: StoreKind) async throws {
         let bench = try await kind.bench { $0.retention.doneCount = 3 }
         for id in ["a", "b", "c", "d", "e"] {
             try await bench.finish(id, .delivered(status: 200))
@@ -213,7 +221,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `bodies and answers take no more than they may`(kind: StoreKind) async throws {
+    func `the history stays within its limit of bytes`(kind: StoreKind) async throws {
         let bench = try await kind.bench { $0.retention.bytes = 170 }
         let body = String(repeating: "x", count: 60)
         try await bench.finish("first", .dead(reason: "HTTP 404"), body: body)

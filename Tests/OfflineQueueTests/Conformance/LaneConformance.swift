@@ -5,7 +5,7 @@ internal import Testing
 /// Pauses of lanes, and notifications about changed lanes.
 @Suite struct LaneConformance {
     @Test(arguments: StoreKind.allCases)
-    func `nothing is taken of a paused queue, also after a restart`(kind: StoreKind) async throws {
+    func `no request of a paused queue is claimed, also after a restart`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         #expect(try await bench.store.setPaused(true, lanes: nil) == 1)
@@ -47,7 +47,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the numbers tell what is paused, and letting the whole queue go on ends all of it`(kind: StoreKind)
+    func `the statistics list paused lanes, and resuming the queue resumes all of them`(kind: StoreKind)
         async throws
     {
         let bench = try await kind.bench()
@@ -74,7 +74,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what is being sent when its lane is paused comes back to it`(kind: StoreKind) async throws {
+    func `a request in flight returns to its paused lane`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         let sent = try await bench.takeOne(lane)
@@ -85,7 +85,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `changes are told once for each lane, the newest and the soonest`(kind: StoreKind) async throws {
+    func `changes are merged per lane, with the newest state and the earliest due time`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         let lane = try await bench.put("a") { $0.notBefore = start.date.addingTimeInterval(300) }
         try await bench.put("b") { $0.notBefore = start.date.addingTimeInterval(100) }
@@ -99,7 +101,7 @@ internal import Testing
     }
 
     @Test(arguments: ["released", "retried", "unblocked", "resumed", "expired", "cancelled head"])
-    func `whoever waits is told of a lane that may go on`(how: String) async throws {
+    func `a change that unblocks a lane is reported`(how: String) async throws {
         for kind in StoreKind.allCases {
             let bench = try await kind.bench()
             let store = bench.store
@@ -140,7 +142,7 @@ internal import Testing
     }
 
     @Test(arguments: [Verdict.delivered(status: 200), .dead(reason: ""), .retry(countsAsAttempt: false)])
-    func `whoever waits is told of a lane whose last request is over`(verdict: Verdict) async throws {
+    func `a lane whose last request finished is reported`(verdict: Verdict) async throws {
         for kind in StoreKind.allCases {
             let bench = try await kind.bench()
             let lane = try await bench.put("a")
@@ -158,7 +160,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `changes end with the store`(kind: StoreKind) async throws {
+    func `the stream of changes ends when the store closes`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         await bench.store.close()
         #expect(await bench.store.changes.next().isEmpty)

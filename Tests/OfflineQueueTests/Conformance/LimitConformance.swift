@@ -9,7 +9,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a full queue refuses and is as it was`(kind: StoreKind) async throws {
+    func `a full queue refuses a request and changes nothing`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.requests = 2
             $0.limits.laneShare = 1
@@ -26,7 +26,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `bytes count, and what is over makes room`(kind: StoreKind) async throws {
+    func `bytes are limited, and finished requests free capacity`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.bytes = 300
             $0.limits.laneShare = 1
@@ -43,7 +43,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `one lane takes its share only`(kind: StoreKind) async throws {
+    func `one lane uses only its share of the limits`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.requests = 4
             $0.limits.laneShare = 0.5
@@ -55,7 +55,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the oldest that is not being sent makes way`(kind: StoreKind) async throws {
+    func `the oldest request that is not in flight is dropped`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.requests = 3
             $0.limits.laneShare = 1
@@ -72,7 +72,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `nothing makes way for what would not fit at all`(kind: StoreKind) async throws {
+    func `no request is dropped for one that would not fit at all`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.bytes = 300
             $0.limits.laneShare = 1
@@ -84,7 +84,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the newest is given up itself when that is asked for`(kind: StoreKind) async throws {
+    func `the newest request is dropped if its policy says so`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.requests = 1
             $0.limits.laneShare = 1
@@ -96,7 +96,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a replaced request leaves its room to its successor`(kind: StoreKind) async throws {
+    func `a replaced request's capacity is available to its replacement`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.requests = 1
             $0.limits.laneShare = 1
@@ -107,7 +107,9 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a lane in order whose head was dropped goes on, and is told of`(kind: StoreKind) async throws {
+    func `a FIFO lane whose head was dropped continues, and the change is reported`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench {
             $0.limits.requests = 2
             $0.limits.laneShare = 1
@@ -122,7 +124,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the numbers are those of the rows`(kind: StoreKind) async throws {
+    func `the counters match the rows`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         for index in 0..<20 { try await bench.put("\(index)", host: "h\(index % 3)") }
         let lane = try await bench.put("held", host: "x")

@@ -19,7 +19,7 @@ internal import Testing
     private static let order = ["w0", "w1", "w2", "w3", "w4", "held", "d4", "d3", "d2", "d1", "d0"]
 
     @Test(arguments: StoreKind.allCases, [1, 2, 3, 5, 6, 10, 11, 12])
-    func `pages together are the list`(kind: StoreKind, limit: Int) async throws {
+    func `the pages together contain the whole list`(kind: StoreKind, limit: Int) async throws {
         let bench = try await kind.bench()
         try await fill(bench)
         var (ids, query) = ([String](), RequestQuery(limit: limit))
@@ -33,7 +33,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a list that is being read misses nothing that stays`(kind: StoreKind) async throws {
+    func `paging misses no request that stays in the list`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await fill(bench)
         let first = try await bench.store.page(RequestQuery(limit: 2))
@@ -46,7 +46,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a list is narrowed by state, host and label`(kind: StoreKind) async throws {
+    func `a list can be filtered by state, host and label`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await fill(bench)
         func ids(_ adjust: (inout RequestQuery) -> Void) async throws -> [String] {
@@ -65,7 +65,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `ids are found by how they begin`(kind: StoreKind) async throws {
+    func `ids are found by their prefix`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         for id in ["ab", "abc", "b%25", "b_", "~"] { try await bench.put(id) }
         try await bench.finish("abd", .delivered(status: 200))
@@ -79,7 +79,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `details tell what was enqueued`(kind: StoreKind) async throws {
+    func `details contain all enqueued values`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.put("first")
         try await bench.put("a", method: "PUT", host: "x.example", body: "12345") {

@@ -9,7 +9,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `one that waits is superseded, in its lane only`(kind: StoreKind) async throws {
+    func `a waiting request is superseded, in its own lane only`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         _ = try await put(bench, "a")
         _ = try await put(bench, "other", host: "other")
@@ -22,7 +22,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `held and blocked ones are superseded too`(kind: StoreKind) async throws {
+    func `held and blocked requests are superseded too`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         _ = try await put(bench, "a")
         _ = try await bench.store.edit(.hold, ["a"])
@@ -38,7 +38,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `one that is being sent is left alone, and superseded when it comes back`(kind: StoreKind)
+    func `a request in flight is not replaced, and is superseded when its attempt ends`(kind: StoreKind)
         async throws
     {
         let bench = try await kind.bench()
@@ -51,7 +51,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `one that is being sent may still be delivered`(kind: StoreKind) async throws {
+    func `a replaced request in flight may still be delivered`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let sent = try await bench.takeOne(try await put(bench, "a"))
         _ = try await put(bench, "b")
@@ -60,7 +60,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases, [false, true])
-    func `of two that come back the newer stays, in whatever order they come`(
+    func `of two returning requests the newer one is kept, in any order`(
         kind: StoreKind,
         isNewerFirst: Bool
     ) async throws {
@@ -78,7 +78,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `of two that were being sent in a crash the newer stays`(kind: StoreKind) async throws {
+    func `of two requests in flight during a crash the newer one is kept`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await put(bench, "a")
         _ = try await bench.takeOne(lane)
@@ -90,7 +90,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what was given up does not come back beside its successor`(kind: StoreKind) async throws {
+    func `a dead request cannot be retried while its replacement waits`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await put(bench, "a")
         try await bench.store.conclude(try await bench.takeOne(lane), .dead(reason: "HTTP 404"))
@@ -101,7 +101,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `who waited for the old one waits for the new one`(kind: StoreKind) async throws {
+    func `dependents of a replaced request wait for its replacement`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await put(bench, "a")
         try await bench.put("dependent", host: "other") { $0.dependencies = ["a"] }
@@ -117,7 +117,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `nothing takes the place of what it depends on`(kind: StoreKind) async throws {
+    func `a request cannot replace its own dependency`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         _ = try await put(bench, "a")
         let error = try await #require(throws: QueueError.self) {
@@ -131,7 +131,8 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `nobody waits for ever when a successor waits for who waited`(kind: StoreKind) async throws {
+    func `no request waits forever when a replacement depends on its dependent`(kind: StoreKind) async throws
+    {
         let bench = try await kind.bench()
         _ = try await put(bench, "a")
         try await bench.put("between", host: "other") { $0.dependencies = ["a"] }

@@ -5,7 +5,7 @@ internal import Testing
 /// T2, T3 and T4: claims, and the ends of attempts.
 @Suite struct SendingConformance {
     @Test(arguments: StoreKind.allCases)
-    func `the first are taken first, and each once`(kind: StoreKind) async throws {
+    func `keys are returned first in, first out, each once`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         var lane: Int64 = 0
         for id in ["a", "b", "c", "d", "e"] { lane = try await bench.put(id) }
@@ -28,7 +28,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a lane in order hands out its head alone, whatever state that is in`(kind: StoreKind) async throws {
+    func `a FIFO lane returns only its head, in any state`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let store = bench.store
         let lane = try await bench.put("a", isFIFO: true)
@@ -45,14 +45,14 @@ internal import Testing
         try await store.conclude(again, .held(.auth))
         let held = try await store.claim(of: lane)
         #expect(held.requests.isEmpty && held.due == nil)
-        let released = try await store.claim(8, of: lane, expediting: [.auth]).requests
+        let released = try await store.claim(8, of: lane, releasing: [.auth]).requests
         #expect(released.map(\.id) == ["a"])
         try await store.conclude(released[0], .dead(reason: "HTTP 404"))
         #expect(try await bench.take(lane).map(\.id) == ["b"], "what was given up is skipped")
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a blocked head keeps its lane back`(kind: StoreKind) async throws {
+    func `a blocked head blocks its FIFO lane`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let first = try await bench.put("first", host: "other")
         let lane = try await bench.put("a", isFIFO: true) { $0.dependencies = ["first"] }
@@ -63,7 +63,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `outcomes are written`(kind: StoreKind) async throws {
+    func `the outcomes of attempts are stored`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         let first = try await bench.takeOne(lane)
@@ -103,7 +103,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the last 32 attempts are remembered, with 512 bytes of error`(kind: StoreKind) async throws {
+    func `the last 32 attempts are stored, each with 512 bytes of error`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         for _ in 0..<40 {
@@ -120,7 +120,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `what was not sent for want of a network costs no attempt`(kind: StoreKind) async throws {
+    func `an attempt without a network does not count`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a") { $0.maximumAttempts = 1 }
         for _ in 0..<5 {
@@ -131,7 +131,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `after the last attempt a request is given up`(kind: StoreKind) async throws {
+    func `a request is given up after its last attempt`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a") { $0.maximumAttempts = 2 }
         for _ in 0..<2 {
@@ -204,7 +204,9 @@ internal import Testing
     // MARK: Recovery
 
     @Test(arguments: StoreKind.allCases)
-    func `what a dead owner was sending comes back, unless sending it twice may harm`(kind: StoreKind)
+    func `requests in flight of a dead owner are pending again, unless they must not be sent twice`(
+        kind: StoreKind
+    )
         async throws
     {
         let bench = try await kind.bench()
@@ -227,21 +229,27 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `recovery releases what a restart may have mended, and nothing else`(kind: StoreKind) async throws {
+    func `recovery releases only requests whose hold reason a restart may resolve`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         for reason in HoldReason.allCases {
             let lane = try await bench.put("\(reason)", host: "\(reason).example")
             try await bench.store.conclude(try await bench.takeOne(lane), .held(reason))
         }
-        try await bench.reopen(releasing: HoldReason.mendable)
+        try await bench.reopen(releasing: HoldReason.releasableByRestart)
         let states = try await bench.store.states()
         for reason in HoldReason.allCases {
-            #expect(states["\(reason)"] == (HoldReason.mendable.contains(reason) ? .pending : .held))
+            #expect(
+                states["\(reason)"] == (HoldReason.releasableByRestart.contains(reason) ? .pending : .held)
+            )
         }
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a closed lane is closed after a restart, and a flush opens it`(kind: StoreKind) async throws {
+    func `a lane closed by Retry-After stays closed after a restart, and a flush opens it`(kind: StoreKind)
+        async throws
+    {
         let bench = try await kind.bench()
         let request = try await bench.takeOne(try await bench.put("a"))
         let hour = Duration.seconds(3600)
@@ -253,7 +261,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a closed lane tells until when and by what`(kind: StoreKind) async throws {
+    func `a closed lane reports its end and its cause`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let request = try await bench.takeOne(try await bench.put("a"))
         let (verdict, hour) = (Verdict.retry(countsAsAttempt: true), Duration.seconds(3600))
@@ -270,7 +278,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the age of a conflict is known after a restart, until another answer comes`(kind: StoreKind)
+    func `the age of a conflict survives a restart and ends with another response`(kind: StoreKind)
         async throws
     {
         let bench = try await kind.bench()

@@ -1,5 +1,5 @@
 internal import NetwatchTestSupport
-internal import QueueVictim
+internal import QueueTestProcess
 
 /// A record of everything visible from outside: what the producers were promised, what the server received, and what
 /// the store contained after each kill. Reports the promises that were broken.
@@ -123,9 +123,9 @@ struct CrashLedger: Sendable {
     }
 
     /// FIFO lanes are held and released as a whole.
-    private func isEdited(_ id: String) -> Bool { VictimRequest(id: id)?.isFIFO == true }
+    private func isEdited(_ id: String) -> Bool { TestProcessRequest(id: id)?.isFIFO == true }
 
-    private func isAtMostOnce(_ id: String) -> Bool { VictimRequest(id: id)?.isAtMostOnce == true }
+    private func isAtMostOnce(_ id: String) -> Bool { TestProcessRequest(id: id)?.isAtMostOnce == true }
 
     private mutating func judge(_ id: String, _ row: Row?, run: Int) {
         guard var request = requests[id], !request.isLost else { return }
@@ -172,7 +172,7 @@ extension CrashLedger {
 
     /// In a FIFO lane, no request may be attempted before its predecessor was delivered.
     private var overtakings: [Violation] {
-        let inOrder = requests.keys.compactMap(VictimRequest.init).filter(\.isFIFO)
+        let inOrder = requests.keys.compactMap(TestProcessRequest.init).filter(\.isFIFO)
         return Dictionary(grouping: inOrder, by: \.lane).values.flatMap { lane in
             let lane = lane.sorted { $0.number < $1.number }.map(\.id)
             return zip(lane, lane.dropFirst()).compactMap(overtaking)

@@ -22,7 +22,7 @@ internal import Testing
         )
     }
 
-    @Test mutating func `a history without faults has none`() {
+    @Test mutating func `a ledger without violations reports none`() {
         accept("p1-1", "p1-3")
         arrive("p1-1", false)
         arrive("p1-1")
@@ -35,7 +35,7 @@ internal import Testing
         #expect(ledger.figures.killsAfterAcceptance == 1 && ledger.figures.lossyKills == 0)
     }
 
-    @Test mutating func `what was accepted and is absent is lost, once`() {
+    @Test mutating func `the ledger reports a missing accepted request as lost, once`() {
         accept("p1-1")
         kill([:])
         kill(run: 1, [:])
@@ -43,21 +43,21 @@ internal import Testing
         #expect(ledger.figures.killsAfterAcceptance == 1 && ledger.figures.lossyKills == 1)
     }
 
-    @Test mutating func `what was sent and is absent is lost too`() {
+    @Test mutating func `the ledger reports a missing request that was sent as lost`() {
         arrive("p1-1", false)
         kill([:])
         #expect(ledger.violations == [.lost(id: "p1-1", run: 0)])
     }
 
     @Test(arguments: ["delivered", "dead", "cancelled", "superseded", "held"])
-    mutating func `nothing is over that the server did not take`(state: String) {
+    mutating func `no request is delivered that the server did not accept`(state: String) {
         accept("p1-2")
         arrive("p1-2", false)
         kill(["p1-2": state])
         #expect(ledger.violations == [.untruthful(id: "p1-2", state: state, run: 0)])
     }
 
-    @Test mutating func `what is in a lane that keeps order may be held after a kill, but not at the end`() {
+    @Test mutating func `requests of FIFO lanes may be held after a kill, but not at the end`() {
         accept("p1-1")
         kill(["p1-1": "held"])
         #expect(ledger.violations == [])
@@ -65,7 +65,7 @@ internal import Testing
         #expect(ledger.violations == [.stuck(id: "p1-1", state: "held")])
     }
 
-    @Test mutating func `what is over stays over`() {
+    @Test mutating func `finished requests stay finished`() {
         accept("p1-1")
         arrive("p1-1")
         kill(["p1-1": "delivered"])
@@ -73,7 +73,7 @@ internal import Testing
         #expect(ledger.violations == [.reopened(id: "p1-1", run: 1)])
     }
 
-    @Test mutating func `a lane in order tries nothing before its predecessor is delivered`() {
+    @Test mutating func `a FIFO lane tries no request before its predecessor is delivered`() {
         accept("p1-1", "p1-3", "p2-5")
         arrive("p2-5")
         arrive("p1-1", false)
@@ -83,7 +83,7 @@ internal import Testing
         #expect(ledger.violations == [.overtook(id: "p1-3", earlier: "p1-1")])
     }
 
-    @Test mutating func `a lane without order may do so`() {
+    @Test mutating func `a parallel lane may do so`() {
         accept("p1-2", "p1-4")
         arrive("p1-4")
         arrive("p1-2")
@@ -100,8 +100,8 @@ internal import Testing
         #expect(ledger.violations == [.duplicated(id: "p1-1", times: 3, kills: 1)])
     }
 
-    @Test mutating func `what may be sent once only may be held once it was sent, and never succeeds twice`()
-    {
+    @Test
+    mutating func `an at-most-once request may be held after it was sent, and is never delivered twice`() {
         accept("p1-12", "p1-20")
         arrive("p1-12")
         kill(["p1-12": "inflight", "p1-20": "held"])
@@ -114,7 +114,7 @@ internal import Testing
         #expect(ledger.violations.contains(.duplicated(id: "p1-12", times: 2, kills: 0)))
     }
 
-    @Test mutating func `a key that changes is noticed wherever it is seen`() {
+    @Test mutating func `the ledger detects a changed idempotency key everywhere`() {
         accept("p1-2", "p1-8", "p1-6")
         arrive("p1-2", key: "other")
         arrive("p1-8", false, key: nil)
@@ -124,7 +124,7 @@ internal import Testing
         #expect(Set(changed) == [.keyChanged(id: "p1-2"), .keyChanged(id: "p1-8"), .keyChanged(id: "p1-6")])
     }
 
-    @Test mutating func `a request that is not whole, and a database that is not, are noticed`() {
+    @Test mutating func `an incomplete request and an incomplete database are detected`() {
         ledger.arrived("p1-2", key: "k", isWhole: false, isAnsweredWithSuccess: false)
         kill(["p1-2": "pending"], integrity: ["row 1 missing from index request_due"])
         ledger.ended(run: 0, words: "failed")
@@ -136,7 +136,7 @@ internal import Testing
         )
     }
 
-    @Test mutating func `a body whose file is missing is noticed while it is needed`() {
+    @Test mutating func `a missing body file is reported only while a request needs it`() {
         accept("p1-2", "p1-4")
         arrive("p1-4")
         let rows = [
@@ -149,7 +149,7 @@ internal import Testing
         #expect(ledger.violations.count == 1)
     }
 
-    @Test mutating func `what is not delivered in the end is stuck`() {
+    @Test mutating func `the ledger reports requests that are not delivered in the end`() {
         accept("p1-2", "p1-4")
         arrive("p1-4")
         let rows = ["p1-2": Row(state: "pending", key: "k"), "p1-4": Row(state: "inflight", key: "k")]

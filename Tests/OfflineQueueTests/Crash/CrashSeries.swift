@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Glibc
 internal import NetwatchTestSupport
-internal import QueueVictim
+internal import QueueTestProcess
 
 /// A queue whose process is killed repeatedly. A last process sends the remaining requests.
 ///
@@ -13,7 +13,7 @@ struct CrashSeries: Sendable {
         /// The series kills it after a delay from its start, or from the moment its queue was open.
         case timed(Duration, isAfterReady: Bool)
         /// The process kills itself.
-        case crash(VictimOrders.Crash)
+        case crash(TestProcessOptions.Crash)
     }
 
     var seed: UInt64
@@ -22,7 +22,7 @@ struct CrashSeries: Sendable {
     var requestsPerProducer = 4
     /// The directory in which the queue's directory is created.
     var parent = "/dev/shm"
-    var breakage: VictimOrders.Breakage?
+    var fault: TestProcessOptions.Fault?
     /// Whether each kill simulates a power cut.
     var cutsPower = false
     /// The maximum number of unsynced sectors, of each 1,000, that the disk may write before a sync.
@@ -36,39 +36,39 @@ struct CrashSeries: Sendable {
     /// Whether half of the processes kill themselves.
     var hasCrashes = true
     /// The point at which every process kills itself, or `nil` for a choice by the seed.
-    var crash: VictimOrders.Crash?
+    var crash: TestProcessOptions.Crash?
     /// The time limit for a process to reach the crash point at which it kills itself.
     var patience = Duration.seconds(3)
     /// Whether the remaining requests are sent at the end.
     var drains = true
 
     private static let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        .deletingLastPathComponent().appending(path: "QueueVictim").path
+        .deletingLastPathComponent().appending(path: "QueueTestProcess").path
 
     func run() async throws -> CrashLedger {
         let scratch = try ScratchDirectory(in: parent)
         let record = CrashRecord()
         let server = try CrashServer(seed: seed, record: record)
         defer { server.stop() }
-        var orders = VictimOrders(directory: scratch.file("queue"), url: server.url)
-        orders.producers = producers
-        orders.requestsPerProducer = requestsPerProducer
-        orders.breakage = breakage
-        orders.isDurable = isDurable
+        var options = TestProcessOptions(directory: scratch.file("queue"), url: server.url)
+        options.producers = producers
+        options.requestsPerProducer = requestsPerProducer
+        options.fault = fault
+        options.isDurable = isDurable
         // Edits are synced and would make earlier requests durable too. A deliberate fault is easiest to detect without
         // them.
-        orders.edits = isDurable && breakage == nil
-        orders.sends = sends
+        options.edits = isDurable && fault == nil
+        options.sends = sends
         var generator = SeededGenerator(seed: seed)
-        let places = VictimOrders.Crash.Place.allCases.shuffled(using: &generator)
+        let places = TestProcessOptions.Crash.Place.allCases.shuffled(using: &generator)
         for run in 0..<kills {
-            orders.seed = generator.next()
-            orders.firstNumber = run * requestsPerProducer
-            orders.checkpointPages = checkpointPages.randomElement(using: &generator)!
-            if cutsPower { orders.forgetting = forgetting(&generator) }
-            try await kill(end(run, places, &generator), orders, run: run, record)
+            options.seed = generator.next()
+            options.firstNumber = run * requestsPerProducer
+            options.checkpointPages = checkpointPages.randomElement(using: &generator)!
+            if cutsPower { options.forgetting = forgetting(&generator) }
+            try await kill(end(run, places, &generator), options, run: run, record)
         }
-        if drains { try await drain(orders, record) }
+        if drains { try await drain(options, record) }
         return record.current
     }
 
@@ -80,14 +80,14 @@ struct CrashSeries: Sendable {
     /// Half of the kills come from outside. The other half use the crash points in turn, unless ``crash`` is set.
     private func end(
         _ run: Int,
-        _ places: [VictimOrders.Crash.Place],
+        _ places: [TestProcessOptions.Crash.Place],
         _ generator: inout SeededGenerator
     ) -> End {
         if let crash { return .crash(crash) }
         guard run.isMultiple(of: 2) || !hasCrashes else {
             let place = places[run / 2 % places.count]
             let passage = Int.random(in: 1...place.latestPassage, using: &generator)
-            return .crash(VictimOrders.Crash(place, passage: passage))
+            return .crash(TestProcessOptions.Crash(place, passage: passage))
         }
         let isAfterReady = Int.random(in: 0..<8, using: &generator) > 0
         let share = Double.random(in: 0..<1, using: &generator)
@@ -95,21 +95,22 @@ struct CrashSeries: Sendable {
     }
 
     /// Half of the power cuts, chosen at random, leave some unsynced data on the disk.
-    private func forgetting(_ generator: inout SeededGenerator) -> VictimOrders.Forgetting {
+    private func forgetting(_ generator: inout SeededGenerator) -> TestProcessOptions.Forgetting {
         let leaked = UInt32.random(in: 0...leaksAtMost, using: &generator)
         let leaks = Bool.random(using: &generator)
-        return VictimOrders.Forgetting(leakedPerMille: leaks ? leaked : 0, seed: generator.next())
+        return TestProcessOptions.Forgetting(leakedPerMille: leaks ? leaked : 0, seed: generator.next())
     }
 
     // MARK: Processes
 
-    private func kill(_ end: End, _ orders: VictimOrders, run: Int, _ record: CrashRecord) async throws {
-        var orders = orders
+    private func kill(_ end: End, _ options: TestProcessOptions, run: Int, _ record: CrashRecord) async throws
+    {
+        var options = options
         if case .crash(let crash) = end {
-            orders.crash = crash
-            if crash.place.isInCheckpoint { orders.checkpointPages = checkpointPages[0] }
+            options.crash = crash
+            if crash.place.isInCheckpoint { options.checkpointPages = checkpointPages[0] }
         }
-        let process = try Subprocess(Self.program, [try orders.argument])
+        let process = try Subprocess(Self.program, [try options.argument])
         switch end {
         case .timed(let delay, let isAfterReady):
             if isAfterReady { try await hasSpoken(process) }
@@ -120,7 +121,7 @@ struct CrashSeries: Sendable {
             record.note { $0.passed(crash.place.rawValue, isReached: isReached) }
         }
         note(try await process.outcome(), run: run, record)
-        let copy = try await CrashStoreCopy.reading(orders.directory, scratch: parent)
+        let copy = try await CrashStoreCopy.reading(options.directory, scratch: parent)
         record.note { ledger in
             ledger.killed(run: run, rows: copy.rows, integrity: copy.integrity, spool: copy.spool)
         }
@@ -167,23 +168,23 @@ struct CrashSeries: Sendable {
         }
     }
 
-    private func drain(_ orders: VictimOrders, _ record: CrashRecord) async throws {
-        var orders = orders
-        orders.mode = .drain
-        orders.forgetting = nil
-        orders.crash = nil
-        let process = try Subprocess(Self.program, [try orders.argument])
+    private func drain(_ options: TestProcessOptions, _ record: CrashRecord) async throws {
+        var options = options
+        options.mode = .drain
+        options.forgetting = nil
+        options.crash = nil
+        let process = try Subprocess(Self.program, [try options.argument])
         _ = try await ends(process, within: .seconds(120))
         let outcome = try await process.outcome()
         if outcome.ending != .exited(0) {
             record.note { $0.ended(run: kills, words: "\(outcome.ending): \(outcome.output)") }
         }
-        let copy = try await CrashStoreCopy.reading(orders.directory, scratch: parent)
+        let copy = try await CrashStoreCopy.reading(options.directory, scratch: parent)
         record.note { $0.drained(rows: copy.rows) }
     }
 }
 
-extension VictimOrders.Crash.Place {
+extension TestProcessOptions.Crash.Place {
     fileprivate var isInCheckpoint: Bool { self == .checkpointWrite || self == .checkpointSync }
 
     /// Low enough that most runs reach it.

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Glibc
 internal import NetwatchTestSupport
-internal import QueueVictim
+internal import QueueTestProcess
 internal import Synchronization
 
 /// The thread-safe ledger in which ``CrashServer`` and ``CrashSeries`` record events.
@@ -15,7 +15,7 @@ final class CrashRecord: Sendable {
     var current: CrashLedger { ledger.withLock { $0 } }
 }
 
-/// The server that a ``Victim`` sends to. It refuses, closes, resets and delays, and records each request before it
+/// The server that a ``TestProcess`` sends to. It refuses, closes, resets and delays, and records each request before it
 /// responds.
 ///
 /// Its behavior depends only on the seed, the request's id and how often that id has arrived, not on the order of
@@ -68,13 +68,13 @@ final class CrashServer: Sendable {
     }
 
     private static func isWhole(_ request: ScriptedServer.Request, _ id: String) -> Bool {
-        guard let expected = VictimRequest(id: id) else { return false }
+        guard let expected = TestProcessRequest(id: id) else { return false }
         return request.method == expected.method && request.body == expected.body
     }
 
     /// Returns `kind` from the fourth visit on, so that every series ends.
     private static func mood(_ seed: UInt64, _ id: String, visit: Int) -> Mood {
-        guard visit < 4, let request = VictimRequest(id: id) else { return .kind }
+        guard visit < 4, let request = TestProcessRequest(id: id) else { return .kind }
         let place = UInt64(request.producer) << 40 | UInt64(request.number) << 8 | UInt64(visit)
         var generator = SeededGenerator(seed: seed &+ place)
         return switch Int.random(in: 0..<100, using: &generator) {

@@ -1,11 +1,11 @@
 internal import Foundation
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import QueueVictim
+internal import QueueTestProcess
 internal import Testing
 
 @Suite(.serialized) struct CrashTests {
-    @Test func `no kill loses, reorders, doubles or holds up what was accepted`() async throws {
+    @Test func `no kill loses, reorders, duplicates or delays an accepted request`() async throws {
         let seed = CrashScale.seed
         let series = CrashSeries(seed: seed, kills: CheckSize.choose(small: 10, medium: 100, full: 1000))
         let figures = try await series.runInParts(of: 50)
@@ -18,27 +18,28 @@ internal import Testing
 
     @Test func `processes kill themselves at every crash point that the queue has`() {
         let points = CrashPoint.allCases.map(\.rawValue)
-        #expect(points.filter { VictimOrders.Crash.Place(rawValue: $0) == nil } == [])
+        #expect(points.filter { TestProcessOptions.Crash.Place(rawValue: $0) == nil } == [])
     }
 
-    @Test func `the check notices a queue that reports a request as accepted before its commit`() async throws {
+    @Test func `the check detects a queue that reports a request as accepted before its commit`() async throws
+    {
         var series = CrashSeries(seed: CrashScale.seed, kills: 1)
-        series.breakage = .reportsEarly
+        series.fault = .reportsEarly
         series.sends = false
         series.drains = false
         // The first commits open the store and release each producer's lane. Those after them hold requests, which are
         // already reported. There are at least four, because each producer enqueues one request after another.
-        series.crash = VictimOrders.Crash(.beforeCommit, passage: series.producers + 4)
+        series.crash = TestProcessOptions.Crash(.beforeCommit, passage: series.producers + 4)
         let figures = try await series.run().figures
         #expect(figures.lost > 0)
     }
 
-    @Test func `the check notices lanes that do not keep order`() async throws {
+    @Test func `the check detects FIFO lanes that do not keep order`() async throws {
         // On a busy machine, a process may be killed before it has sent two requests of a lane.
         var hasOvertaken = false
         for delay in [1, 2, 4, 8] where !hasOvertaken {
             var series = CrashSeries(seed: CrashScale.seed, kills: 1)
-            series.breakage = .forgetsOrder
+            series.fault = .forgetsOrder
             series.hasCrashes = false
             series.earliestKill = .seconds(delay)
             series.latestKill = .seconds(2 * delay)

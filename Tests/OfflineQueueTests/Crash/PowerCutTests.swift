@@ -1,12 +1,12 @@
 internal import Foundation
 internal import NetwatchTestSupport
 internal import OfflineQueue
-internal import QueueVictim
+internal import QueueTestProcess
 internal import Testing
 
 /// Kills of processes whose disk loses unsynced data. The spool of large bodies has its own tests.
 @Suite(.serialized) struct PowerCutTests {
-    @Test func `no power cut loses, reorders, doubles or holds up what was accepted`() async throws {
+    @Test func `no power cut loses, reorders, duplicates or delays an accepted request`() async throws {
         let seed = CrashScale.seed
         var series = CrashSeries(seed: seed, kills: CheckSize.choose(small: 4, medium: 20, full: 200))
         series.cutsPower = true
@@ -16,7 +16,7 @@ internal import Testing
     }
 
     /// The positive control: a check that does not detect this loss could not be trusted to detect any other.
-    @Test func `what is only written at durability normal is lost in every power cut`() async throws {
+    @Test func `requests of durability normal that were not synced are lost in a power cut`() async throws {
         let seed = CrashScale.seed
         var series = CrashSeries(seed: seed, kills: CheckSize.choose(small: 4, medium: 20, full: 200))
         series.cutsPower = true
@@ -32,13 +32,13 @@ internal import Testing
         #expect(cuts > 0 && figures.lossyKills == cuts, "replay with NETWATCH_SEED=\(seed)")
     }
 
-    @Test func `the check notices a disk that only says that it has written`() async throws {
+    @Test func `the check detects a disk that does not sync`() async throws {
         var lost = 0
         // On a busy machine, every process of a series may be killed before it accepts anything.
         for round in 0..<5 where lost == 0 {
             var series = CrashSeries(seed: CrashScale.seed &+ UInt64(round), kills: 12)
             series.cutsPower = true
-            series.breakage = .syncsNothing
+            series.fault = .syncsNothing
             series.drains = false
             lost = try await series.run().figures.lost
         }
@@ -48,7 +48,7 @@ internal import Testing
     /// A caller that did not receive its receipt enqueues the id again. The row already exists, so there may be nothing
     /// to sync.
     @Test(arguments: [Durability.full, .normal])
-    func `an id again is as durable as the receipt says`(durability: Durability) async throws {
+    func `a known id is as durable as its receipt states`(durability: Durability) async throws {
         let scratch = try ScratchDirectory(in: "/dev/shm")
         let directory = try ForgetfulDisk.directory(in: scratch)
         let store = try await SQLiteQueueStore(directory: directory)
@@ -63,11 +63,11 @@ internal import Testing
         await reopened.close()
     }
 
-    @Test func `the body of a request that made way goes only when that is on the disk`() async throws {
+    @Test func `the body of a dropped request is removed only after the commit`() async throws {
         let scratch = try ScratchDirectory(in: "/dev/shm")
         let directory = try ForgetfulDisk.directory(in: scratch)
         let store = try await SQLiteQueueStore(directory: directory)
-        let body = try await store.spool.keep(Data(repeating: 0x61, count: 70_000))
+        let body = try await store.spool.store(Data(repeating: 0x61, count: 70_000))
         _ = try await store.enqueue([try request("old", .full, replaceKey: "k", body: .spooled(body))])
         let new = try await store.enqueue([try request("new", .normal, replaceKey: "k")])[0]
         #expect(new.outcome == .accepted)

@@ -58,9 +58,9 @@ internal import Testing
         }
     }
 
-    @Test func `a whole log is sound, and nothing is dropped`() async throws {
+    @Test func `an intact log is sound, and no commit is dropped`() async throws {
         try await crashed(5)
-        try await OfflineQueue.checkLeftLog(directory: directory)
+        try await OfflineQueue.checkLeftoverLog(directory: directory)
         try await opened { queue, store async throws in
             #expect(store.openingNotes == [])
             #expect(try await queue.verify().findings.isEmpty)
@@ -68,12 +68,13 @@ internal import Testing
         }
     }
 
-    @Test func `damage in the log is found before the queue is opened, and nothing is changed`() async throws
+    @Test func `damage in the log is detected before the queue is opened, and nothing is changed`()
+        async throws
     {
         try await crashed(20)
         try flip(at: 32 + Self.frame * 2 + 1000)
         let before = try shell("cd \(directory) && sha256sum queue.sqlite queue.sqlite-wal")
-        let found = await error { try await OfflineQueue.checkLeftLog(directory: directory) }
+        let found = await error { try await OfflineQueue.checkLeftoverLog(directory: directory) }
         #expect(found?.code == .storeUnusable)
         #expect(found?.message.contains("frame 3 of its log is damaged") == true, "\(found?.message ?? "")")
         #expect(try shell("cd \(directory) && sha256sum queue.sqlite queue.sqlite-wal") == before)
@@ -82,7 +83,7 @@ internal import Testing
         try await opened { queue, _ async throws in #expect(try await queue.verify().isSound) }
     }
 
-    @Test func `a queue with a damaged log starts, says what it dropped, and is not sound`() async throws {
+    @Test func `a queue with a damaged log starts, reports what it dropped, and is not sound`() async throws {
         try await crashed(20)
         let frames = (try length - 32) / Self.frame
         try flip(at: 32 + Self.frame * (frames / 2) + 1000)
@@ -106,10 +107,10 @@ internal import Testing
     }
 
     /// After a power cut, the pages of the last commit may be incomplete.
-    @Test func `an incomplete end of the log is dropped, said, and no damage`() async throws {
+    @Test func `an incomplete end of the log is dropped and reported, and is not damage`() async throws {
         try await crashed(20)
         try flip(at: try length - 1000)
-        try await OfflineQueue.checkLeftLog(directory: directory)
+        try await OfflineQueue.checkLeftoverLog(directory: directory)
         try await opened { queue, store async throws in
             #expect(try await store.all().count == 19)
             #expect(
@@ -123,7 +124,7 @@ internal import Testing
     }
 
     /// If the dropped end stayed in the WAL behind later commits, it would look like damage.
-    @Test func `what was dropped does not come back as damage after the next crash`() async throws {
+    @Test func `dropped commits are not reported as damage after the next crash`() async throws {
         try await crashed(20)
         let frames = (try length - 32) / Self.frame
         try flip(at: 32 + Self.frame * (frames / 2) + 1000)
@@ -133,7 +134,7 @@ internal import Testing
             try await store.enqueue(try new("next"))
             try shell("cp -a \(directory) \(again)")
         }
-        try await OfflineQueue.checkLeftLog(directory: again)
+        try await OfflineQueue.checkLeftoverLog(directory: again)
         let store = try await SQLiteQueueStore(directory: again)
         #expect(store.openingNotes == [])
         await store.close()
@@ -145,7 +146,8 @@ internal import Testing
         try await crashed(5)
         try flip(at: 20)
         #expect(
-            await error { try await OfflineQueue.checkLeftLog(directory: directory) }?.code == .storeUnusable
+            await error { try await OfflineQueue.checkLeftoverLog(directory: directory) }?.code
+                == .storeUnusable
         )
         let store = try await SQLiteQueueStore(directory: directory)
         #expect(store.openingNotes.count == 1)
@@ -172,7 +174,7 @@ internal import Testing
         #expect(try shell("cd \(directory) && sha256sum queue.sqlite queue.sqlite-wal") == before)
     }
 
-    @Test func `damage in the log of an open queue is found between two commits`() async throws {
+    @Test func `damage in the log of an open queue is detected between two commits`() async throws {
         let store = try await SQLiteQueueStore(directory: directory)
         for number in 0..<10 { try await store.enqueue(try new("a\(number)")) }
         #expect(try await store.inspect().findings.isEmpty)

@@ -51,7 +51,8 @@ internal import Testing
         }
     }
 
-    @Test(arguments: [512, 4096, 65_536]) func `a whole log is read as SQLite reads it`(pageSize: Int) throws
+    @Test(arguments: [512, 4096, 65_536]) func `an intact log is read as SQLite reads it`(pageSize: Int)
+        throws
     {
         let log = try makeLog(commits: 12, pageSize: pageSize)
         let report = try report(log)
@@ -60,14 +61,14 @@ internal import Testing
         #expect(try recovered() == 12)
     }
 
-    @Test func `no log and an empty one are no report`() throws {
+    @Test func `a missing log and an empty log give no report`() throws {
         _ = try makeLog(commits: 2)
         #expect(try LogFile(of: database).report() == nil)
         try write(Data())
         #expect(try LogFile(of: database).report() == nil)
     }
 
-    @Test func `a log that ends anywhere is never damage, and is recovered as far as is said`() throws {
+    @Test func `a truncated log is never damage, and recovery keeps as many commits as reported`() throws {
         let log = try makeLog(commits: 8)
         for length in stride(from: 1, to: log.count, by: 1000) {
             let report = try report(log.prefix(length))
@@ -76,7 +77,7 @@ internal import Testing
         }
     }
 
-    @Test func `a changed byte anywhere ends the log there, and is damage unless the last commit has it`()
+    @Test func `a changed byte ends the log there, and is damage unless it is in the last commit`()
         throws
     {
         let log = try makeLog(commits: 8)
@@ -93,7 +94,7 @@ internal import Testing
         }
     }
 
-    @Test func `frames that an earlier use of the file has left behind are none`() throws {
+    @Test func `frames of an earlier log in the same file are ignored`() throws {
         let queue = try DatabaseQueue(path: database)
         try queue.writeWithoutTransaction { database in
             try database.execute(sql: "PRAGMA journal_mode = WAL; CREATE TABLE line (number)")
@@ -109,7 +110,7 @@ internal import Testing
         try queue.close()
     }
 
-    @Test func `a broken header is damage, zeros are a log that was not written`() throws {
+    @Test func `a broken log header is damage, and a zeroed header is an empty log`() throws {
         var log = try makeLog(commits: 4)
         log[20] ^= 1
         #expect(try report(log).damage == "the header of its log is damaged")

@@ -51,7 +51,7 @@ internal import Testing
         count == 0 ? .none : .inline(Data((0..<count).map { UInt8(($0 * 7 + seed) % 251) }))
     }
 
-    @Test func `nothing of a store of version 1 is lost`() async throws {
+    @Test func `every value of a version 1 store is kept`() async throws {
         try place("queue-1.sqlite")
         let store = try await SQLiteQueueStore(directory: directory.path)
         let listed = try await store.all()
@@ -74,13 +74,13 @@ internal import Testing
         #expect(try await again.all().map(\.id) == Self.order)
     }
 
-    @Test func `a store of version 1 drains`() async throws {
+    @Test func `all requests of a version 1 store are delivered`() async throws {
         try place("queue-1.sqlite")
         let store = try await SQLiteQueueStore(directory: directory.path)
         // Version 1 had no time to live, so it starts with the upgrade.
         _ = try await store.expire()
         #expect(try await store.statistics().requests == 24)
-        let lanes = try await store.recover(releasing: HoldReason.mendable)
+        let lanes = try await store.recover(releasing: HoldReason.releasableByRestart)
         #expect(lanes.first { $0.key.label == "closed" }?.notBefore == nil, "that time has passed")
         var sent: [String: [ClaimedRequest]] = [:]
         for lane in lanes {
@@ -122,7 +122,7 @@ internal import Testing
         )
     }
 
-    @Test func `no number of an old store is used again`() async throws {
+    @Test func `no sequence number of an old store is used again`() async throws {
         try place("queue-1.sqlite")
         let store = try await SQLiteQueueStore(directory: directory.path)
         let last = try #require(try await store.all().map(\.sequence).max())
@@ -154,7 +154,7 @@ internal import Testing
     }
 
     @Test(arguments: ["queue-2", "queue-3", "queue-4"])
-    func `a store that was filled long ago holds, and sends, what one filled now does`(name: String)
+    func `a store of every older version keeps and sends the same requests as a new one`(name: String)
         async throws
     {
         let clock = TestStoreClock()
@@ -183,7 +183,7 @@ internal import Testing
     }
 
     /// Setting such a store aside does not migrate it, because it may be damaged.
-    @Test func `a store of the version before is looked through and salvaged as it is`() async throws {
+    @Test func `a store of an older version is verified and salvaged without migration`() async throws {
         try place("queue-3/queue.sqlite")
         try FileManager.default.copyItem(
             atPath: Self.fixtures.appending(path: "queue-3/spool").path,
@@ -206,7 +206,7 @@ internal import Testing
     @Test(arguments: [
         "INSERT INTO grdb_migrations VALUES ('5')", "PRAGMA application_id = 7",
     ])
-    func `a store of a newer version or another program's is refused and left as it is`(sql: String)
+    func `a store of a newer version or of another program is refused and not changed`(sql: String)
         async throws
     {
         try await SQLiteQueueStore(directory: directory.path).close()
@@ -243,7 +243,7 @@ extension SQLiteQueueStore {
 
     /// Delivers all requests, after ending every pause, closure and hold.
     fileprivate func drain() async throws -> [Sent] {
-        _ = try await recover(releasing: HoldReason.mendable)
+        _ = try await recover(releasing: HoldReason.releasableByRestart)
         _ = try await setPaused(false, lanes: LaneSelection())
         _ = try await edit(.release, try await all([.held]).map(\.id))
         var sent: [Sent] = []

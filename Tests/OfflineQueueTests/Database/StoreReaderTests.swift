@@ -8,7 +8,7 @@ internal import Testing
 @Suite(.timeLimit(.minutes(1))) struct StoreReaderTests {
     private let directory = TemporaryDirectory()
 
-    @Test func `the queue can be looked at while a change is being written`() async throws {
+    @Test func `the queue can be read during a write`() async throws {
         let store = try await SQLiteQueueStore(directory: directory.path)
         _ = try await store.enqueue(try new("a"), try new("b"))
         let isWriting = DispatchSemaphore(value: 0)
@@ -23,11 +23,11 @@ internal import Testing
         // The commit waits for these reads, so a read that waited for the commit would never return.
         #expect(try await store.states() == ["a": .pending, "b": .pending])
         #expect(try await store.details(of: "a")?.summary.state == .pending)
-        #expect(try await store.standings(of: ["a", "none"]).mapValues(\.state) == ["a": .pending])
+        #expect(try await store.storedStates(of: ["a", "none"]).mapValues(\.state) == ["a": .pending])
         #expect(try await store.counts()[.pending] == 2)
         #expect(try await store.statistics().requests == 2)
         #expect(try await store.ids(beginningWith: "b", limit: 4) == ["b"])
-        #expect(try await store.archive.room().requests > 0)
+        #expect(try await store.archive.availableCapacity().requests > 0)
         #expect(
             try await store.archive.rows(after: ExportCursor(part: .waiting, position: 0), bytes: 1 << 20)
                 .count == 2
@@ -58,7 +58,7 @@ internal import Testing
         await store.close()
     }
 
-    @Test func `a closed store leaves no log behind, and reads nothing more`() async throws {
+    @Test func `a closed store leaves no log and refuses reads`() async throws {
         let store = try await SQLiteQueueStore(directory: directory.path)
         _ = try await store.enqueue(try new("a"))
         #expect(try await store.states() == ["a": .pending])

@@ -6,7 +6,9 @@ internal import Testing
 /// Behavior of a queue when its disk fails while the queue runs.
 @Suite(.timeLimit(.minutes(1))) struct DiskFaultQueueTests {
     @Test(arguments: DiskFault.Kind.ofCommits)
-    func `a queue whose disk failed accepts, sends and changes nothing, and says why`(kind: DiskFault.Kind)
+    func `a queue whose disk failed accepts, sends and changes nothing, and reports the cause`(
+        kind: DiskFault.Kind
+    )
         async throws
     {
         try DiskFault.install()

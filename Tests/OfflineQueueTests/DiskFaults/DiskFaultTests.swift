@@ -17,11 +17,13 @@ internal import Testing
         }
     }.filter { $0.isChosen }
 
-    @Test func `no call that fails loses what was accepted, and the store says so and stops`() async throws {
+    @Test func `no failed system call loses an accepted request, and the store reports it and stops`()
+        async throws
+    {
         try await check(Self.sweeps, "disk faults")
     }
 
-    @Test func `whichever call is the last, what was accepted is there afterwards`() async throws {
+    @Test func `accepted requests survive a crash at any system call`() async throws {
         let aftermaths = DiskFaultSweep.Aftermath.allCases
         let chosen = CheckSize.current == .small ? [.whatWasSynced] : aftermaths
         let sweeps = chosen.map { aftermath in
@@ -30,7 +32,7 @@ internal import Testing
         try await check(sweeps, "last calls")
     }
 
-    @Test func `the sweep notices a disk that only says that it has written`() async throws {
+    @Test func `the disk fault sweep detects a disk that does not sync`() async throws {
         let sweep = DiskFaultSweep(
             kind: .syncLie,
             persists: true,

@@ -48,7 +48,7 @@ internal import Testing
         ("`limits.laneShare` is nan;", { $0.limits.laneShare = .nan }),
     ]
 
-    @Test func `a setting that cannot be used is refused with what it takes, and nothing is opened`()
+    @Test func `an invalid setting is refused with the accepted values, and nothing is opened`()
         async throws
     {
         for (words, adjust) in Self.refused {
@@ -59,7 +59,7 @@ internal import Testing
         #expect(directory.permissions() == nil)
     }
 
-    @Test func `the ends of what is accepted are accepted`() async throws {
+    @Test func `the limits of the accepted ranges are accepted`() async throws {
         let least = try await refusal {
             ($0.backoffBase, $0.backoffCap, $0.stopTimeout) = (.milliseconds(1), .milliseconds(1), .zero)
             ($0.inflight, $0.inflightPerLane) = (1, 1)
@@ -76,7 +76,7 @@ internal import Testing
         #expect(most == nil)
     }
 
-    @Test func `the longest backoff can be waited for`() {
+    @Test func `the longest backoff does not overflow`() {
         let backoff = Backoff(base: day * 366, cap: day * 366)
         var random = SplitMix64(seed: 1)
         #expect(backoff.delay(after: 64, using: &random) == day * 366)

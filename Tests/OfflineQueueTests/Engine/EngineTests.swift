@@ -46,7 +46,7 @@ internal import Testing
 
     // MARK: Waiting for the end
 
-    @Test func `the result of a request is waited for`() async throws {
+    @Test func `result waits until a request has finished`() async throws {
         let sender = FakeSender()
         let queue = try await open(sender)
         _ = try await queue.enqueue(request(), options: options("a"))
@@ -63,7 +63,7 @@ internal import Testing
     }
 
     @Test(arguments: ["cancelled", "superseded", "dead", "stopped"])
-    func `whoever waits hears of every end`(how: String) async throws {
+    func `waiting calls return for every final state`(how: String) async throws {
         let queue = try await open(FakeSender(), gate: FakeGate(.notReachable))
         _ = try await queue.enqueue(
             request(),
@@ -87,7 +87,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `what lives shortly is given up soon, without anybody asking`() async throws {
+    @Test func `a request with a short time to live is given up on time without a call`() async throws {
         let queue = try await open(FakeSender(), gate: FakeGate(.notReachable))
         _ = try await queue.enqueue(request(), options: options("a") { $0.timeToLive = .milliseconds(100) })
         #expect(try await queue.result(of: "a")?.summary.state == .dead)
@@ -96,7 +96,7 @@ internal import Testing
 
     // MARK: Waiting for room
 
-    @Test func `a call waits for room until there is some`() async throws {
+    @Test func `a call waits until the queue has capacity`() async throws {
         let sender = FakeSender()
         let queue = try await open(sender) {
             $0.limits.requests = 1
@@ -116,7 +116,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `what never has room is not waited for`() async throws {
+    @Test func `a call does not wait for capacity that can never be free`() async throws {
         let queue = try await open(FakeSender(), started: false) {
             $0.limits.requests = 1
             $0.limits.laneShare = 1
@@ -129,7 +129,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a call that waits for room ends with the queue`() async throws {
+    @Test func `a call that waits for capacity ends when the queue stops`() async throws {
         var configuration = OfflineQueue.Configuration(directory: directory.path)
         configuration.limits.requests = 1
         configuration.limits.laneShare = 1
@@ -157,7 +157,7 @@ internal import Testing
 
     // MARK: First results
 
-    @Test func `send says why a request is not tried`() async throws {
+    @Test func `send returns why a request is not tried`() async throws {
         let queue = try await open(FakeSender { _ in .status(500) }) {
             $0.limits.requests = 4
             $0.limits.laneShare = 1
@@ -180,14 +180,14 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a queue that is not started keeps what comes and says so`() async throws {
+    @Test func `a queue that is not started stores requests and reports that`() async throws {
         let queue = try await open(FakeSender(), started: false)
         #expect(try await queue.send(request(), options: options("a")) == .queued(id: "a", reason: .stopped))
         #expect(try await queue.counts[.pending] == 1)
         await queue.stop()
     }
 
-    @Test func `what is resumed is sent`() async throws {
+    @Test func `resumed requests are sent`() async throws {
         let sender = FakeSender { _ in .status(200) }
         let queue = try await open(sender)
         try await queue.pause()
@@ -199,7 +199,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a pause that no lane matches is refused, and so is its end`() async throws {
+    @Test func `pausing or resuming without a matching lane is refused`() async throws {
         let queue = try await open(FakeSender(), started: false)
         _ = try await queue.enqueue(request(), options: options("a"))
         let calls: [@Sendable (String?, String?) async throws -> Int] = [
@@ -248,7 +248,7 @@ internal import Testing
         (try? FileManager.default.contentsOfDirectory(atPath: "\(directory.path)/spool")) ?? []
     }
 
-    @Test func `a large body is sent from its file, which goes once it is delivered`() async throws {
+    @Test func `a large body is sent from its file, which is removed after delivery`() async throws {
         let bytes = Data((0..<200_000).map { UInt8($0 % 251) })
         let received = Mutex<[Data?]>([])
         let sender = FakeSender { attempt in
@@ -266,7 +266,7 @@ internal import Testing
     }
 
     @Test(arguments: ["missing", "changed"])
-    func `a body that is not what was accepted kills its request, and the lane goes on`(how: String)
+    func `a changed body makes its request dead, and the lane continues`(how: String)
         async throws
     {
         let sender = FakeSender { _ in .status(200) }
@@ -288,7 +288,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a body that comes in pieces is one body`() async throws {
+    @Test func `a body uploaded in pieces is sent as one body`() async throws {
         let sender = FakeSender()
         let queue = try await open(sender)
         #expect(try await queue.appendToBody("body", Data(count: 70_000), at: 0) == 70_000)
@@ -309,7 +309,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a known id needs its body no more`() async throws {
+    @Test func `a known id no longer needs its body`() async throws {
         let queue = try await open(FakeSender(), started: false)
         let scratch = try ScratchDirectory()
         try Data(count: 100_000).write(to: URL(fileURLWithPath: scratch.file("body")))
@@ -325,7 +325,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `uploads have the room that requests leave`() async throws {
+    @Test func `uploads have the capacity that requests leave`() async throws {
         let queue = try await open(FakeSender(), started: false) {
             $0.limits.bytes = 200_000
             $0.limits.laneShare = 1
@@ -355,7 +355,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a refused or known request leaves no file behind`() async throws {
+    @Test func `a refused or known request leaves no file`() async throws {
         let queue = try await open(FakeSender(), started: false)
         let large = request(body: .data(Data(count: 100_000)))
         await #expect(throws: QueueError.self) {

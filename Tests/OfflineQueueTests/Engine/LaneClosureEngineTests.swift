@@ -34,7 +34,7 @@ internal import Testing
 
     // The errors of libcurl for a client certificate that cannot be used, and for an untrusted server.
     @Test(arguments: [58, 60])
-    func `a held lane opens with the delivery of its last request`(code: CInt) async throws {
+    func `a held lane opens when its last request is delivered`(code: CInt) async throws {
         let sender = FakeSender()
         let (queue, attempts) = try await sending(sender)
         let failure = AttemptFailure(code: code, phase: .connect, message: "certificate")
@@ -48,7 +48,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a lane that failures and its server keep closed is listed once`() async throws {
+    @Test func `a lane closed by failures and by its server is listed once`() async throws {
         let sender = FakeSender()
         let (queue, attempts) = try await sending(sender)
         sender.answer(try #require(attempts["a"]), .status(511))

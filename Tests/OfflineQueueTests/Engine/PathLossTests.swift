@@ -9,8 +9,8 @@ internal import Testing
     private let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
     private let grace = Scheduler.Settings().lossGrace
 
-    private func way(_ way: UInt64, generation: UInt64 = 1) -> GateState {
-        .reachable(generation: generation, way: way)
+    private func route(_ route: UInt64, generation: UInt64 = 1) -> GateState {
+        .reachable(generation: generation, route: route)
     }
 
     /// A scheduler with one attempt in flight over path 1.
@@ -19,7 +19,7 @@ internal import Testing
     ) {
         var scheduler = Scheduler(settings: settings, seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        let actions = scheduler.handle(.gate(host: "a", way(1)), now: .zero)
+        let actions = scheduler.handle(.gate(host: "a", route(1)), now: .zero)
         let claim = claims(actions)[0]
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
         return (scheduler, claim)
@@ -40,7 +40,7 @@ internal import Testing
 
     // MARK: Grace period
 
-    @Test func `an attempt over a lost path ends after the grace, even when every slot is in use`() {
+    @Test func `an attempt over a lost path ends after the grace period, even when every slot is in use`() {
         var settings = Scheduler.Settings()
         settings.inflight = 1
         var (scheduler, _) = sending(settings)
@@ -54,21 +54,21 @@ internal import Testing
         #expect(scheduler.nextWake(now: .seconds(1) + grace) != .seconds(1) + grace)
     }
 
-    @Test func `a short loss of the same path ends nothing`() {
+    @Test func `a short loss of the same path ends no transfer`() {
         var (scheduler, _) = sending()
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        let found = scheduler.handle(.gate(host: "a", way(1, generation: 2)), now: .seconds(3))
+        let found = scheduler.handle(.gate(host: "a", route(1, generation: 2)), now: .seconds(3))
         #expect(ends(found).isEmpty && found.contains(.dropConnections))
         let later = ends(scheduler.handle(.wake, now: .seconds(60)))
         #expect(later.isEmpty)
-        let flap = scheduler.handle(.gate(host: "a", way(1, generation: 3)), now: .seconds(61))
+        let flap = scheduler.handle(.gate(host: "a", route(1, generation: 3)), now: .seconds(61))
         #expect(ends(flap).isEmpty, "a loss that was too short to be published")
     }
 
-    @Test func `after another path is found, the grace still ends what is not aborted`() {
+    @Test func `after another path is found, attempts that are not aborted end with their grace period`() {
         var (scheduler, _) = sending()
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        let found = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(2))
+        let found = scheduler.handle(.gate(host: "a", route(2, generation: 2)), now: .seconds(2))
         #expect(ends(found) == [.abort(host: "a")])
         let over = scheduler.handle(.wake, now: .seconds(1) + grace)
         #expect(
@@ -77,10 +77,10 @@ internal import Testing
         )
     }
 
-    @Test func `a second loss within the grace has a grace of its own`() {
+    @Test func `a second loss within a grace period gets its own grace period`() {
         var (scheduler, _) = sending()
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        _ = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(2))
+        _ = scheduler.handle(.gate(host: "a", route(2, generation: 2)), now: .seconds(2))
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(3))
         let first = scheduler.handle(.wake, now: .seconds(1) + grace)
         #expect(ends(first) == [.endLost(host: "a", begunBefore: .seconds(2))])
@@ -88,67 +88,67 @@ internal import Testing
         #expect(ends(second) == [.endLost(host: "a", begunBefore: .seconds(3) + grace)])
     }
 
-    @Test func `a path that is left within the grace of another one has a grace of its own`() {
+    @Test func `a path that is left within another path's grace period gets its own grace period`() {
         var (scheduler, _) = sending()
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        _ = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(2))
-        _ = scheduler.handle(.gate(host: "a", way(1, generation: 3)), now: .seconds(3))
+        _ = scheduler.handle(.gate(host: "a", route(2, generation: 2)), now: .seconds(2))
+        _ = scheduler.handle(.gate(host: "a", route(1, generation: 3)), now: .seconds(3))
         let first = scheduler.handle(.wake, now: .seconds(1) + grace)
         #expect(ends(first) == [.endLost(host: "a", begunBefore: .seconds(2))])
         let second = scheduler.handle(.wake, now: .seconds(3) + grace)
         #expect(ends(second) == [.endLost(host: "a", begunBefore: .seconds(3))])
     }
 
-    @Test func `the first known path does not cut what must not be repeated`() {
+    @Test func `the first known path does not abort attempts that must not be repeated`() {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
         let claim = claims(scheduler.handle(.gate(host: "a", .unknown), now: .zero))
         #expect(claim.count == 1)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
-        let found = ends(scheduler.handle(.gate(host: "a", way(1)), now: .seconds(1)))
+        let found = ends(scheduler.handle(.gate(host: "a", route(1)), now: .seconds(1)))
         #expect(found == [.abort(host: "a")])
         let later = ends(scheduler.handle(.wake, now: .seconds(60)))
         #expect(later.isEmpty)
     }
 
-    @Test func `another path ends what may be repeated at once, without a loss in between`() {
+    @Test func `another path aborts repeatable attempts immediately, without a loss in between`() {
         var (scheduler, _) = sending()
-        let moved = scheduler.handle(.gate(host: "a", way(2, generation: 2)), now: .seconds(1))
+        let moved = scheduler.handle(.gate(host: "a", route(2, generation: 2)), now: .seconds(1))
         #expect(ends(moved) == [.abort(host: "a")])
         let over = ends(scheduler.handle(.wake, now: .seconds(1) + grace))
         #expect(over == [.endLost(host: "a", begunBefore: .seconds(1))], "of the others, after a grace")
     }
 
-    @Test func `a first word that comes late may be about another path than attempts are over`() {
+    @Test func `a late first gate state aborts attempts, because they may use another path`() {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        let patience = Scheduler.Settings().gatePatience
+        let patience = Scheduler.Settings().gateTimeout
         #expect(claims(scheduler.handle(.wake, now: patience)).count == 1)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: patience)
-        let word = scheduler.handle(.gate(host: "a", way(2)), now: patience + .seconds(1))
+        let word = scheduler.handle(.gate(host: "a", route(2)), now: patience + .seconds(1))
         #expect(ends(word) == [.abort(host: "a")] && !word.contains(.dropConnections))
     }
 
-    @Test func `a first word in time ends nothing that a flush has begun`() {
+    @Test func `a first gate state in time ends no attempt that a flush started`() {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
         #expect(claims(scheduler.handle(.flush, now: .zero)).count == 1)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
-        let word = ends(scheduler.handle(.gate(host: "a", way(2)), now: .milliseconds(10)))
+        let word = ends(scheduler.handle(.gate(host: "a", route(2)), now: .milliseconds(10)))
         #expect(word.isEmpty)
     }
 
-    @Test func `stalled attempts are begun again as soon as there is a path`() {
+    @Test func `stalled attempts restart as soon as a path is found`() {
         var (scheduler, _) = sending()
-        let flap = scheduler.handle(.gate(host: "a", way(1, generation: 2)), now: .seconds(1))
+        let flap = scheduler.handle(.gate(host: "a", route(1, generation: 2)), now: .seconds(1))
         #expect(flap.contains(.restartStalled(host: "a")), "a loss that was too short to be published")
         let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(2))
         #expect(!lost.contains(.restartStalled(host: "a")))
-        let found = scheduler.handle(.gate(host: "a", way(1, generation: 3)), now: .seconds(3))
+        let found = scheduler.handle(.gate(host: "a", route(1, generation: 3)), now: .seconds(3))
         #expect(found.contains(.restartStalled(host: "a")))
     }
 
-    @Test func `a path that is lost after it could not be judged has a grace, too`() {
+    @Test func `a path that is lost after an unknown state gets a grace period`() {
         var (scheduler, _) = sending()
         _ = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(1))
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(2))
@@ -156,7 +156,7 @@ internal import Testing
         #expect(over == [.endLost(host: "a", begunBefore: .seconds(2) + grace)])
     }
 
-    @Test func `a stop ends the attempts that are in their grace`() {
+    @Test func `a stop ends attempts within their grace period`() {
         var (scheduler, _) = sending()
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
         let stopped = ends(scheduler.handle(.stop, now: .seconds(2)))
@@ -164,7 +164,7 @@ internal import Testing
         #expect(scheduler.nextWake(now: .seconds(2)) == nil)
     }
 
-    @Test func `a gate that cannot judge any more ends nothing`() {
+    @Test func `a gate whose state becomes unknown ends no attempt`() {
         var (scheduler, _) = sending()
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
         _ = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(2))
@@ -209,7 +209,7 @@ internal import Testing
         var (scheduler, _) = sending()
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
         _ = scheduler.handle(.settled(lane: 1, due: .seconds(1), isDistrusted: false), now: .seconds(1))
-        let found = scheduler.handle(.gate(host: "a", way(1, generation: 2)), now: .seconds(2))
+        let found = scheduler.handle(.gate(host: "a", route(1, generation: 2)), now: .seconds(2))
         var claim = claims(found)[0]
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .seconds(2))
         let seen = delays(&scheduler, &claim, from: .seconds(2))
@@ -218,7 +218,7 @@ internal import Testing
         #expect(!isLate)
     }
 
-    @Test func `the gate's first word is no change, but an error of a missing path counts as one, once`() {
+    @Test func `the gate's first state is not a path change, but the first path error starts fast retries`() {
         var (scheduler, claim) = sending()
         let isEarly = scheduler.isReconnecting(lane: 1, isPathError: false, now: .zero)
         #expect(!isEarly)
@@ -239,10 +239,10 @@ internal import Testing
     }
 
     @Test(arguments: [LaneEffect.reconnect, .shortage])
-    func `an attempt that goes on does not keep the repetition of another one back`(effect: LaneEffect) {
+    func `an attempt in flight does not delay the repetition of another one`(effect: LaneEffect) {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        let claim = claims(scheduler.handle(.gate(host: "a", way(1)), now: .zero))[0]
+        let claim = claims(scheduler.handle(.gate(host: "a", route(1)), now: .zero))[0]
         _ = scheduler.handle(.claimed(lane: 1, taken: 2, due: nil), now: .zero)
         let settlement = scheduler.conclude(
             lane: 1,
@@ -259,7 +259,7 @@ internal import Testing
 
     // MARK: Shortages
 
-    @Test func `a shortage of this machine's has a pace of its own and is told`() {
+    @Test func `a local shortage has its own backoff and is reported`() {
         var (scheduler, claim) = sending()
         var now = Moment.zero
         for round in 0..<12 {
@@ -274,7 +274,7 @@ internal import Testing
             #expect((.milliseconds(500)...ceiling).contains(settlement.due - now))
             _ = scheduler.handle(.settled(lane: 1, due: settlement.due, isDistrusted: false), now: now)
             #expect(scheduler.isShort(lane: 1, now: now))
-            #expect(scheduler.obstacle(toLane: 1, now: now) == .localShortage)
+            #expect(scheduler.waitReason(ofLane: 1, now: now) == .localShortage)
             now = settlement.due
             claim = claims(scheduler.handle(.wake, now: now))[0]
             _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: now)
@@ -308,11 +308,11 @@ internal import Testing
         return options
     }
 
-    @Test func `an attempt whose path is lost ends uncounted; what must not be sent twice is held`()
+    @Test func `an attempt whose path is lost ends uncounted, or is held if it must not be sent twice`()
         async throws
     {
         let sender = FakeSender()
-        let gate = FakeGate(.reachable(generation: 1, way: 1))
+        let gate = FakeGate(.reachable(generation: 1, route: 1))
         let queue = try await open(sender, gate)
         async let result = queue.send(request, options: options("a"))
         _ = await sender.nextAttempt()
@@ -325,15 +325,15 @@ internal import Testing
         #expect(lost.attempts == 0 && lost.deferrals == 1)
         #expect(lost.lastError == "the path to example.com was lost")
         #expect(try await queue.request("once")?.summary.holdReason == .ambiguous)
-        gate.turn(.reachable(generation: 2, way: 1))
+        gate.turn(.reachable(generation: 2, route: 1))
         sender.answer(await sender.nextAttempt(), .status(200))
         #expect(try await queue.result(of: "a")?.summary.state == .delivered)
         await queue.stop()
     }
 
-    @Test func `the caller of a request that must not be sent twice learns that it is held`() async throws {
+    @Test func `send reports that a request that must not be sent twice is held`() async throws {
         let sender = FakeSender()
-        let gate = FakeGate(.reachable(generation: 1, way: 1))
+        let gate = FakeGate(.reachable(generation: 1, route: 1))
         let queue = try await open(sender, gate)
         async let result = queue.send(request, options: options("once", isAtMostOnce: true))
         _ = await sender.nextAttempt()
@@ -342,9 +342,9 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `an answer that comes within the grace counts`() async throws {
+    @Test func `a response within the grace period counts`() async throws {
         let sender = FakeSender()
-        let gate = FakeGate(.reachable(generation: 1, way: 1))
+        let gate = FakeGate(.reachable(generation: 1, route: 1))
         let queue = try await open(sender, gate)
         _ = try await queue.enqueue(request, options: options("a"))
         let attempt = await sender.nextAttempt()
@@ -354,14 +354,14 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a short loss of the same path cuts no attempt`() async throws {
+    @Test func `a short loss of the same path ends no attempt`() async throws {
         let sender = FakeSender()
-        let gate = FakeGate(.reachable(generation: 1, way: 1))
+        let gate = FakeGate(.reachable(generation: 1, route: 1))
         let queue = try await open(sender, gate)
         _ = try await queue.enqueue(request, options: options("a"))
         let attempt = await sender.nextAttempt()
         gate.turn(.notReachable)
-        gate.turn(.reachable(generation: 2, way: 1))
+        gate.turn(.reachable(generation: 2, route: 1))
         // The attempt of `b` shows that the queue has processed the new state of the path.
         _ = try await queue.enqueue(request, options: options("b"))
         sender.answer(await sender.nextAttempt(), .status(200))
@@ -373,7 +373,10 @@ internal import Testing
     }
 
     @Test func `the last error of a request whose attempts are used up names the cause`() async throws {
-        let queue = try await open(FakeSender { _ in .refused }, FakeGate(.reachable(generation: 1, way: 1)))
+        let queue = try await open(
+            FakeSender { _ in .refused },
+            FakeGate(.reachable(generation: 1, route: 1))
+        )
         let result = try await queue.send(request, options: options("a"))
         #expect(result == .dead(id: "a", reason: "failed 1 time: Connection refused"))
         await queue.stop()
@@ -389,9 +392,9 @@ internal import Testing
     }
 
     @Test(arguments: [GateState.notReachable, .reachable(generation: 2)])
-    func `the fresh word of the gate decides whether a failure counts`(fresh: GateState) async throws {
+    func `the gate's current state decides whether a failure counts`(fresh: GateState) async throws {
         let configuration = OfflineQueue.Configuration(directory: directory.path)
-        let gate = LateGate(inner: FakeGate(.reachable(generation: 1, way: 1)), fresh: fresh)
+        let gate = LateGate(inner: FakeGate(.reachable(generation: 1, route: 1)), fresh: fresh)
         let invalid = AttemptOutcome.failure(
             AttemptFailure(code: 7, errno: EINVAL, phase: .connect, message: "Invalid argument")
         )

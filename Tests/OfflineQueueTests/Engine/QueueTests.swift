@@ -56,7 +56,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `what was accepted before a restart is delivered after it`() async throws {
+    @Test func `requests accepted before a restart are delivered after it`() async throws {
         let first = try await open(FakeSender { _ in .unreachable })
         for index in 0..<20 { _ = try await first.enqueue(request("\(index)")) }
         await first.stop()
@@ -67,7 +67,7 @@ internal import Testing
         await second.stop()
     }
 
-    @Test func `what was being sent when the queue ended is sent again with its key`() async throws {
+    @Test func `a request in flight when the process died is sent again with its key`() async throws {
         let sender = FakeSender()
         let first = try await open(sender)
         _ = try await first.enqueue(request())
@@ -82,7 +82,7 @@ internal import Testing
         await second.stop()
     }
 
-    @Test func `what is being sent on a path that is gone is sent again at once, and costs no attempt`()
+    @Test func `an attempt on a lost path is repeated immediately and does not count`()
         async throws
     {
         let sender = FakeSender()
@@ -104,14 +104,16 @@ internal import Testing
         attempt.headers.first { $0.name == "Idempotency-Key" }?.value
     }
 
-    @Test func `send returns the answer`() async throws {
+    @Test func `send returns the response`() async throws {
         let queue = try await open(FakeSender { _ in .status(200, body: "hello") })
         let result = try await queue.send(request(), options: EnqueueOptions(id: "a"))
         #expect(result == .delivered(id: "a", status: 200, body: Data("hello".utf8)))
         await queue.stop()
     }
 
-    @Test func `send hears of an attempt that ended before the store's word came`() async throws {
+    @Test func `send returns the result of an attempt that ended before the store confirmed the request`()
+        async throws
+    {
         let inner = ObservedStore(
             inner: try await SQLiteQueueStore(directory: directory.path),
             signal: changes
@@ -136,7 +138,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `an answer is kept up to 64 KiB`() async throws {
+    @Test func `a response is stored up to 64 KiB`() async throws {
         let queue = try await open(
             FakeSender { _ in .status(200, body: String(repeating: "x", count: 70_000)) }
         )
@@ -148,7 +150,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `send returns what keeps the request waiting`() async throws {
+    @Test func `send returns the reason for waiting`() async throws {
         let sender = FakeSender { attempt in
             switch attempt.id {
             case "dead": .status(404)
@@ -168,7 +170,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `send does not try a host that is known not to be reachable`() async throws {
+    @Test func `send does not try a host that is known to be unreachable`() async throws {
         let sender = FakeSender { _ in .refused }
         let queue = try await open(sender, gate: FakeGate(.notReachable))
         func send(_ id: String) async throws -> SendResult {
@@ -181,7 +183,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `send in a lane that keeps order never overtakes`() async throws {
+    @Test func `send in a FIFO lane never overtakes earlier requests`() async throws {
         let sender = FakeSender { _ in .refused }
         let queue = try await open(sender)
         _ = try await queue.send(request("1"), options: inOrder)
@@ -204,7 +206,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a lane keeps order under failures and restarts`() async throws {
+    @Test func `a FIFO lane keeps its order under failures and restarts`() async throws {
         let seen = Delivered()
         let sender = FakeSender { attempt in
             // Every third attempt succeeds.
@@ -222,7 +224,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `being offline costs no attempts`() async throws {
+    @Test func `attempts while offline do not count`() async throws {
         let sender = FakeSender { _ in .unreachable }
         let queue = try await open(sender, backoff: .milliseconds(1))
         _ = try await queue.enqueue(request())
@@ -236,7 +238,7 @@ internal import Testing
         await reopened.stop()
     }
 
-    @Test func `the edge to reachable sends at once while backoff is pending`() async throws {
+    @Test func `a path that is found ends a pending backoff, and requests are sent`() async throws {
         let sender = FakeSender()
         let gate = FakeGate(.unknown)
         let queue = try await open(sender, gate: gate)
@@ -250,7 +252,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a flush tries what waits and what is held`() async throws {
+    @Test func `a flush tries waiting and held requests`() async throws {
         let sender = FakeSender()
         let queue = try await open(sender)
         _ = try await queue.enqueue(request("a"), options: EnqueueOptions(lane: "a"))
@@ -264,7 +266,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `Retry-After keeps the lane's other requests back`() async throws {
+    @Test func `Retry-After delays the lane's other requests`() async throws {
         let sender = FakeSender()
         let queue = try await open(sender)
         _ = try await queue.enqueue(request("a"))
@@ -294,7 +296,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a stopped queue refuses and gives its directory up`() async throws {
+    @Test func `a stopped queue refuses calls and releases its directory`() async throws {
         let queue = try await open(FakeSender())
         await queue.stop()
         let error = try await #require(throws: QueueError.self) { _ = try await queue.enqueue(request()) }

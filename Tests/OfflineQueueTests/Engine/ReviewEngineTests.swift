@@ -18,7 +18,7 @@ internal import Testing
 
     private let request = QueueRequest(method: "POST", url: "http://example.com/")
 
-    @Test func `a first attempt that was the last allowed is told as the end`() async throws {
+    @Test func `a first attempt that uses up the allowed attempts is reported as dead`() async throws {
         let queue = try await open(FakeSender { _ in .refused })
         try await queue.start()
         var options = EnqueueOptions()
@@ -32,7 +32,7 @@ internal import Testing
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `what is larger than the whole queue is refused rather than waited for`() async throws {
+    func `a request larger than the whole queue is refused instead of waiting`() async throws {
         var limits = QueueLimits()
         limits.bytes = 100
         let queue = try await open(limits: limits)
@@ -43,7 +43,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a transfer that is ended before it begins is tried again`() async throws {
+    @Test func `a transfer that is cancelled before it begins is retried`() async throws {
         let sender = SessionSender(session: SessionManager())
         let attempt = Attempt(
             id: "a",
@@ -75,7 +75,7 @@ internal import Testing
         AttemptOutcome.status(303, [("Location", "/done")]), .status(302, [("Location", "http://portal/")]),
         .status(200, [("Content-Type", "text/html")]),
     ])
-    func `what may have been applied is not sent again because a portal may have answered`(
+    func `a request that may have been applied is held after a possible portal response`(
         outcome: AttemptOutcome
     ) {
         let context = AttemptContext(
@@ -88,7 +88,7 @@ internal import Testing
         #expect(FailureTable.judge(outcome, of: context, now: start).verdict == .held(.ambiguous))
     }
 
-    @Test func `a key header of the caller's is sent although the queue is to make none`() throws {
+    @Test func `a key header of the caller is sent although the queue adds no key`() throws {
         var options = EnqueueOptions()
         options.idempotencyKey = .none
         var request = request
@@ -98,7 +98,7 @@ internal import Testing
     }
 
     @Test(arguments: [-Double.infinity, -1e300, .nan, .infinity])
-    func `no date is too strange to be refused or kept`(seconds: Double) async throws {
+    func `extreme dates are stored or refused without a crash`(seconds: Double) async throws {
         let queue = try await open()
         var options = EnqueueOptions()
         options.notBefore = Date(timeIntervalSince1970: seconds)
@@ -109,7 +109,7 @@ internal import Testing
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `who waits for an end is told when nothing is written any more`() async throws {
+    func `waiting calls return when the store fails`() async throws {
         try DiskFault.install()
         let queue = try await open()
         let id = try await queue.enqueue(request).id
@@ -125,10 +125,10 @@ internal import Testing
         #expect(count == 1)
     }
 
-    @Test func `pieces that are handed over without waiting keep their order`() async throws {
+    @Test func `pieces that are appended without waiting keep their order`() async throws {
         let spool = try await BodySpool.opening(directory.path)
         let pieces = (0..<200).map { Data(repeating: UInt8($0), count: 100 + $0) }
-        let whole = try await spool.keep(pieces.reduce(Data(), +))
+        let whole = try await spool.store(pieces.reduce(Data(), +))
         for _ in 0..<20 {
             let staged = StagedBodies(spool: spool, clock: ContinuousClock())
             try await staged.begin("a", limit: 1 << 20)

@@ -4,7 +4,7 @@ internal import Testing
 /// A lane waits for the gate's first state. This avoids a useless attempt to an unreachable host.
 @Suite struct SilentGateTests {
     private let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
-    private let patience = Scheduler.Settings().gatePatience
+    private let patience = Scheduler.Settings().gateTimeout
 
     /// A scheduler with one request that was just enqueued, and whether it is claimed at once.
     private func enqueued() -> (Scheduler, isClaimed: Bool) {
@@ -17,39 +17,39 @@ internal import Testing
         actions.contains { if case .claim = $0 { true } else { false } }
     }
 
-    @Test func `nothing is tried before the gate's first word, and nobody is turned away`() {
+    @Test func `no request is tried or refused before the gate's first state`() {
         let (scheduler, isClaimed) = enqueued()
         #expect(!isClaimed)
-        #expect(scheduler.obstacle(toLane: 1, now: .zero) == nil)
+        #expect(scheduler.waitReason(ofLane: 1, now: .zero) == nil)
         #expect(scheduler.nextWake(now: .zero) == patience)
     }
 
     @Test(arguments: [GateState.reachable(generation: 1), .unknown])
-    func `a first word that is not a no starts the lane`(word: GateState) {
+    func `a first gate state other than not reachable starts the lane`(word: GateState) {
         var (scheduler, _) = enqueued()
         #expect(isClaim(scheduler.handle(.gate(host: "a", word), now: .milliseconds(1))) == true)
     }
 
-    @Test func `a no turns requests away without an attempt`() {
+    @Test func `an unreachable host fails send without an attempt`() {
         var (scheduler, _) = enqueued()
         #expect(isClaim(scheduler.handle(.gate(host: "a", .notReachable), now: .milliseconds(1))) == false)
-        #expect(scheduler.obstacle(toLane: 1, now: .milliseconds(1)) == .notReachable)
+        #expect(scheduler.waitReason(ofLane: 1, now: .milliseconds(1)) == .notReachable)
     }
 
-    @Test func `a gate that stays silent is passed`() {
+    @Test func `a lane starts without a gate state after the gate timeout`() {
         var (scheduler, _) = enqueued()
         #expect(isClaim(scheduler.handle(.wake, now: patience - .milliseconds(1))) == false)
         #expect(isClaim(scheduler.handle(.wake, now: patience)) == true)
     }
 
-    @Test func `the first word drops no connections and aborts nothing`() {
+    @Test func `the gate's first state drops no connections and aborts no attempt`() {
         var (scheduler, _) = enqueued()
         let actions = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
         #expect(!actions.contains(.dropConnections))
         #expect(!actions.contains(.abort(host: "a")))
     }
 
-    @Test func `what is being sent is aborted when the host is found again or the path is another`() {
+    @Test func `attempts are aborted when the host is found again or the path changes`() {
         var (scheduler, _) = enqueued()
         _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
         let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .zero)
@@ -60,7 +60,7 @@ internal import Testing
         #expect(moved.contains(.abort(host: "a")))
     }
 
-    @Test func `a flush does not wait for it`() {
+    @Test func `a flush does not shorten the wait after an overrun`() {
         var (scheduler, _) = enqueued()
         #expect(isClaim(scheduler.handle(.flush, now: .milliseconds(1))) == true)
     }

@@ -25,7 +25,7 @@ internal import Testing
             store: store,
             sender: FakeSender(),
             gate: FakeGate(.notReachable),
-            uploadStall: stall
+            uploadStallTimeout: stall
         )
         return (queue, store)
     }
@@ -42,7 +42,7 @@ internal import Testing
         return options
     }
 
-    @Test func `an upload continues when another caller has removed the stalled one`() async throws {
+    @Test func `an upload continues when another caller removed the stalled one`() async throws {
         let (queue, store) = try await open(stall: .zero)
         _ = try await queue.appendToBody("old", Data(count: 150_000), at: 0)
         // The other caller comes after this one has counted the uploads.
@@ -51,7 +51,8 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a request waits for the room of an upload, and is accepted when it is removed`() async throws
+    @Test func `a request waits for the capacity of an upload, and is accepted when the upload is removed`()
+        async throws
     {
         let (queue, store) = try await open()
         for (id, length) in ["short": 1000, "long": 150_000] {
@@ -75,7 +76,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `an import has the room that uploads leave`() async throws {
+    @Test func `an import has the capacity that uploads leave`() async throws {
         let path = try await export()
         let (queue, _) = try await open()
         _ = try await queue.appendToBody("a", Data(count: 150_000), at: 0)
@@ -85,7 +86,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `an upload that comes after the check of an import takes room as well`() async throws {
+    @Test func `an upload that starts after an import's check uses capacity as well`() async throws {
         let path = try await export()
         let (queue, store) = try await open()
         store.interfere(at: .restore) {
@@ -144,9 +145,9 @@ private final class InterferingStore: WrappedArchive {
         }
     }
 
-    func room() async throws -> ArchiveRoom {
+    func availableCapacity() async throws -> AvailableCapacity {
         try await reach(.room)
-        return try await inner.archive.room()
+        return try await inner.archive.availableCapacity()
     }
 
     func restore(_ requests: [RestoredRequest]) async throws -> [Restoration] {

@@ -144,15 +144,15 @@ extension OfflineQueue {
     /// Returns the whole export, read in pages of about `limit` bytes.
     nonisolated func exported(limit: Int = 1 << 20, includingDead: Bool = true) async throws -> Data {
         var (data, cursor): (Data, ExportCursor?) = (Data(), nil)
-        var seal = try ExportSeal()
+        var trailer = try ExportTrailer()
         repeat {
             let page = try await exportPage(after: cursor, includingDead: includingDead, limit: limit)
             data += page.data
-            seal.add(page.data)
+            trailer.add(page.data)
             // Converts the cursor to text and back, as a client that requests pages does.
             cursor = page.next.flatMap { ExportCursor($0.description) }
         } while cursor != nil
-        return data + seal.finish()
+        return data + trailer.finish()
     }
 
     nonisolated func content() async throws -> ExportContent { try ExportContent(await exported()) }
@@ -161,9 +161,9 @@ extension OfflineQueue {
 /// Returns an export of these lines with a matching end line.
 func sealed(_ lines: [String]) throws -> Data {
     let data = Data(lines.map { $0 + "\n" }.joined().utf8)
-    var seal = try ExportSeal()
-    seal.add(data)
-    return data + seal.finish()
+    var trailer = try ExportTrailer()
+    trailer.add(data)
+    return data + trailer.finish()
 }
 
 /// Returns the lines of an export without its end line.

@@ -20,7 +20,7 @@ internal import Testing
         }
     }
 
-    @Test func `an export brings everything into another queue`() async throws {
+    @Test func `an export restores everything in another queue`() async throws {
         let (data, content) = try await populated()
         #expect(content.requests.count == 60 && content.requests.last?.state == .dead)
         let path = try file(data, in: files)
@@ -35,7 +35,8 @@ internal import Testing
         #expect(bodies == content.bodies.values.count { $0.count > 64 * 1024 } && bodies > 0)
     }
 
-    @Test(arguments: [1, 1000, 70_000]) func `pages of any size make the same export`(limit: Int) async throws
+    @Test(arguments: [1, 1000, 70_000]) func `pages of any size produce the same export`(limit: Int)
+        async throws
     {
         let (_, content) = try await populated(30)
         try await withQueue(first) { queue, _ in
@@ -44,12 +45,14 @@ internal import Testing
         }
     }
 
-    @Test(arguments: [1, 63, 4097]) func `an export may come in pieces of any size`(piece: Int) async throws {
+    @Test(arguments: [1, 63, 4097]) func `an export can be parsed in pieces of any size`(piece: Int)
+        async throws
+    {
         let (data, content) = try await populated(10)
         #expect(try ExportContent(data, piece: piece) == content)
     }
 
-    @Test func `an import that was made before changes nothing`() async throws {
+    @Test func `a repeated import changes nothing`() async throws {
         let path = try file(try await populated().data, in: files)
         try await withQueue(second) { queue, _ in
             _ = try await queue.importRequests(from: path)
@@ -99,7 +102,7 @@ internal import Testing
         return limits
     }
 
-    @Test func `what an import brings is sent like anything else, in its order and with its keys`()
+    @Test func `imported requests are sent in order and with their keys`()
         async throws
     {
         let data = try await withQueue(first) { queue, _ in
@@ -128,7 +131,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `an export that was handed over in pieces is imported`() async throws {
+    @Test func `an export that was uploaded in pieces is imported`() async throws {
         let (data, content) = try await populated(20)
         try await withQueue(second) { queue, _ in
             var offset: Int64 = 0

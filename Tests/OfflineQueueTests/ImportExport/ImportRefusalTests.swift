@@ -25,7 +25,7 @@ internal import Testing
         }
     }
 
-    @Test func `an export that is cut anywhere is refused`() async throws {
+    @Test func `a truncated export is refused`() async throws {
         let data = try await export(8)
         #expect(fault(data) == nil)
         var generator = SeededGenerator(seed: seed("cut"))
@@ -51,7 +51,9 @@ internal import Testing
 
     /// A control for the two tests above: with a matching end line, the same edit is accepted. The end line is what
     /// detects it.
-    @Test func `an edit with an end that fits is taken when it is a request`() async throws {
+    @Test func `an export with an edited line and a matching end line is accepted if the line is valid`()
+        async throws
+    {
         let text = lines(try await export(3)).map { $0.replacing("host1.example", with: "host9.example") }
         #expect(fault(try sealed(text)) == nil)
     }
@@ -87,7 +89,7 @@ internal import Testing
         "url":"http://a/"}}
         """
 
-    @Test func `the shortest exports are taken`() throws {
+    @Test func `the shortest exports are accepted`() throws {
         #expect(fault(try sealed([Self.header])) == nil)
         #expect(fault(try sealed([Self.header, Self.request])) == nil)
     }
@@ -95,7 +97,7 @@ internal import Testing
     @Test(arguments: [
         (#""A","b""#, #""TE","trailers""#),
         (#""life":1"#, #""life":1,"key":{"header":"TE","quoted":false,"value":"v"}"#),
-    ]) func `a header that only older versions accepted is taken, also as that of the key`(
+    ]) func `an import accepts a header that only older versions accepted, also as the key's header`(
         old: String,
         new: String
     ) throws {
@@ -121,7 +123,9 @@ internal import Testing
         (#""life":1"#, #""life":1,"body":{"bytes":536870913,"sha256":"\#(digest)"}"#),
         (#""life":1"#, #""life":1,"body":{"bytes":3,"sha256":"\#(digest)"}"#),
         ("{\"request\"", "{\"other\""), ("}}", "}"),
-    ]) func `a request that could not be enqueued is no part of an export`(old: String, new: String) throws {
+    ]) func `a request that could not be enqueued is not accepted in an export`(old: String, new: String)
+        throws
+    {
         #expect(Self.request.contains(old))
         let edited = Self.request.replacing(old, with: new)
         let error = fault(try sealed([Self.header, edited]))
@@ -136,11 +140,11 @@ internal import Testing
         [], ["{}"], [#"{"v":2,"type":"netwatch-queue-export"}"#], [#"{"v":1,"type":"else"}"#],
         [header, "\"\""], [header, #"{"void":true}"#], [header, request, "\"aGV5\""], [header, header],
         [header, String(repeating: " ", count: 1 << 21)],
-    ]) func `lines in another order are no export`(lines: [String]) throws {
+    ]) func `lines in another order are refused`(lines: [String]) throws {
         #expect(fault(try sealed(lines))?.code == .invalidImport)
     }
 
-    @Test func `nothing may come after the end, and not half a line`() throws {
+    @Test func `a line or a partial line after the end is refused`() throws {
         let whole = try sealed([Self.header])
         #expect(fault(whole + Data("\n".utf8))?.code == .invalidImport)
         #expect(fault(whole + whole)?.code == .invalidImport)
@@ -148,7 +152,7 @@ internal import Testing
         #expect(fault(Data())?.code == .invalidImport)
     }
 
-    @Test func `a body comes in the one way that it is written`() throws {
+    @Test func `a body must have the exact line format of an export`() throws {
         let hey = "fa690b82061edfd2852629aeba8a8977b57e40fcb77d1a7a28b26cba62591204"
         let request = Self.request.replacing(
             #""life":1"#,

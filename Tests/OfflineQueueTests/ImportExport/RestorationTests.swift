@@ -50,7 +50,8 @@ final class Counter: Sendable {
         _ = try await queue.enqueue(request, options: options)
     }
 
-    @Test func `what was being sent waits again, or is held when it must not be sent twice`() async throws {
+    @Test func `an exported request in flight is pending, or held if it must not be sent twice`() async throws
+    {
         try await moved { queue, store in
             try await enqueue("keyed", to: queue)
             try await enqueue("once", to: queue) { $0.isAtMostOnce = true }
@@ -63,7 +64,7 @@ final class Counter: Sendable {
         }
     }
 
-    @Test func `a request that was given up keeps its body and can be tried again`() async throws {
+    @Test func `a dead request keeps its body and can be retried`() async throws {
         try await moved { queue, store in
             _ = try await queue.enqueue(
                 QueueRequest(method: "POST", url: "https://example.com/", body: Data(count: 100_000)),
@@ -82,7 +83,7 @@ final class Counter: Sendable {
         }
     }
 
-    @Test func `without the dead an export has only what is on its way`() async throws {
+    @Test func `an export without dead requests contains only unfinished ones`() async throws {
         try await withQueue(first) { queue, store in
             try await enqueue("dead", to: queue)
             let lane = try await store.recover(releasing: [])[0].id
@@ -93,7 +94,7 @@ final class Counter: Sendable {
         }
     }
 
-    @Test func `requests wait for the same others, be they before or behind them`() async throws {
+    @Test func `requests may share dependencies that were enqueued earlier or later`() async throws {
         try await moved { queue, _ in
             try await enqueue("old", to: queue) { $0.replaceKey = "k" }
             try await enqueue("waits", to: queue) { $0.dependencies = ["old"] }
@@ -110,7 +111,7 @@ final class Counter: Sendable {
         }
     }
 
-    @Test func `a request that waits for one that nobody knows is held`() async throws {
+    @Test func `an imported request with an unknown dependency is held`() async throws {
         let data = try await withQueue(first) { queue, _ in
             try await enqueue("first", to: queue)
             try await enqueue("second", to: queue) { $0.dependencies = ["first"] }
@@ -125,7 +126,9 @@ final class Counter: Sendable {
         }
     }
 
-    @Test(arguments: [true, false]) func `of two with a replace key the newer one stays`(isNewer: Bool)
+    @Test(arguments: [true, false]) func `of two requests with the same replace key the newer one is kept`(
+        isNewer: Bool
+    )
         async throws
     {
         let now = Date()
@@ -146,7 +149,7 @@ final class Counter: Sendable {
         }
     }
 
-    @Test func `a body whose request ends while it is exported is taken back`() async throws {
+    @Test func `a request that finishes during the export of its body is voided`() async throws {
         let directory = first
         let queue = try await openQueue(directory)
         let body = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })
@@ -155,19 +158,19 @@ final class Counter: Sendable {
             options: EnqueueOptions(id: "long")
         )
         try await enqueue("short", to: queue)
-        var seal = try ExportSeal()
+        var trailer = try ExportTrailer()
         let begun = try await queue.exportPage(limit: 100_000)
-        seal.add(begun.data)
+        trailer.add(begun.data)
         #expect(begun.next?.bodyBytes ?? 0 > 0)
         _ = try await queue.cancel(["long"])
         let rest = try await queue.exportPage(after: begun.next)
-        seal.add(rest.data)
-        let content = try ExportContent(begun.data + rest.data + seal.finish())
+        trailer.add(rest.data)
+        let content = try ExportContent(begun.data + rest.data + trailer.finish())
         #expect(content.ids == ["short"] && rest.next == nil)
         await queue.stop()
     }
 
-    @Test func `what cannot be exported as a whole is left out and named`() async throws {
+    @Test func `requests that cannot be exported completely are left out and reported`() async throws {
         try await withQueue(first) { queue, _ in
             for id in ["kept", "changed"] {
                 _ = try await queue.enqueue(

@@ -78,7 +78,7 @@ struct EveryState {
         let spooled = try NewRequest(
             QueueRequest(method: "PUT", url: "http://waiting.example/spooled"),
             options: EnqueueOptions(id: "spooled"),
-            body: .spooled(try await store.spool.keep(large)),
+            body: .spooled(try await store.spool.store(large)),
             now: start.date
         )
         try await store.enqueue(spooled)

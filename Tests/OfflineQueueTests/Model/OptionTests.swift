@@ -52,7 +52,7 @@ internal import Testing
         #expect(code { $0.deadline = at(year) } == nil)
     }
 
-    @Test func `a request may wait for a time that has passed, or that comes before its end`() {
+    @Test func `a request may be scheduled for the past or for any time before it expires`() {
         #expect(code { $0.notBefore = .distantPast } == nil)
         #expect(code { $0.notBefore = at(6 * 86_400) } == nil)
         #expect(code { $0.notBefore = at(7 * 86_400) } == .invalidOption, "it would be given up first")
@@ -64,7 +64,7 @@ internal import Testing
         #expect(beyondDeadline == .invalidOption)
     }
 
-    @Test func `priorities are 0 to 9, and a lane in order has none`() {
+    @Test func `priorities are 0 to 9, and a FIFO lane accepts only the default`() {
         for priority in [-1, 10, Int.min, Int.max] {
             #expect(code { $0.priority = priority } == .invalidOption)
         }
@@ -76,7 +76,7 @@ internal import Testing
         #expect(ordered == .invalidOption)
     }
 
-    @Test func `attempts are at least one`() {
+    @Test func `the maximum number of attempts is at least one`() {
         for most in [0, -1, Int.min] { #expect(code { $0.maximumAttempts = most } == .invalidOption) }
         for most in [1, Int.max] { #expect(code { $0.maximumAttempts = most } == nil) }
     }
@@ -102,7 +102,7 @@ internal import Testing
         )
     }
 
-    @Test func `a request depends on 64 others at most, and not on itself`() {
+    @Test func `a request may depend on at most 64 others, and not on itself`() {
         let ids = (0..<65).map { "\($0)" }
         #expect(code { $0.dependencies = ids } == .invalidOption)
         #expect(code { $0.dependencies = Array(ids.dropLast()) } == nil)
@@ -110,7 +110,7 @@ internal import Testing
     }
 
     @Test(arguments: ["a\"b", "a\\b"])
-    func `a key in quotes holds no quotes`(value: String) {
+    func `a quoted key must not contain quotes`(value: String) {
         var key = IdempotencyKey.value(value)
         #expect(code { $0.idempotencyKey = key } == nil)
         key.isQuoted = true
@@ -124,11 +124,11 @@ internal import Testing
             ("Transfer-Encoding", .invalidHeader), ("Authorization", .secretHeader), ("X-Key", nil),
         ] as [(String, QueueError.Code?)]
     )
-    func `a key goes into a header of its own`(name: String, expected: QueueError.Code?) {
+    func `the idempotency key is sent in its own header`(name: String, expected: QueueError.Code?) {
         #expect(code { $0.idempotencyKey.headerName = name } == expected)
     }
 
-    @Test func `a key is sent bare or in quotes, under the name that was asked for`() throws {
+    @Test func `a key is sent with or without quotes, under the requested header name`() throws {
         func header(_ adjust: (inout EnqueueOptions) -> Void) throws -> QueueRequest.Header? {
             try new(method: "PUT", adjust).key?.header
         }
@@ -142,7 +142,7 @@ internal import Testing
         #expect(try header { _ in } == nil)
     }
 
-    @Test func `what is sent at most once gets no key by itself`() throws {
+    @Test func `an at-most-once request gets no generated key`() throws {
         #expect(try new { $0.isAtMostOnce = true }.key == nil)
         #expect(try new { $0.idempotencyKey = .none }.key == nil)
         let both = try new {

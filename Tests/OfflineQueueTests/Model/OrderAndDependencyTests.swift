@@ -15,7 +15,7 @@ internal import Testing
         )
     }
 
-    @Test func `a request of a lane in order cannot wait for one behind it`() async throws {
+    @Test func `a request of a FIFO lane cannot depend on a later one of the lane`() async throws {
         let store = try await SQLiteQueueStore(directory: directory.path)
         let error = try await #require(throws: QueueError.self) {
             _ = try await store.enqueue([
@@ -28,7 +28,7 @@ internal import Testing
         #expect(try await store.statistics().requests == 0)
     }
 
-    @Test func `what it waited for goes to the end of its lane when replaced, so it waits no longer`()
+    @Test func `a request waits no longer for a dependency that was replaced behind it`()
         async throws
     {
         let store = try await SQLiteQueueStore(directory: directory.path)

@@ -26,7 +26,7 @@ internal import Testing
         "https://example.com:99999/", "https://example.com/\r\nX: y", "https://[::1/",
         "http://*/", "https://*.example.com/", "http://%2a/", "http://a!b/", "http://a,b/",
     ])
-    func `a URL that cannot or must not be kept is refused`(url: String) {
+    func `an invalid URL or one with credentials is refused`(url: String) {
         #expect(code(url: url) == .invalidURL)
     }
 
@@ -34,17 +34,17 @@ internal import Testing
         "http://example.com", "HTTPS://EXAMPLE.com:8443/a?b#c", "http://[::1]:80/", "http://1.2.3.4",
         "http://a_b.example.com./", "http://xn--bcher-kva.example/",
     ])
-    func `other URLs are taken`(url: String) {
+    func `other URLs are accepted`(url: String) {
         #expect(code(url: url) == nil)
     }
 
-    @Test func `an origin is the same however it is spelled`() throws {
+    @Test func `different spellings of an origin are equal`() throws {
         #expect(try Origin(url: "HTTPS://EXAMPLE.com/a") == Origin(url: "https://example.com:443/b"))
         #expect(try Origin(url: "http://[::1]/").host == "::1")
     }
 
     @Test(arguments: ["", "GE T", "GET\r\n", "PÖST", "CONNECT", "TRACE"])
-    func `a method that is no token, or no request to a server, is refused`(method: String) {
+    func `a method that is not a token, CONNECT and TRACE are refused`(method: String) {
         #expect(code(method: method) == .invalidMethod)
     }
 
@@ -57,11 +57,12 @@ internal import Testing
         ("X-A", "a\r\nb"), ("X-A", "a\nb"), ("X-A", "a\0b"), ("X-A", "a\u{1b}b"), ("X-A", "a\u{7f}"),
         ("", "a"), ("X A", "a"), ("X:", "a"),
     ])
-    func `a header that would break the message is refused`(name: String, value: String) {
+    func `a header that would break the message framing is refused`(name: String, value: String) {
         #expect(code(headers: [.init(name: name, value: value)]) == .invalidHeader)
     }
 
-    @Test func `a control character in a value is refused in the client's words, and a tab is not`() {
+    @Test func `a control character in a value is refused with the client's message, and a tab is accepted`()
+    {
         let header = QueueRequest.Header(name: "X-A", value: "a\u{1}b")
         let request = QueueRequest(method: "GET", url: "https://example.com/", headers: [header])
         let refusal = #expect(throws: QueueError.self) {
@@ -79,7 +80,7 @@ internal import Testing
     ]
 
     @Test(arguments: managed)
-    func `a header that is the client's to set is refused by name, as the key's header, too`(name: String) {
+    func `a header that the client sets is refused, also as the key's header`(name: String) {
         func message(_ headers: [QueueRequest.Header], _ options: EnqueueOptions) -> String? {
             let request = QueueRequest(method: "POST", url: "http://a/", headers: headers)
             return #expect(throws: QueueError.self) { try NewRequest(request, options: options) }?.message
@@ -93,11 +94,11 @@ internal import Testing
     }
 
     @Test(arguments: ["Hostname", "Prox", "TEA", "Connections", "X-Host"])
-    func `a header that only resembles one is taken`(name: String) {
+    func `a header with a similar name is accepted`(name: String) {
         #expect(code(headers: [.init(name: name, value: "x")]) == nil)
     }
 
-    @Test func `a URL is taken up to its limit, and so are the names and values of the headers`() {
+    @Test func `URLs and header fields are accepted up to their size limits`() {
         func url(_ bytes: Int) -> String { "http://a/" + String(repeating: "x", count: bytes - 9) }
         #expect(code(url: url(QueueRequest.maximumURLBytes)) == nil)
         #expect(code(url: url(QueueRequest.maximumURLBytes + 1)) == .invalidURL)
@@ -112,7 +113,7 @@ internal import Testing
     }
 
     /// An export of an older version must be imported even if it contains what is now refused.
-    @Test func `what older versions took is imported`() throws {
+    @Test func `requests that older versions accepted are imported`() throws {
         let long = "http://*/" + String(repeating: "x", count: 20_000)
         let headers = [QueueRequest.Header(name: "Connection", value: "close")]
         let request = QueueRequest(method: "TRACE", url: long, headers: headers)
@@ -134,13 +135,13 @@ internal import Testing
     }
 
     @Test(arguments: ["", "a\tb", "ä", String(repeating: "x", count: 256)])
-    func `a key or id that cannot be sent or named is refused`(text: String) {
+    func `an invalid key or id is refused`(text: String) {
         #expect(code(options: keyed(text)) == .invalidOption)
         #expect(code(headers: [.init(name: "Idempotency-Key", value: text)]) == .invalidOption)
         #expect(code(options: EnqueueOptions(id: text)) == .invalidOption)
     }
 
-    @Test func `methods that are not idempotent get a key of their own, once`() throws {
+    @Test func `methods that are not idempotent get one generated key`() throws {
         func key(_ method: String, _ options: EnqueueOptions = .init(), _ headers: [QueueRequest.Header] = [])
             throws -> String?
         {

@@ -6,7 +6,7 @@ internal import Testing
 @Suite
 struct UUIDTests {
     @Test
-    func `an id tells the millisecond it was made in, its version and its variant`() throws {
+    func `an id contains its creation time, version and variant`() throws {
         let id = UUIDv7.make(at: Timestamp(milliseconds: 0x0123_4567_89ab))
         try #require(UUID(uuidString: id) != nil)
         #expect(id.hasPrefix("01234567-89ab-7"))

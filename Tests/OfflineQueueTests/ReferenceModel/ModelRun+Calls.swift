@@ -99,9 +99,10 @@ extension ModelRun {
         let known = laneIDs.keys.sorted { $0.text < $1.text }
         guard !known.isEmpty else { return true }
         let lane = pick(known)
-        let expediting: Set<HoldReason>? = chance(20) ? pick([[], [.trust], HoldReason.mendable]) : nil
-        let claim = LaneClaim(lane: laneIDs[lane]!, limit: roll(4), expediting: expediting)
-        let words = expediting.map { "\($0.map(\.rawValue))" } ?? "no"
+        let releasing: Set<HoldReason>? =
+            chance(20) ? pick([[], [.trust], HoldReason.releasableByRestart]) : nil
+        let claim = LaneClaim(lane: laneIDs[lane]!, limit: roll(4), releasing: releasing)
+        let words = releasing.map { "\($0.map(\.rawValue))" } ?? "no"
         call = "claim \(claim.limit) of \(lane.text), expediting \(words)"
         try check(try await store.claim([claim])[0], of: claim, lane)
         return false
@@ -110,7 +111,7 @@ extension ModelRun {
     /// Compares the claimed requests with those that the model claims.
     private mutating func check(_ batch: ClaimedBatch, of claim: LaneClaim, _ lane: LaneKey) throws {
         let token = batch.requests.first?.lease.token ?? ""
-        let expected = model.claim(lane, claim.limit, expediting: claim.expediting, token: token)
+        let expected = model.claim(lane, claim.limit, releasing: claim.releasing, token: token)
         try expect(batch.requests.map(\.id), is: expected, "claimed")
         for request in batch.requests { try check(request) }
         claimed = (claimed + batch.requests).suffix(24)
@@ -248,7 +249,7 @@ extension ModelRun {
 
     private mutating func crash() async throws -> Bool {
         let isOtherBoot = chance(50)
-        let reasons: Set<HoldReason> = chance(50) ? HoldReason.mendable : []
+        let reasons: Set<HoldReason> = chance(50) ? HoldReason.releasableByRestart : []
         call = "crash, \(isOtherBoot ? "another" : "the same") boot"
         await store.close()
         if isOtherBoot {
@@ -269,7 +270,7 @@ extension ModelRun {
     }
 
     private mutating func reopen() async throws -> Bool {
-        let reasons: Set<HoldReason> = pick([[], [.user], HoldReason.mendable])
+        let reasons: Set<HoldReason> = pick([[], [.user], HoldReason.releasableByRestart])
         call = "reopen lanes, releasing \(reasons.map(\.rawValue))"
         let lanes = try await store.reopen(releasing: reasons)
         for lane in model.lanes.keys { model.lanes[lane]!.closedUntil = nil }

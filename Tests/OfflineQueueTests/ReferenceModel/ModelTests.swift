@@ -18,7 +18,7 @@ internal import Testing
         return kept + Array(1...CheckSize.choose(small: 20, medium: 200, full: 10_000))
     }()
 
-    @Test func `the store does what the model says`() async throws {
+    @Test func `the store behaves like the model`() async throws {
         let begin = ContinuousClock.now
         let seeds = Seeds(Self.seeds)
         try await withThrowingTaskGroup { group in
@@ -37,7 +37,7 @@ internal import Testing
     }
 
     @Test(arguments: Sabotage.allCases)
-    func `a broken store is noticed`(sabotage: Sabotage) async throws {
+    func `the model detects a faulty store`(sabotage: Sabotage) async throws {
         for seed in 1...40 as ClosedRange<UInt64> {
             if try await ModelRun.run(seed: seed, sabotage: sabotage) != nil { return }
         }

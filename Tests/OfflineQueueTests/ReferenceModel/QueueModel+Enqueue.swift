@@ -25,8 +25,8 @@ extension QueueModel {
             // this one.
             for needed in missing where index(of: needed) == nil { lost(needed, for: id) }
         }
-        for (old, new) in late.successions { passDependents(of: old, to: new) }
-        for (_, new) in late.successions where index(of: new) == nil {
+        for (old, new) in late.replacements { passDependents(of: old, to: new) }
+        for (_, new) in late.replacements where index(of: new) == nil {
             for dependent in live where dependent.waitsFor.contains(new) { lost(new, for: dependent.id) }
         }
         return outcomes
@@ -35,7 +35,7 @@ extension QueueModel {
     /// Changes that can be applied only after the whole batch is accepted.
     private struct Late {
         var missing: [(id: String, needed: Set<String>)] = []
-        var successions: [(old: String, new: String)] = []
+        var replacements: [(old: String, new: String)] = []
     }
 
     private func refuseCircle(_ requests: [NewRequest]) throws(QueueError) {
@@ -77,11 +77,11 @@ extension QueueModel {
         for rival in [old, sent].compactMap({ $0 }) where new.options.dependencies.contains(rival.id) {
             throw QueueError(.cyclicDependency)
         }
-        guard try makeRoom(new, replacing: old?.id) else { return .dropped }
+        guard try freeCapacity(new, replacing: old?.id) else { return .dropped }
         if let old { end(old.id, .superseded) }
         live.append(request(new, needed, sent?.id))
         late.missing.append((new.id, needed.filter { index(of: $0) == nil }))
-        if let old { late.successions.append((old.id, new.id)) }
+        if let old { late.replacements.append((old.id, new.id)) }
         return .accepted
     }
 
@@ -133,7 +133,7 @@ extension QueueModel {
 // MARK: - Capacity
 
 extension QueueModel {
-    private mutating func makeRoom(_ new: NewRequest, replacing old: String?) throws(QueueError) -> Bool {
+    private mutating func freeCapacity(_ new: NewRequest, replacing old: String?) throws(QueueError) -> Bool {
         if fits(new, nil, without: old), fits(new, new.lane, without: old) { return true }
         switch new.options.whenFull {
         case .reject, .block: throw QueueError(.queueFull)

@@ -3,12 +3,12 @@ internal import OfflineQueue
 
 /// Sending and editing in the model.
 extension QueueModel {
-    mutating func claim(_ lane: LaneKey, _ limit: Int, expediting: Set<HoldReason>?, token: String)
+    mutating func claim(_ lane: LaneKey, _ limit: Int, releasing: Set<HoldReason>?, token: String)
         -> [String]
     {
         guard lanes[lane] != nil, !isPaused, lanes[lane]?.isPaused != true else { return [] }
-        if let expediting {
-            release(expediting, lane: lane)
+        if let releasing {
+            release(releasing, lane: lane)
             bringForward(lane, to: clock.wall)
         }
         let taken = lane.mode == .fifo ? takeHead(lane, limit) : take(lane, limit)
@@ -102,8 +102,8 @@ extension QueueModel {
         _ conclusion: Conclusion? = nil
     ) {
         let request = live[index(of: id)!]
-        if request.wish == .cancel { return end(id, .cancelled, conclusion) }
-        let isHeldByUser = request.wish == .hold && !(state == .held && reason == .ambiguous)
+        if request.pendingEdit == .cancel { return end(id, .cancelled, conclusion) }
+        let isHeldByUser = request.pendingEdit == .hold && !(state == .held && reason == .ambiguous)
         let rival = live.first { other in
             other.id != id && other.lane == request.lane && other.state != .inflight
                 && request.replaceKey != nil && other.replaceKey == request.replaceKey
@@ -122,7 +122,7 @@ extension QueueModel {
             request.reason = isHeldByUser ? .user : state == .held ? reason : nil
             if request.state == .pending { request.due = due }
             request.token = nil
-            request.wish = nil
+            request.pendingEdit = nil
             request.status = conclusion?.status ?? request.status
             request.lastError = conclusion?.detail ?? request.lastError
         }
@@ -135,11 +135,11 @@ extension QueueModel {
     mutating func edit(_ edit: QueueEdit, _ id: String) -> EditResult {
         guard let request = live.first(where: { $0.id == id }) else { return editHistory(edit, id) }
         switch (edit, request.state) {
-        case (.cancel, .inflight): change(id) { $0.wish = .cancel }
+        case (.cancel, .inflight): change(id) { $0.pendingEdit = .cancel }
         case (.cancel, _):
             end(id, .cancelled)
             return .done(.cancelled)
-        case (.hold, .inflight): change(id) { $0.wish = $0.wish ?? .hold }
+        case (.hold, .inflight): change(id) { $0.pendingEdit = $0.pendingEdit ?? .hold }
         case (.hold, .held):
             if [.trust, .configuration, .auth].contains(request.reason) { change(id) { $0.reason = .user } }
         case (.hold, _):
@@ -147,7 +147,7 @@ extension QueueModel {
                 request.state = .held
                 request.reason = .user
             }
-        case (.release, .inflight) where request.wish == .hold: change(id) { $0.wish = nil }
+        case (.release, .inflight) where request.pendingEdit == .hold: change(id) { $0.pendingEdit = nil }
         case (.release, .held):
             if request.reason == .dependency { waitForNothing(id) }
             free(id)

@@ -31,7 +31,7 @@ struct QueueModel {
         var key: String?
         var state: QueuedRequest.State
         var reason: HoldReason?
-        var wish: Wish?
+        var pendingEdit: PendingEdit?
         var token: String?
         var due: Int64
         var scheduled: Int64?
@@ -54,7 +54,7 @@ struct QueueModel {
         var position = 0
     }
 
-    enum Wish: Hashable {
+    enum PendingEdit: Hashable {
         case cancel
         case hold
     }
@@ -125,7 +125,7 @@ extension QueueModel {
         request.finished = clock.wall
         request.reason = nil
         request.token = nil
-        request.wish = nil
+        request.pendingEdit = nil
         request.status = outcome?.status ?? request.status
         request.lastError = state == .delivered ? nil : error ?? outcome?.detail ?? request.lastError
         let answer = Int64(outcome?.response?.body.count ?? 0)
@@ -232,7 +232,7 @@ extension QueueModel {
         for request in expired.sorted(by: { ($0.wallEnd, $0.place) < ($1.wallEnd, $1.place) }) {
             end(request.id, .dead, error: "time to live exceeded")
         }
-        forgetHistory()
+        purgeHistory()
         for (key, lane) in lanes where !lane.isPaused && lane.closedUntil ?? 0 <= clock.wall {
             if !live.contains(where: { $0.lane == key }) { lanes[key] = nil }
         }
@@ -243,7 +243,7 @@ extension QueueModel {
         return counted.map(\.wallEnd).min().map { max(0, $0 - clock.wall) }
     }
 
-    private mutating func forgetHistory() {
+    private mutating func purgeHistory() {
         let retention = settings.retention
         for state in [QueuedRequest.State.delivered, .dead, .cancelled, .superseded] {
             let age = (state == .dead ? retention.dead : retention.done).components.seconds * 1000

@@ -49,7 +49,7 @@ internal import Testing
 
     // MARK: Detection
 
-    @Test(arguments: ["delete", "wal"]) func `another program's database stays as it is`(mode: String)
+    @Test(arguments: ["delete", "wal"]) func `another program's database is not changed`(mode: String)
         async throws
     {
         try FileManager.default.createDirectory(
@@ -74,7 +74,7 @@ internal import Testing
         #expect(try Data(contentsOf: URL(fileURLWithPath: database)) == before)
     }
 
-    @Test func `a newer netwatch's database stays as it is`() async throws {
+    @Test func `a database of a newer netwatch is not changed`() async throws {
         _ = try await populated()
         try edit(directory, "INSERT INTO grdb_migrations VALUES ('99')")
         let before = try Data(contentsOf: URL(fileURLWithPath: database))
@@ -102,7 +102,7 @@ internal import Testing
     @Test(arguments: [
         "DELETE FROM meta", "UPDATE meta SET boot_id = x'00'", "DROP TABLE depends; DROP TABLE meta",
         "PRAGMA ignore_check_constraints = ON; UPDATE lane SET mode = 'mood'",
-    ]) func `what every start reads is looked at`(sql: String) async throws {
+    ]) func `the tables that every start reads are checked`(sql: String) async throws {
         _ = try await populated()
         // STRICT tables reject some values that a damaged page may contain.
         try? edit(directory, sql)
@@ -113,7 +113,7 @@ internal import Testing
         }
     }
 
-    @Test func `an empty file with bodies beside it is no new queue`() async throws {
+    @Test func `an empty database with a spool is not a new queue`() async throws {
         _ = try await populated()
         try change { $0 = Data() }
         #expect(await opening()?.code == .storeUnusable)
@@ -124,7 +124,7 @@ internal import Testing
 
     // MARK: Setting aside
 
-    @Test func `a sound store is left alone, unless it is asked for`() async throws {
+    @Test func `a sound store is set aside only on request`() async throws {
         let content = try await populated()
         #expect(try await OfflineQueue.setAside(directory: directory.path) == nil)
         #expect(await opening() == nil)
@@ -141,14 +141,14 @@ internal import Testing
         try ExportContent(try Data(contentsOf: URL(fileURLWithPath: aside.salvage.path)))
     }
 
-    @Test func `a store that somebody owns is not set aside`() async throws {
+    @Test func `a store that a process owns is not set aside`() async throws {
         try await withQueue(directory) { _, _ in
             let code = await errorCode { _ = try await OfflineQueue.setAside(directory: directory.path) }
             #expect(code == .alreadyOwned)
         }
     }
 
-    @Test func `damage that shows later stops the queue, and the next start tells`() async throws {
+    @Test func `damage that is detected later stops the queue, and the next start reports it`() async throws {
         let content = try await populated()
         // Enqueuing a request does not read this index.
         try overwrite(page: try rootPages(of: directory)["request_order"]!)
@@ -165,7 +165,7 @@ internal import Testing
         #expect(await opening() == nil)
     }
 
-    @Test func `a value of another type is damage, and ends the queue, not the process`() async throws {
+    @Test func `a value of a wrong type is damage that ends the queue, not the process`() async throws {
         _ = try await populated()
         try edit(directory, schemaEdit("replace(sql, 'STRICT', '')"))
         try edit(directory, "UPDATE request SET attempts = 'three'")
@@ -178,7 +178,7 @@ internal import Testing
         #expect(error.code == .storeUnusable && error.message.contains("`attempts` holds `three`"))
     }
 
-    @Test func `a state that its table cannot hold is damage`() async throws {
+    @Test func `a state that is invalid for its table is damage`() async throws {
         _ = try await populated()
         try edit(
             directory,
@@ -194,7 +194,7 @@ internal import Testing
         "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = \(change) WHERE name = 'request'"
     }
 
-    @Test func `what is lost with its table is counted`() async throws {
+    @Test func `requests lost with their table are counted`() async throws {
         _ = try await populated()
         try overwrite(page: try rootPages(of: directory)["request"]!)
         let aside = try #require(try await OfflineQueue.setAside(directory: directory.path))
@@ -202,7 +202,7 @@ internal import Testing
         #expect(!aside.salvage.isWhole)
     }
 
-    @Test func `a note of damage goes when a full check finds nothing`() async throws {
+    @Test func `the damage marker is removed when a full check finds nothing`() async throws {
         _ = try await populated()
         let index = try rootPages(of: directory)["request_order"]!
         let page = try Data(contentsOf: URL(fileURLWithPath: database))[(index - 1) * 4096..<index * 4096]
@@ -216,7 +216,7 @@ internal import Testing
         #expect(await opening() == nil)
     }
 
-    @Test func `setting aside that was interrupted goes on where it was`() async throws {
+    @Test func `an interrupted set-aside continues`() async throws {
         let content = try await populated()
         let target = "\(directory.path)/damaged-before"
         try FileManager.default.createDirectory(atPath: target, withIntermediateDirectories: false)
@@ -256,7 +256,7 @@ internal import Testing
         return (aside, saved.ids)
     }
 
-    @Test func `behind a damaged page of requests all others are saved`() async throws {
+    @Test func `all requests after a damaged page are salvaged`() async throws {
         let original = try await populated()
         let leaves = try leafPages(of: "request")
         #expect(leaves.count > 4)
@@ -273,8 +273,7 @@ internal import Testing
     }
 
     @Test(arguments: ["request", "history"])
-    func `where a tree leads back to an earlier row no export goes round for ever`(table: String) async throws
-    {
+    func `a tree that leads back to an earlier row causes no endless export`(table: String) async throws {
         _ = try await populated()
         if table == "history" { try await giveUpAll() }
         try leadBack(table, to: 0)
@@ -286,7 +285,7 @@ internal import Testing
     }
 
     @Test(arguments: ["request", "history"])
-    func `where a tree leads back to an earlier row no list goes round for ever`(table: String) async throws {
+    func `a tree that leads back to an earlier row causes no endless list`(table: String) async throws {
         _ = try await populated()
         if table == "history" { try await giveUpAll() }
         // Lists read waiting requests in ascending order and finished requests in descending order.
@@ -301,7 +300,9 @@ internal import Testing
     }
 
     @Test(arguments: ["request", "history"])
-    func `where a tree leads back to an earlier row all others are saved`(table: String) async throws {
+    func `a tree that leads back to an earlier row does not prevent salvage of the others`(table: String)
+        async throws
+    {
         let original = try await populated()
         if table == "history" { try await giveUpAll() }
         try leadBack(table, to: 0)
@@ -331,7 +332,7 @@ internal import Testing
         }
     }
 
-    @Test func `a count of bytes that is too large costs no request, and does not keep the queue busy`()
+    @Test func `a byte counter that is too large loses no request and causes no busy loop`()
         async throws
     {
         _ = try await populated()
@@ -346,7 +347,7 @@ internal import Testing
         }
     }
 
-    @Test func `a time of giving up that is too early is mended, and does not keep the queue busy`()
+    @Test func `an expiry time that is too early is corrected, without a busy loop`()
         async throws
     {
         _ = try await populated()
@@ -358,7 +359,7 @@ internal import Testing
         }
     }
 
-    @Test func `behind damaged pages near the end the last requests are saved`() async throws {
+    @Test func `the last requests after damaged pages are salvaged`() async throws {
         let original = try await populated()
         let leaves = try leafPages(of: "request")
         for leaf in leaves.suffix(4).dropLast() { try overwrite(page: leaf) }
@@ -369,7 +370,7 @@ internal import Testing
     @Test(arguments: [
         "request_order", "sqlite_autoindex_request_1", "request_expiry", "lane", "depends", "history",
     ])
-    func `without an index or another table the requests are saved`(name: String) async throws {
+    func `requests are salvaged without an index or another table`(name: String) async throws {
         let original = try await populated()
         try overwrite(page: try rootPages(of: directory)[name]!)
         let (aside, ids) = try await salvage(original)
@@ -379,7 +380,7 @@ internal import Testing
         if name == "depends" { #expect(saved.requests.allSatisfy { $0.state != .blocked }) }
     }
 
-    @Test func `where the database does not even begin nothing is saved, and nothing is lost either`()
+    @Test func `a file without a database is set aside, and nothing is salvaged`()
         async throws
     {
         let original = try await populated()
@@ -388,7 +389,7 @@ internal import Testing
         #expect(aside?.salvage.waiting == 0 && ids.isEmpty && aside?.salvage.notes.isEmpty == false)
     }
 
-    @Test func `whatever is flipped or cut, nothing is deleted and what is saved can be imported`()
+    @Test func `with any damage nothing is deleted, and the salvaged requests can be imported`()
         async throws
     {
         let original = try await populated()

@@ -11,7 +11,7 @@ internal import Testing
         try await SQLiteQueueStore(directory: directory.path, settings: settings, clock: clock.clock)
     }
 
-    @Test func `a batch may replace one of its own that depends on a later one`() async throws {
+    @Test func `a batch may replace one of its own requests that depends on a later one`() async throws {
         let store = try await open()
         let batch = [
             try new("early") { ($0.replaceKey, $0.dependencies) = ("key", ["part"]) },
@@ -23,7 +23,7 @@ internal import Testing
         _ = try await store.enqueue(try new("next"))
     }
 
-    @Test func `what waited for a replaced request does not wait for itself by way of a later one`()
+    @Test func `a dependent of a replaced request does not depend on itself through a later one`()
         async throws
     {
         let store = try await open()
@@ -39,7 +39,7 @@ internal import Testing
         #expect(try await store.state(of: "waiting") == .held)
     }
 
-    @Test func `what waited for a replaced request does not wait for one that its lane keeps behind it`()
+    @Test func `a dependent of a replaced request does not wait for a later one of its FIFO lane`()
         async throws
     {
         let store = try await open()
@@ -54,7 +54,7 @@ internal import Testing
         #expect(try await store.state(of: "waiting") == .held)
     }
 
-    @Test func `the history is cut as fast as it grows`() async throws {
+    @Test func `the history is reduced to its limit`() async throws {
         var settings = StoreSettings()
         settings.retention.doneCount = 10
         let store = try await open(settings)
@@ -64,7 +64,7 @@ internal import Testing
         #expect(try await store.counts()[.cancelled] == 10)
     }
 
-    @Test func `dead requests without bodies take room in the history, too`() async throws {
+    @Test func `dead requests without bodies count against the limit of the history`() async throws {
         var settings = StoreSettings()
         settings.retention.bytes = 1000
         let store = try await open(settings)
@@ -77,7 +77,7 @@ internal import Testing
         #expect(try await store.counts()[.dead] < 60)
     }
 
-    @Test func `one claim gives up only so many`() async throws {
+    @Test func `one claim gives up a limited number of expired requests`() async throws {
         let store = try await open()
         let requests = try (0..<600).map { try new("\($0)") { $0.timeToLive = .seconds(1) } }
         let lane = try await store.enqueue(requests)[0].lane.id
@@ -88,7 +88,7 @@ internal import Testing
         #expect(batch.due == .zero)
     }
 
-    @Test func `a request that is tried anew lives as long again`() async throws {
+    @Test func `a retried request gets its full time to live again`() async throws {
         let store = try await open()
         _ = try await store.enqueue(try new("a") { $0.timeToLive = .seconds(100) })
         _ = try await store.edit(.hold, ["a"])
@@ -109,7 +109,7 @@ internal import Testing
         #expect(try await store.claim(of: lane).requests.map(\.id) == ["new"])
     }
 
-    @Test func `limits may be as large as numbers are`() async throws {
+    @Test func `limits may have the maximum integer values`() async throws {
         var settings = StoreSettings()
         (settings.limits.requests, settings.limits.bytes, settings.limits.laneShare) = (.max, .max, 1)
         let store = try await open(settings)

@@ -10,7 +10,7 @@ internal import Testing
         try await SQLiteQueueStore(directory: directory.path, settings: settings, clock: clock.clock)
     }
 
-    @Test func `what was accepted is there after reopening`() async throws {
+    @Test func `accepted requests are stored after reopening`() async throws {
         let store = try await open()
         _ = try await store.enqueue(try new("a", body: "first"), try new("b", method: "PUT"))
         await store.close()
@@ -26,11 +26,13 @@ internal import Testing
         ("synchronous", "2"), ("journal_mode", "wal"), ("foreign_keys", "1"), ("busy_timeout", "10000"),
         ("journal_size_limit", "67108864"), ("application_id", "1853321589"), ("user_version", "4"),
     ])
-    func `the writing connection is set as durability needs it`(name: String, value: String) async throws {
+    func `the writing connection has the settings that durability requires`(name: String, value: String)
+        async throws
+    {
         #expect(try await open().pragma(name) == value)
     }
 
-    @Test func `the directory and its files are their owner's alone whatever the umask`() async throws {
+    @Test func `the directory and its files belong to their owner alone with any umask`() async throws {
         let store = try await open()
         _ = try await store.enqueue(try new())
         #expect(directory.permissions() == 0o700)
@@ -39,7 +41,8 @@ internal import Testing
         }
     }
 
-    @Test func `a directory that is open to others is closed when it is empty and refused else`() async throws
+    @Test func `a directory that others can access is restricted if it is empty and refused otherwise`()
+        async throws
     {
         let files = FileManager.default
         let open = [FileAttributeKey.posixPermissions: 0o755]
@@ -57,7 +60,7 @@ internal import Testing
         #expect(directory.permissions() == 0o700)
     }
 
-    @Test func `a second owner is refused and told who the first is`() async throws {
+    @Test func `a second owner is refused with the process id of the first`() async throws {
         let store = try await open()
         let error = try await #require(throws: QueueError.self) { _ = try await open() }
         #expect(error.code == .alreadyOwned)
@@ -67,7 +70,7 @@ internal import Testing
         _ = try await open()
     }
 
-    @Test func `another program's database is left alone`() async throws {
+    @Test func `another program's database is not set aside`() async throws {
         let store = try await open()
         await store.close()
         let path = "\(directory.path)/queue.sqlite"
@@ -77,7 +80,7 @@ internal import Testing
     }
 
     @Test(arguments: DiskFault.Kind.ofCommits)
-    func `after an error of the disk nothing is accepted any more`(kind: DiskFault.Kind) async throws {
+    func `after a disk error the queue accepts no more requests`(kind: DiskFault.Kind) async throws {
         try DiskFault.install()
         let store = try await open()
         _ = try await store.enqueue(try new("kept"))
@@ -119,7 +122,7 @@ internal import Testing
         #expect(try await second.states() == ["a": .inflight])
     }
 
-    @Test func `an id again makes no second request, finished or not`() async throws {
+    @Test func `a known id adds no second request, finished or not`() async throws {
         let store = try await open()
         let first = try await store.enqueue(try new("a"))[0]
         let again = try await store.enqueue(try new("a"))[0]
@@ -157,7 +160,7 @@ internal import Testing
         #expect(store.commits - before < 320)
     }
 
-    @Test func `a FIFO lane hands out its head alone and only once`() async throws {
+    @Test func `a FIFO lane returns only its head, and only once`() async throws {
         let store = try await open()
         let lane = try await store.enqueue(try new("a", isFIFO: true), try new("b", isFIFO: true))[0].lane.id
         let head = try await store.claim(8, of: lane).requests
@@ -171,7 +174,7 @@ internal import Testing
         #expect(again.map(\.id) == ["a"])
         _ = try await store.conclude(again[0], .held(.auth))
         #expect(try await store.claim(8, of: lane).requests.isEmpty)
-        let released = try await store.claim(8, of: lane, expediting: [.auth]).requests
+        let released = try await store.claim(8, of: lane, releasing: [.auth]).requests
         #expect(released.map(\.id) == ["a"])
         _ = try await store.conclude(released[0], .dead(reason: "HTTP 404"))
         #expect(try await store.claim(8, of: lane).requests.map(\.id) == ["b"])
@@ -205,7 +208,7 @@ internal import Testing
         #expect(second.key == first.key)
     }
 
-    @Test func `a clock that steps back delays nothing beyond the longest delay`() async throws {
+    @Test func `a clock that steps back delays no request beyond the longest delay`() async throws {
         let store = try await open()
         let lane = try await store.enqueue(try new("a"))[0].lane.id
         clock.stepWall(.seconds(-365 * 86_400))
@@ -227,7 +230,7 @@ internal import Testing
         #expect(record.due == .seconds(900))
     }
 
-    @Test func `the history keeps the newest only`() async throws {
+    @Test func `the history keeps only the newest requests`() async throws {
         var settings = StoreSettings()
         settings.retention.doneCount = 3
         let store = try await open(settings)

@@ -18,7 +18,7 @@ internal import Testing
         get throws { try FileManager.default.contentsOfDirectory(atPath: "\(directory.path)/spool").sorted() }
     }
 
-    @Test func `in a sound queue nothing is found`() async throws {
+    @Test func `verification finds nothing in a sound queue`() async throws {
         try await populated()
         let report = try await verified()
         #expect(report.findings.isEmpty && report.isSound)
@@ -37,7 +37,9 @@ internal import Testing
         ("DELETE FROM body WHERE seq = (SELECT min(seq) FROM body)", "request", "a"),
         ("UPDATE request SET body_file = '../../etc/passwd' WHERE body_file IS NOT NULL", "request", "a"),
         ("UPDATE request SET lane_id = 99 WHERE id = 'a7'", "reference", "request"),
-    ]) func `what a hand has changed is found`(sql: String, kind: String, subject: String) async throws {
+    ]) func `manual changes of the database are detected`(sql: String, kind: String, subject: String)
+        async throws
+    {
         try await populated()
         try edit(directory, sql)
         let report = try await verified()
@@ -48,7 +50,7 @@ internal import Testing
         )
     }
 
-    @Test func `bodies that are missing or changed are found, and files that nobody needs`() async throws {
+    @Test func `missing and changed bodies and unneeded files are found`() async throws {
         try await populated()
         let names = try bodies
         let spool = "\(directory.path)/spool"
@@ -61,7 +63,7 @@ internal import Testing
         #expect(kinds.sorted { $0.rawValue < $1.rawValue } == [.bodyChanged, .bodyMissing, .orphan])
     }
 
-    @Test func `a damaged page is found while the queue runs`() async throws {
+    @Test func `a damaged page is detected while the queue runs`() async throws {
         try await populated()
         try await withQueue(directory) { queue, _ in
             // Damages a page that is not read when the store opens.
@@ -76,7 +78,7 @@ internal import Testing
         }
     }
 
-    @Test func `it ends with the queue, and with its task`() async throws {
+    @Test func `a wait ends when the queue stops and when its task is cancelled`() async throws {
         try await populated()
         let store = try await SQLiteQueueStore(directory: directory.path)
         await store.close()
@@ -94,7 +96,7 @@ internal import Testing
 @Suite(.timeLimit(.minutes(1))) struct SweepTests {
     private let directory = TemporaryDirectory()
 
-    @Test func `a start removes files that no request needs, and no other`() async throws {
+    @Test func `a start removes only files that no request refers to`() async throws {
         try await withQueue(directory) { queue, store in
             for index in 0..<3 {
                 _ = try await queue.enqueue(

@@ -27,7 +27,7 @@ struct FairnessSimulation {
         case enqueue(Int64)
         case announce(Int64)
         case claimAnswer(Scheduler.Claim)
-        case proceedAnswer(Scheduler.Claim)
+        case nextClaimAnswer(Scheduler.Claim)
         case outcome(Scheduler.Claim, began: Moment)
     }
 
@@ -49,7 +49,7 @@ struct FairnessSimulation {
 
     init(seed: UInt64, sabotage: Sabotage?) {
         var settings = Scheduler.Settings()
-        settings.gatePatience = .zero
+        settings.gateTimeout = .zero
         self.settings = settings
         if sabotage == .noOriginLimit { settings.inflightPerOrigin = settings.inflight }
         if sabotage == .noReserve { settings.reservedShare = 0 }
@@ -116,7 +116,7 @@ extension FairnessSimulation {
             plan(.announce(lane), after: delay...delay)
         case .announce(let lane): feed(.rows(lanes[lane]!.info, due: now))
         case .claimAnswer(let claim): answer(claim) { .claimed(lane: claim.lane, taken: $0, due: $1) }
-        case .proceedAnswer(let claim): answer(claim) { .proceeded(lane: claim.lane, taken: $0, due: $1) }
+        case .nextClaimAnswer(let claim): answer(claim) { .nextClaimed(lane: claim.lane, taken: $0, due: $1) }
         case .outcome(let claim, let began): conclude(claim, began: began)
         }
     }
@@ -162,10 +162,13 @@ extension FairnessSimulation {
         let due = isDelivered ? nil : settlement.due
         if let due { lanes[claim.lane]!.waiting.append(due) }
         noteWaiting(claim.lane)
-        if let next = scheduler.proceed(lane: claim.lane, after: isDelivered ? .healthy : .failure, now: now)
-        {
+        if let next = scheduler.claimNext(
+            lane: claim.lane,
+            after: isDelivered ? .healthy : .failure,
+            now: now
+        ) {
             begin(next)
-            return plan(.proceedAnswer(next), after: .zero ... .milliseconds(10))
+            return plan(.nextClaimAnswer(next), after: .zero ... .milliseconds(10))
         }
         feed(.settled(lane: claim.lane, due: due, isDistrusted: false))
     }
@@ -217,7 +220,7 @@ extension FairnessSimulation {
         let lane = lanes[id]!
         let isDue = lane.waiting.contains { $0 <= now }
         if isDue, lane.slots == 0, lane.waitsSince == nil,
-            scheduler.obstacle(toLane: id, now: now) != .laneClosed
+            scheduler.waitReason(ofLane: id, now: now) != .laneClosed
         {
             lanes[id]!.waitsSince = claims
         }

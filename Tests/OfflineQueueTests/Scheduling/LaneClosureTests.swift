@@ -30,16 +30,18 @@ internal import Testing
         return scheduler
     }
 
-    @Test func `a lane that failures close is reported until it opens`() throws {
+    @Test func `a lane closed after failures is reported until it opens`() throws {
         let scheduler = try closed()
         let closure = try #require(scheduler.closure(ofLane: 1, now: .zero))
         #expect(closure.host == "a" && closure.label == "reports" && !closure.isLocal)
         #expect(scheduler.closures(now: .zero) == [closure])
-        #expect(scheduler.obstacle(toLane: 1, now: .zero) == .laneClosed)
+        #expect(scheduler.waitReason(ofLane: 1, now: .zero) == .laneClosed)
         #expect(scheduler.closures(now: closure.until).isEmpty)
     }
 
-    @Test func `a lane without requests forgets its failures, and tries one that came meanwhile`() throws {
+    @Test func `a lane without requests resets its failures, and tries a request that was added meanwhile`()
+        throws
+    {
         var scheduler = try closed()
         let actions = scheduler.handle(.emptied(lanes: [1]), now: .zero)
         #expect(scheduler.closures(now: .zero).isEmpty)
@@ -49,14 +51,14 @@ internal import Testing
         #expect(rest == [.unwatch("a")])
     }
 
-    @Test func `what a server asked for is not forgotten`() throws {
+    @Test func `a server's Retry-After survives an idle lane`() throws {
         var scheduler = try closed()
         _ = scheduler.conclude(lane: 1, epoch: 0, effect: .closeFor(.seconds(60)), failures: 1, now: .zero)
         #expect(scheduler.handle(.emptied(lanes: [1]), now: .zero).firstClaim == nil)
     }
 
     @Test(arguments: [false, true])
-    func `that a lane was empty is reported although a request came since`(isPaused: Bool) async {
+    func `an emptied lane is reported even if a request was added since`(isPaused: Bool) async {
         let key = LaneKey(origin: info.origin, label: info.label, mode: info.mode)
         func record(due: Duration? = nil, isPaused: Bool = false, wasEmpty: Bool = false) -> LaneRecord {
             LaneRecord(
@@ -79,7 +81,7 @@ internal import Testing
     @Test(arguments: [
         ("API.example.com", "api.example.com"), ("192.0.2.1", "192.0.2.1"), ("::1", "::1"), ("[::1]", "::1"),
         ("http://a", nil), ("a:80", nil), ("a/b", nil), ("u@a", nil), ("", nil), ("a b", nil),
-    ]) func `a host is what a URL has as its host`(text: String, host: String?) {
+    ]) func `a host is accepted in the form that URLs use`(text: String, host: String?) {
         #expect(Origin.host(named: text) == host)
     }
 }

@@ -35,7 +35,7 @@ internal import Testing
         #expect(slots.take() == 3, "its lanes take turns")
     }
 
-    @Test func `the reserve is for first attempts`() {
+    @Test func `reserved slots are for first attempts`() {
         let third = Self.origin("third")
         var slots = slots([(1, slow), (2, other), (3, third)])
         let taken = takeAll(&slots, [1: slow, 2: other, 3: third])
@@ -46,10 +46,10 @@ internal import Testing
         )
     }
 
-    @Test func `an origin that was slow gets no slot of the reserve`() {
+    @Test func `a slow origin gets no reserved slot`() {
         let third = Self.origin("third")
         var slots = slots([(1, slow), (2, other)])
-        slots.learn(slow, isSlow: true)
+        slots.recordSpeed(of: slow, isSlow: true)
         slots.leave(1, of: slow)
         #expect(takeAll(&slots, [2: other]).count == 2)
         slots.open(laneOf: third)
@@ -57,11 +57,11 @@ internal import Testing
         #expect(takeAll(&slots, [3: third]).count == 1, "the last common slot")
         slots.join(1, of: slow)
         #expect(slots.take() == nil)
-        slots.learn(slow, isSlow: false)
+        slots.recordSpeed(of: slow, isSlow: false)
         #expect(slots.take() == 1)
     }
 
-    @Test func `origins that come without end do not delay one that has a slot for ever`() {
+    @Test func `an endless series of new origins does not starve an origin with slots`() {
         var slots = slots([(1, slow)])
         var origins: [Int64: Origin] = [1: slow]
         #expect(slots.take() == 1)
@@ -81,7 +81,7 @@ internal import Testing
         #expect(next.contains(1))
     }
 
-    @Test func `a lane that leaves and joins again goes to the end of the line`() {
+    @Test func `a lane that leaves and joins again moves to the end of the queue`() {
         var slots = slots([(1, slow), (2, slow)])
         slots.leave(1, of: slow)
         #expect(!slots.isWaiting(1, of: slow))
@@ -90,17 +90,17 @@ internal import Testing
     }
 }
 
-@Suite struct TurnLineTests {
-    @Test func `keys are taken in their order, but those that were removed`() {
-        var line = TurnLine<Int>()
+@Suite struct UniqueQueueTests {
+    @Test func `keys are returned in order, without removed ones`() {
+        var line = UniqueQueue<Int>()
         for key in [1, 2, 3, 2] { line.append(key) }
         line.remove(1)
         #expect([line.removeFirst(), line.removeFirst(), line.removeFirst()] == [2, 3, nil])
         #expect(line.isEmpty)
     }
 
-    @Test func `a key that comes and goes leaves nothing behind`() {
-        var line = TurnLine<Int>()
+    @Test func `a key that is repeatedly added and removed leaves no entries`() {
+        var line = UniqueQueue<Int>()
         line.append(0)
         for _ in 0..<10_000 {
             line.append(1)
@@ -114,7 +114,7 @@ internal import Testing
 
 @Suite struct TimetableTests {
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `lanes come in the order of their moments, whatever was changed`(seed: UInt64) {
+    func `lanes are returned in the order of their times after any changes`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var (timetable, expected) = (Timetable<Int64>(), [Int64: Moment]())
         for _ in 0..<300 {
@@ -131,7 +131,7 @@ internal import Testing
         #expect(timetable.first == nil)
     }
 
-    @Test func `nothing comes before its moment`() {
+    @Test func `no key is returned before its time`() {
         var timetable = Timetable<Int64>()
         timetable.set(1, to: .seconds(2))
         #expect(timetable.removeFirst(until: .seconds(1)) == nil)

@@ -20,10 +20,10 @@ struct SchedulerSimulation {
         let number: Int
         var due: Moment
         var failures = 0
-        /// The start of the current attempt. `way` is its path, or `nil` if no path was known.
+        /// The start of the current attempt. `route` is its path, or `nil` if no path was known.
         var began: Moment = .zero
         var claim: Scheduler.Claim?
-        var way: UInt64?
+        var route: UInt64?
     }
 
     private struct Lane {
@@ -40,7 +40,7 @@ struct SchedulerSimulation {
 
     /// A lost path to a host, with attempts that may still use it.
     private struct Loss {
-        let way: UInt64
+        let route: UInt64
         let at: Moment
     }
 
@@ -49,7 +49,7 @@ struct SchedulerSimulation {
         case gate(String, GateState)
         case tell(String)
         case claimAnswer(Scheduler.Claim)
-        case proceedAnswer(Scheduler.Claim)
+        case nextClaimAnswer(Scheduler.Claim)
         case outcome(Scheduler.Claim, row: Int)
         case flush
     }
@@ -126,19 +126,19 @@ struct SchedulerSimulation {
 
     private mutating func planFlap(of host: String) {
         let start = random.uniform(.zero ... .seconds(10_800))
-        let way = random.next() % 3
-        agenda.append((start, .gate(host, .reachable(generation: random.next() % 100, way: way))))
+        let route = random.next() % 3
+        agenda.append((start, .gate(host, .reachable(generation: random.next() % 100, route: route))))
         agenda.append((start + .seconds(5), .gate(host, .notReachable)))
         let end = start + .seconds(5) + random.uniform(.milliseconds(100) ... .seconds(4))
-        let next = Bool.random(using: &random) ? way : random.next() % 3
-        agenda.append((end, .gate(host, .reachable(generation: 100 + random.next() % 100, way: next))))
+        let next = Bool.random(using: &random) ? route : random.next() % 3
+        agenda.append((end, .gate(host, .reachable(generation: 100 + random.next() % 100, route: next))))
     }
 
     private mutating func randomGate() -> GateState {
         switch Int.random(in: 0..<4, using: &random) {
         case 0: .unknown
         case 1: .notReachable
-        default: .reachable(generation: random.next() % 100, way: random.next() % 3)
+        default: .reachable(generation: random.next() % 100, route: random.next() % 3)
         }
     }
 }
@@ -184,7 +184,7 @@ extension SchedulerSimulation {
             tell(host)
         case .tell(let host): tell(host)
         case .claimAnswer(let claim): answer(claim) { .claimed(lane: claim.lane, taken: $0, due: $1) }
-        case .proceedAnswer(let claim): answer(claim) { .proceeded(lane: claim.lane, taken: $0, due: $1) }
+        case .nextClaimAnswer(let claim): answer(claim) { .nextClaimed(lane: claim.lane, taken: $0, due: $1) }
         case .outcome(let claim, let row): conclude(claim, row)
         case .flush: flush()
         }
@@ -214,7 +214,7 @@ extension SchedulerSimulation {
             for number in lanes[id]!.sending.keys.sorted() {
                 let row = lanes[id]!.sending[number]!
                 guard row.began < moment || isAbort else { continue }
-                if isAbort, let way = row.way, way == ways[host] {
+                if isAbort, let route = row.route, route == ways[host] {
                     violations.insert("an attempt is ended although its path is back")
                 }
                 ended.append((id, row.number))
@@ -229,7 +229,7 @@ extension SchedulerSimulation {
     private mutating func checkLosses() {
         for (host, loss) in losses where now > loss.at + settings.lossGrace {
             let over = lanes.values.filter { $0.info.origin.host == host }.flatMap(\.sending.values)
-                .filter { $0.way == loss.way && $0.began < loss.at }
+                .filter { $0.route == loss.route && $0.began < loss.at }
             if !over.isEmpty { violations.insert("an attempt goes on over a path that is gone") }
         }
     }
@@ -237,7 +237,7 @@ extension SchedulerSimulation {
     private mutating func tell(_ host: String) {
         guard let old = watched[host], let state = gates[host], old.state != state else { return }
         watched[host] = (state, now)
-        noteLoss(of: host, old.state, state)
+        recordFailedDependency(of: host, old.state, state)
         if sabotage == .cutsEveryFlap, case .reachable(let generation, _) = state {
             return feed(.gate(host: host, .reachable(generation: generation)))
         }
@@ -246,17 +246,17 @@ extension SchedulerSimulation {
 }
 
 extension SchedulerSimulation {
-    private mutating func noteLoss(of host: String, _ old: GateState?, _ new: GateState) {
+    private mutating func recordFailedDependency(of host: String, _ old: GateState?, _ new: GateState) {
         switch new {
         case .notReachable:
-            if case .reachable(_, let way?) = old, losses[host] == nil {
-                losses[host] = Loss(way: way, at: now)
+            if case .reachable(_, let route?) = old, losses[host] == nil {
+                losses[host] = Loss(route: route, at: now)
             }
         case .unknown: losses[host] = nil
-        case .reachable(_, let way):
+        case .reachable(_, let route):
             // Either the path is the same, or the attempts over the lost one are ended at once.
             losses[host] = nil
-            ways[host] = way
+            ways[host] = route
             for id in lanes.keys where lanes[id]!.info.origin.host == host { lanes[id]!.reconnects = 0 }
         }
     }
@@ -267,7 +267,7 @@ extension SchedulerSimulation {
 extension SchedulerSimulation {
     private mutating func answer(_ claim: Scheduler.Claim, _ event: (Int, Moment?) -> Scheduler.Event) {
         var lane = lanes[claim.lane]!
-        if claim.expediting != nil { for index in lane.waiting.indices { lane.waiting[index].due = now } }
+        if claim.releasing != nil { for index in lane.waiting.indices { lane.waiting[index].due = now } }
         let keepsOrder = lane.told.mode == .fifo
         let due = lane.waiting.indices.filter { lane.waiting[$0].due <= now }
         let isBlocked = keepsOrder && !lane.sending.isEmpty
@@ -278,7 +278,7 @@ extension SchedulerSimulation {
             row.began = now
             row.claim = claim
             let host = lane.info.origin.host
-            if case .reachable = watched[host]?.state { row.way = ways[host] } else { row.way = nil }
+            if case .reachable = watched[host]?.state { row.route = ways[host] } else { row.route = nil }
             lane.sending[row.number] = row
             plan(.outcome(claim, row: row.number), within: 20)
         }
@@ -347,9 +347,9 @@ extension SchedulerSimulation {
             if number < lanes[claim.lane]!.lastDelivered { violations.insert("order was lost") }
             lanes[claim.lane]!.lastDelivered = number
         }
-        if let next = scheduler.proceed(lane: claim.lane, after: effect, now: now) {
+        if let next = scheduler.claimNext(lane: claim.lane, after: effect, now: now) {
             check(next)
-            return plan(.proceedAnswer(next), within: Int64.random(in: 0...1, using: &random))
+            return plan(.nextClaimAnswer(next), within: Int64.random(in: 0...1, using: &random))
         }
         feed(.settled(lane: claim.lane, due: nil, isDistrusted: false))
     }

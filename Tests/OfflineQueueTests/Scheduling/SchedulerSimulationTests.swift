@@ -12,7 +12,7 @@ private func randomSeeds(_ count: Int) -> [UInt64] {
 @Suite struct SchedulerSimulationTests {
     private static let seeds = randomSeeds(40)
 
-    @Test func `random hours break no promise`() {
+    @Test func `random simulated hours violate no guarantee`() {
         for seed in Self.seeds {
             var simulation = SchedulerSimulation(seed: seed, sabotage: nil)
             let violations = simulation.run()
@@ -21,7 +21,7 @@ private func randomSeeds(_ count: Int) -> [UInt64] {
     }
 
     @Test(arguments: SchedulerSimulation.Sabotage.allCases)
-    func `the checks notice a scheduler that is broken`(sabotage: SchedulerSimulation.Sabotage) {
+    func `the checks detect a faulty scheduler`(sabotage: SchedulerSimulation.Sabotage) {
         let noticed = Self.seeds.contains { seed in
             var simulation = SchedulerSimulation(seed: seed, sabotage: sabotage)
             return !simulation.run().isEmpty
@@ -33,7 +33,7 @@ private func randomSeeds(_ count: Int) -> [UInt64] {
 @Suite struct FairnessSimulationTests {
     private static let seeds = randomSeeds(10)
 
-    @Test func `whatever slow origins do, the first attempt to another one starts within a second`() {
+    @Test func `the first attempt to an origin starts within a second despite slow origins`() {
         for seed in Self.seeds {
             var simulation = FairnessSimulation(seed: seed, sabotage: nil)
             let violations = simulation.run()
@@ -42,7 +42,7 @@ private func randomSeeds(_ count: Int) -> [UInt64] {
     }
 
     @Test(arguments: FairnessSimulation.Sabotage.allCases)
-    func `the checks notice an unfair scheduler`(sabotage: FairnessSimulation.Sabotage) {
+    func `the checks detect an unfair scheduler`(sabotage: FairnessSimulation.Sabotage) {
         let noticed = Self.seeds.contains { seed in
             var simulation = FairnessSimulation(seed: seed, sabotage: sabotage)
             return !simulation.run().isEmpty

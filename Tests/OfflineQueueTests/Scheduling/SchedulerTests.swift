@@ -16,7 +16,7 @@ internal import Testing
     /// A scheduler that does not wait for the gate's first state. ``SilentGateTests`` covers that wait.
     private func scheduler() -> Scheduler {
         var settings = Scheduler.Settings()
-        settings.gatePatience = .zero
+        settings.gateTimeout = .zero
         return Scheduler(settings: settings, seed: 1)
     }
 
@@ -69,34 +69,34 @@ internal import Testing
     {
         var (scheduler, claim) = sendingInOnlySlot(mode)
         _ = scheduler.handle(.rows(lane(mode: mode), due: .zero), now: .seconds(1))
-        #expect(proceed(&scheduler, claim, .healthy, now: .seconds(2))?.limit == 1)
-        #expect(claims(scheduler.handle(.proceeded(lane: 1, taken: 1, due: nil), now: .seconds(2))).isEmpty)
+        #expect(claimNext(&scheduler, claim, .healthy, now: .seconds(2))?.limit == 1)
+        #expect(claims(scheduler.handle(.nextClaimed(lane: 1, taken: 1, due: nil), now: .seconds(2))).isEmpty)
         #expect(scheduler.inflight == 1)
-        #expect(proceed(&scheduler, claim, .failure, now: .seconds(3)) == nil)
+        #expect(claimNext(&scheduler, claim, .failure, now: .seconds(3)) == nil)
     }
 
-    @Test func `a lane does not go on while another lane of its origin waits for a slot`() {
+    @Test func `a lane does not claim its next request while another lane of its origin waits for a slot`() {
         var (scheduler, claim) = sendingInOnlySlot(.fifo)
         _ = scheduler.handle(.rows(lane(2, mode: .fifo), due: .zero), now: .zero)
-        #expect(proceed(&scheduler, claim, .healthy, now: .seconds(1)) == nil)
+        #expect(claimNext(&scheduler, claim, .healthy, now: .seconds(1)) == nil)
         let settled = scheduler.handle(.settled(lane: 1, due: nil, isDistrusted: false), now: .seconds(1))
         #expect(claims(settled).map(\.lane) == [2])
     }
 
-    @Test func `what is announced while claims are under way is not forgotten when the first answers`() {
+    @Test func `requests announced during several claims are not missed when the first claim returns`() {
         var (scheduler, claim) = sendingInOnlySlot(.parallel)
         _ = scheduler.handle(.rows(lane(), due: .seconds(1)), now: .zero)
-        #expect(proceed(&scheduler, claim, .healthy, now: .seconds(1)) != nil)
+        #expect(claimNext(&scheduler, claim, .healthy, now: .seconds(1)) != nil)
         _ = scheduler.handle(.rows(lane(), due: .seconds(5)), now: .seconds(1))
         // The store executed the claim before the request arrived.
-        _ = scheduler.handle(.proceeded(lane: 1, taken: 0, due: nil), now: .seconds(1))
+        _ = scheduler.handle(.nextClaimed(lane: 1, taken: 0, due: nil), now: .seconds(1))
         #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(5))
     }
 
     /// A lane with one request in flight, to an origin with one slot.
     private func sendingInOnlySlot(_ mode: LaneKey.Mode) -> (Scheduler, Scheduler.Claim) {
         var settings = Scheduler.Settings()
-        settings.gatePatience = .zero
+        settings.gateTimeout = .zero
         (settings.inflightPerLane, settings.inflightPerOrigin) = (1, 1)
         var scheduler = Scheduler(settings: settings, seed: 1)
         let claim = claims(scheduler.handle(.rows(lane(mode: mode), due: .zero), now: .zero))[0]
@@ -104,29 +104,29 @@ internal import Testing
         return (scheduler, claim)
     }
 
-    private func proceed(
+    private func claimNext(
         _ scheduler: inout Scheduler,
         _ claim: Scheduler.Claim,
         _ effect: LaneEffect,
         now: Moment
     ) -> Scheduler.Claim? {
         _ = scheduler.conclude(lane: 1, epoch: claim.epoch, effect: effect, failures: 1, now: now)
-        return scheduler.proceed(lane: 1, after: effect, now: now)
+        return scheduler.claimNext(lane: 1, after: effect, now: now)
     }
 
-    @Test func `a new lane is watched and tried at once`() {
+    @Test func `a new lane is watched and tried immediately`() {
         var scheduler = scheduler()
         let actions = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
         #expect(actions.first == .watch("a"))
         #expect(claims(actions).map(\.limit) == [8])
     }
 
-    @Test func `an attempt that is to be made again is due at once`() {
+    @Test func `an attempt that must be repeated is due immediately`() {
         var (scheduler, claim) = sending()
         #expect(fail(&scheduler, claim, .again, now: .seconds(3)).due == .seconds(3))
     }
 
-    @Test func `a lane in order sends one at a time`() {
+    @Test func `a FIFO lane sends one request at a time`() {
         var scheduler = scheduler()
         #expect(
             claims(scheduler.handle(.rows(lane(mode: .fifo), due: .zero), now: .zero)).map(\.limit) == [1]
@@ -138,7 +138,7 @@ internal import Testing
         #expect(claims(scheduler.handle(settled, now: .zero)).map(\.limit) == [1])
     }
 
-    @Test func `three origins do not take the slots of others`() {
+    @Test func `three origins do not use the slots of others`() {
         var scheduler = scheduler()
         var granted: [Int64: Int] = [:]
         for id in 1...6 as ClosedRange<Int64> {
@@ -158,26 +158,26 @@ internal import Testing
         #expect(Set(next).isSuperset(of: [5, 6]))
     }
 
-    @Test func `a path failure closes the lane and the next try is a single one`() throws {
+    @Test func `a path failure closes the lane, and the next try is a single request`() throws {
         var (scheduler, claim) = sending()
         let (due, claims) = fail(&scheduler, claim, .close)
         #expect(claims.isEmpty)
         #expect((.seconds(3) ... .seconds(5)).contains(due))
         #expect(scheduler.nextWake(now: .seconds(1)) == due)
-        #expect(scheduler.obstacle(toLane: 1, now: .seconds(1)) == .laneClosed)
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(1)) == .laneClosed)
         #expect(self.claims(scheduler.handle(.wake, now: due)).map(\.limit) == [1])
     }
 
-    @Test func `the edge to reachable tries at once while backoff is pending`() {
+    @Test func `a path that is found ends a pending backoff`() {
         var (scheduler, claim) = sending(gate: .notReachable)
         _ = fail(&scheduler, claim, .close)
         let actions = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(2))
         #expect(actions.first == .dropConnections)
         #expect(claims(actions).map(\.limit) == [8])
-        #expect(claims(actions).first?.expediting == [.trust])
+        #expect(claims(actions).first?.releasing == [.trust])
     }
 
-    @Test func `a new generation of the path is an edge and the same one is none`() {
+    @Test func `a new path generation is a path change, and the same generation is not`() {
         var (scheduler, first) = sending()
         _ = fail(&scheduler, first, .close)
         let edge = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(2))
@@ -198,13 +198,13 @@ internal import Testing
         #expect(claims.map(\.limit) == [7] || claims.map(\.limit) == [8])
     }
 
-    @Test func `an unreachable host is not tried before the cap and once then`() {
+    @Test func `an unreachable host is tried once per longest backoff`() {
         var scheduler = scheduler()
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
         _ = scheduler.handle(.claimed(lane: 1, taken: 0, due: .seconds(5)), now: .zero)
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
         #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(1) + cap)
-        #expect(scheduler.obstacle(toLane: 1, now: .seconds(6)) == .notReachable)
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(6)) == .notReachable)
         #expect(claims(scheduler.handle(.wake, now: .seconds(900))).isEmpty)
         #expect(claims(scheduler.handle(.rows(lane(), due: .seconds(900)), now: .seconds(900))).isEmpty)
         let probe = claims(scheduler.handle(.wake, now: .seconds(1) + cap))
@@ -215,7 +215,7 @@ internal import Testing
         #expect(scheduler.nextWake(now: .seconds(2) + cap) == .seconds(1) + cap * 2)
     }
 
-    @Test func `Retry-After closes the whole lane and neither success nor an edge opens it`() {
+    @Test func `Retry-After closes the whole lane, and neither a success nor a path change opens it`() {
         var (scheduler, claim) = sending(gate: .unknown)
         let (due, claims) = fail(&scheduler, claim, .closeFor(.seconds(100)))
         #expect((.seconds(101) ... .seconds(111)).contains(due))
@@ -236,7 +236,7 @@ internal import Testing
     }
 
     @Test
-    func `a failure that comes after another's success has closed and opened the lane waits its own time`() {
+    func `a late failure backs off by itself after the lane was closed and opened`() {
         var (scheduler, claim) = sending()
         func conclude(_ effect: LaneEffect) -> Moment {
             scheduler.conclude(lane: 1, epoch: claim.epoch, effect: effect, failures: 1, now: .seconds(1)).due
@@ -246,7 +246,7 @@ internal import Testing
         #expect(conclude(.failure) >= .seconds(1) + Backoff().base)
     }
 
-    @Test func `one cohort's failures count once`() {
+    @Test func `the failures of attempts that started together close a lane once`() {
         var scheduler = scheduler()
         let claim = claims(scheduler.handle(.rows(lane(), due: .zero), now: .zero))[0]
         _ = scheduler.handle(.claimed(lane: 1, taken: 8, due: nil), now: .zero)
@@ -255,7 +255,7 @@ internal import Testing
         #expect(dues[0] <= .seconds(5))
     }
 
-    @Test func `five single failures in a row close the lane and a success begins anew`() {
+    @Test func `five single failures in a row close the lane, and a success resets the count`() {
         func closes(afterSuccess: Bool) -> Bool {
             var (scheduler, claim) = sending()
             for round in 0..<5 {
@@ -265,20 +265,20 @@ internal import Testing
                 _ = scheduler.conclude(lane: 1, epoch: 0, effect: .failure, failures: 1, now: .zero)
             }
             _ = claim
-            return scheduler.obstacle(toLane: 1, now: .zero) == .laneClosed
+            return scheduler.waitReason(ofLane: 1, now: .zero) == .laneClosed
         }
         #expect(closes(afterSuccess: false))
         #expect(!closes(afterSuccess: true))
     }
 
-    @Test func `an untrusted server is tried again after 5 to 15 minutes by itself`() throws {
+    @Test func `an untrusted server is retried automatically after 5 to 15 minutes`() throws {
         var (scheduler, claim) = sending()
         _ = scheduler.conclude(lane: 1, epoch: claim.epoch, effect: .distrust, failures: 1, now: .zero)
         let held = Scheduler.Event.settled(lane: 1, due: nil, isDistrusted: true)
         #expect(claims(scheduler.handle(held, now: .zero)).isEmpty)
         let wake = try #require(scheduler.nextWake(now: .zero))
         #expect((.seconds(300) ... .seconds(900)).contains(wake))
-        #expect(claims(scheduler.handle(.wake, now: wake)).first?.expediting == [.trust])
+        #expect(claims(scheduler.handle(.wake, now: wake)).first?.releasing == [.trust])
     }
 
     @Test func `a lane with a wrong configuration waits for a flush`() {
@@ -286,16 +286,16 @@ internal import Testing
         _ = fail(&scheduler, claim, .hold)
         #expect(scheduler.nextWake(now: .seconds(1)) == nil)
         let flush = claims(scheduler.handle(.flush, now: .seconds(2)))
-        #expect(flush.first?.expediting == [.trust, .configuration, .auth])
+        #expect(flush.first?.releasing == [.trust, .configuration, .auth])
     }
 
-    @Test func `a flush passes the gate, backoff and Retry-After over`() {
+    @Test func `a flush ignores the gate, backoff and Retry-After`() {
         var (scheduler, claim) = sending(gate: .notReachable)
         _ = fail(&scheduler, claim, .closeFor(.seconds(100)))
         #expect(claims(scheduler.handle(.flush, now: .seconds(2))).map(\.limit) == [8])
     }
 
-    @Test func `what comes while a claim is under way is not forgotten`() {
+    @Test func `requests that arrive during a claim are not missed`() {
         var scheduler = scheduler()
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
@@ -304,7 +304,7 @@ internal import Testing
         #expect(claims(next).map(\.limit) == [7])
     }
 
-    @Test func `a lane without requests is forgotten with its host`() {
+    @Test func `a lane without requests is removed with its host`() {
         var scheduler = scheduler()
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
         #expect(scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .zero) == [.unwatch("a")])

@@ -35,17 +35,17 @@ internal import Testing
 
     // MARK: Keeping
 
-    @Test func `a body comes back as it was, from a file that only its owner can read`() async throws {
+    @Test func `a stored body is read back unchanged from a file with permissions 0600`() async throws {
         let bytes = Data((0..<300_001).map { UInt8(truncatingIfNeeded: $0 &* 31) })
-        let body = try await spool.keep(bytes)
+        let body = try await spool.store(bytes)
         #expect(try await spool.open(body).content() == bytes)
         #expect(try names == [body.name])
         #expect(permissions(directory) == 0o700)
         #expect(permissions(file(of: body)) == 0o600)
     }
 
-    @Test func `pieces become one body, whose name is there only when it is finished`() async throws {
-        let writer = try spool.stage(limit: 10)
+    @Test func `pieces become one body, which gets its name only when it is finished`() async throws {
+        let writer = try spool.makeWriter(limit: 10)
         #expect(try names.isEmpty)
         try await writer.append(Data("01234".utf8))
         #expect(try names.allSatisfy { $0.hasSuffix(".part") } && names.count == 1)
@@ -56,8 +56,8 @@ internal import Testing
         #expect(try await spool.open(body).content() == Data("0123456789".utf8))
     }
 
-    @Test func `a body over the limit is refused and leaves nothing behind`() async throws {
-        let writer = try spool.stage(limit: 10)
+    @Test func `a body over the limit is refused and leaves no file`() async throws {
+        let writer = try spool.makeWriter(limit: 10)
         try await writer.append(Data(count: 6))
         #expect(
             await error { () throws(QueueError) in try await writer.append(Data(count: 5)) }?.code
@@ -67,26 +67,26 @@ internal import Testing
         #expect(await error { () throws(QueueError) in _ = try await writer.finish() }?.code == .stopped)
     }
 
-    @Test func `a body that is given up, or dropped, leaves nothing behind`() async throws {
-        let writer = try spool.stage(limit: 10)
+    @Test func `a discarded or released body leaves no file`() async throws {
+        let writer = try spool.makeWriter(limit: 10)
         try await writer.append(Data(count: 6))
-        await writer.giveUp()
+        await writer.discard()
         #expect(try names.isEmpty)
         #expect(
             await error { () throws(QueueError) in try await writer.append(Data(count: 1)) }?.code == .stopped
         )
         let files = ForgettingFiles()
         do {
-            let dropped = try BodySpool(files: files).stage(limit: 10)
+            let dropped = try BodySpool(files: files).makeWriter(limit: 10)
             try await dropped.append(Data(count: 6))
         }
         try await files.log.waitForLast { $0 == "remove" }
     }
 
-    @Test func `a finished body stays when its writer goes, or gives it up`() async throws {
-        let writer = try spool.stage(limit: 10)
+    @Test func `a finished body stays when its writer is released or discards it`() async throws {
+        let writer = try spool.makeWriter(limit: 10)
         let body = try await writer.finish()
-        await writer.giveUp()
+        await writer.discard()
         #expect(await spool.verify(body) == nil)
         #expect(await error { () throws(QueueError) in _ = try await writer.finish() }?.code == .stopped)
     }
@@ -94,33 +94,33 @@ internal import Testing
     // MARK: Adopting
 
     @Test(arguments: [0, 1, 131_072, 131_073, 1_000_000])
-    func `a file's content is kept, whatever becomes of the file`(count: Int) async throws {
+    func `a file's content is stored, and later changes to the file have no effect`(count: Int) async throws {
         let bytes = [UInt8]((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) })
         let path = try scratch.write(bytes, to: "film")
-        let body = try await spool.adopt(path: path, limit: Int64(count))
+        let body = try await spool.copy(path: path, limit: Int64(count))
         unlink(path)
         #expect(try await spool.open(body).content() == Data(bytes))
     }
 
     @Test(arguments: [140_000, 150_000, 131_072, 10])
-    func `a file that changes while it is read gives what was read of it`(count: Int) async throws {
+    func `a file that changes during the copy is stored as it was read`(count: Int) async throws {
         let (before, after) = ([UInt8](repeating: 1, count: 145_000), [UInt8](repeating: 2, count: count))
         let files = ForgettingFiles(foreign: ["/film": [before, after]])
         let spool = BodySpool(files: files)
-        let body = try await spool.adopt(path: "/film", limit: 150_000)
+        let body = try await spool.copy(path: "/film", limit: 150_000)
         // The spool reads 128 KiB at a time.
         let expected = before.prefix(131_072) + after.dropFirst(131_072)
         #expect(try await spool.open(body).content() == Data(expected))
         #expect(body.size == Int64(expected.count))
     }
 
-    @Test func `a link is followed`() async throws {
+    @Test func `a symbolic link to a body is followed`() async throws {
         let path = try scratch.write([1, 2, 3], to: "film")
         #expect(symlink(path, scratch.file("link")) == 0)
-        #expect(try await spool.adopt(path: scratch.file("link"), limit: 3).size == 3)
+        #expect(try await spool.copy(path: scratch.file("link"), limit: 3).size == 3)
     }
 
-    @Test func `what is no regular file is refused by its name`() async throws {
+    @Test func `a path that is not a regular file is refused by name`() async throws {
         let fifo = scratch.file("fifo")
         #expect(mkfifo(fifo, 0o600) == 0)
         for (path, reason) in [
@@ -128,7 +128,7 @@ internal import Testing
             (scratch.file("missing"), "No such file"), ("", "No such file"), ("a\0b", "no regular file"),
         ] {
             let error = await error { () throws(QueueError) in
-                _ = try await spool.adopt(path: path, limit: 1000)
+                _ = try await spool.copy(path: path, limit: 1000)
             }
             #expect(error?.code == .bodyFileUnusable)
             #expect(error?.path == path)
@@ -139,12 +139,12 @@ internal import Testing
 
     @Test func `a file over the limit is refused`() async throws {
         let path = try scratch.write([UInt8](repeating: 1, count: 1001), to: "film")
-        let error = await error { () throws(QueueError) in _ = try await spool.adopt(path: path, limit: 1000)
+        let error = await error { () throws(QueueError) in _ = try await spool.copy(path: path, limit: 1000)
         }
         #expect(error?.code == .bodyTooLarge)
         // The file reports a size of 0 bytes but has content.
         let status = await self.error { () throws(QueueError) in
-            _ = try await spool.adopt(path: "/proc/self/status", limit: 10)
+            _ = try await spool.copy(path: "/proc/self/status", limit: 10)
         }
         #expect(status?.code == .bodyTooLarge)
         #expect(try names.isEmpty)
@@ -154,22 +154,24 @@ internal import Testing
     func `a file that may not be read is refused`() async throws {
         let path = try scratch.write([1], to: "film")
         chmod(path, 0)
-        let error = await error { () throws(QueueError) in _ = try await spool.adopt(path: path, limit: 1000)
+        let error = await error { () throws(QueueError) in _ = try await spool.copy(path: path, limit: 1000)
         }
         #expect(error?.code == .bodyFileUnusable)
     }
 
     // MARK: Verification
 
-    @Test func `a body whose file has gone is missing`() async throws {
-        let body = try await spool.keep(Data("hello".utf8))
+    @Test func `a body whose file was removed is reported as missing`() async throws {
+        let body = try await spool.store(Data("hello".utf8))
         unlink(file(of: body))
         #expect(await spool.verify(body) == .missing)
     }
 
-    @Test func `a body whose file has become shorter, longer or another is changed`() async throws {
+    @Test func `a body whose file was truncated, extended or overwritten is reported as changed`()
+        async throws
+    {
         for content in ["hell", "hello!", "hallo", ""] {
-            let body = try await spool.keep(Data("hello".utf8))
+            let body = try await spool.store(Data("hello".utf8))
             try Data(content.utf8).write(to: URL(fileURLWithPath: file(of: body)))
             guard case .changed? = await spool.verify(body) else {
                 Issue.record("`\(content)` was taken for `hello`")
@@ -184,15 +186,15 @@ internal import Testing
             { symlink(hello, $0) }, { mkfifo($0, 0o600) }, { mkdir($0, 0o700) },
         ]
         for replace in replace {
-            let body = try await spool.keep(Data("hello".utf8))
+            let body = try await spool.store(Data("hello".utf8))
             unlink(file(of: body))
             #expect(replace(file(of: body)) == 0)
             #expect(await spool.verify(body) == .changed("it is not a regular file"))
         }
     }
 
-    @Test func `an opened body is the one that was looked through, whatever takes its place`() async throws {
-        let body = try await spool.keep(Data("hello".utf8))
+    @Test func `an opened body is the verified one, even if its file is replaced`() async throws {
+        let body = try await spool.store(Data("hello".utf8))
         let opened = try await spool.open(body)
         unlink(file(of: body))
         try Data("other".utf8).write(to: URL(fileURLWithPath: file(of: body)))
@@ -202,20 +204,20 @@ internal import Testing
     // MARK: Removing
 
     @Test func `the sweep removes orphans and unfinished bodies, and nothing else`() async throws {
-        let kept = try await spool.keep(Data("kept".utf8))
-        let orphan = try await spool.keep(Data("orphan".utf8))
+        let kept = try await spool.store(Data("kept".utf8))
+        let orphan = try await spool.store(Data("orphan".utf8))
         let part = String(repeating: "0", count: 32) + ".part"
         let foreign = ["README", "0.part", orphan.name.uppercased(), orphan.name + ".tmp", ".part"]
         for name in foreign + [part] { try Data().write(to: URL(fileURLWithPath: "\(directory)/\(name)")) }
         let next = try await BodySpool.opening(directory)
-        let mine = try await next.keep(Data("mine".utf8))
+        let mine = try await next.store(Data("mine".utf8))
         let removed = try await next.sweep { $0 == kept.name }
         #expect(removed == 2)
         #expect(try Set(names) == Set(foreign + [kept.name, mine.name]))
     }
 
-    @Test func `removed are the bodies that are named, and no other files`() async throws {
-        let body = try await spool.keep(Data("gone".utf8))
+    @Test func `only the named bodies are removed`() async throws {
+        let body = try await spool.store(Data("gone".utf8))
         let other = try scratch.write([1], to: "other")
         await spool.remove([body.name, body.name, "../other", ""])
         #expect(try names.isEmpty)
@@ -224,7 +226,7 @@ internal import Testing
 
     // MARK: The directory
 
-    @Test func `a directory that others can read is closed to them`() async throws {
+    @Test func `a spool directory that others can read is restricted to its owner`() async throws {
         chmod(directory, 0o755)
         _ = try await BodySpool.opening(directory)
         #expect(permissions(directory) == 0o700)

@@ -70,7 +70,7 @@ final class ForgettingFiles: SpoolFiles {
 
     func inode() throws(SystemError) -> Inode? { nil }
 
-    func openForeign(_ path: String) throws(SystemError) -> any SpoolFile {
+    func openExternal(_ path: String) throws(SystemError) -> any SpoolFile {
         let content = try call("openForeign") { [foreign] _ throws(SystemError) in
             guard let content = foreign[path] else { throw SystemError(call: "open", errno: ENOENT) }
             return content

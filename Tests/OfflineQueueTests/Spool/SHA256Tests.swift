@@ -18,12 +18,12 @@ internal import Testing
         ),
     ])
     func `a body's digest is its SHA-256`(text: String, digest: String) async throws {
-        let body = try await BodySpool(files: ForgettingFiles()).keep(Data(text.utf8))
+        let body = try await BodySpool(files: ForgettingFiles()).store(Data(text.utf8))
         #expect(body.digest.description == digest)
         #expect(body.size == text.utf8.count)
     }
 
-    @Test func `a digest is read as it is written, and nothing else is`() throws {
+    @Test func `only a digest's own text form is parsed`() throws {
         let text = String(repeating: "0f9a", count: 16)
         #expect(try #require(SHA256Digest(text)).description == text)
         for wrong in [
@@ -33,7 +33,7 @@ internal import Testing
         }
     }
 
-    @Test func `a store that was tampered with names no file elsewhere`() {
+    @Test func `a manipulated store cannot refer to files outside the spool`() {
         let (name, digest) = (String(repeating: "a", count: 32), String(repeating: "0", count: 64))
         #expect(SpooledBody(name: name, size: 0, digest: digest) != nil)
         for wrong in [

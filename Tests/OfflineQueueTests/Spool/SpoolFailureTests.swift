@@ -16,10 +16,10 @@ internal import Testing
 
         func keep(in spool: BodySpool) async throws(QueueError) -> SpooledBody {
             switch self {
-            case .inMemory: return try await spool.keep(SpoolFailureTests.film)
-            case .fromFile, .byCloning: return try await spool.adopt(path: "/film", limit: 1 << 20)
+            case .inMemory: return try await spool.store(SpoolFailureTests.film)
+            case .fromFile, .byCloning: return try await spool.copy(path: "/film", limit: 1 << 20)
             case .inPieces:
-                let writer = try spool.stage(limit: 1 << 20)
+                let writer = try spool.makeWriter(limit: 1 << 20)
                 try await writer.append(SpoolFailureTests.film.prefix(100_000))
                 try await writer.append(SpoolFailureTests.film.dropFirst(100_000))
                 return try await writer.finish()
@@ -27,31 +27,31 @@ internal import Testing
         }
     }
 
-    private func files(_ way: Way, _ fault: ForgettingFiles.Fault) -> ForgettingFiles {
-        ForgettingFiles(foreign: ["/film": [[UInt8](Self.film)]], canClone: way == .byCloning, fault: fault)
+    private func files(_ route: Way, _ fault: ForgettingFiles.Fault) -> ForgettingFiles {
+        ForgettingFiles(foreign: ["/film": [[UInt8](Self.film)]], canClone: route == .byCloning, fault: fault)
     }
 
     @Test(arguments: Way.allCases, [EIO, ENOSPC, EDQUOT])
-    func `a call that fails costs this body and nothing else`(way: Way, errno: CInt) async throws {
+    func `a failed system call affects only its body`(route: Way, errno: CInt) async throws {
         var failures = 0
         for call in 1... {
-            let files = files(way, .init(failingCall: call, errno: errno))
+            let files = files(route, .init(failingCall: call, errno: errno))
             let spool = BodySpool(files: files, reserve: 0)
-            let first = await attempt(way, spool)
+            let first = await attempt(route, spool)
             guard files.hasFailed else { break }
             failures += first.error == nil ? 0 : 1
             if let error = first.error {
                 try expect(error, errno, files)
                 #expect(files.disk.names.isEmpty, "call \(call)")
             }
-            try await expectWhole(try await way.keep(in: spool), after: files)
+            try await expectWhole(try await route.keep(in: spool), after: files)
             if let body = first.body { try await expectWhole(body, after: files) }
         }
         #expect(failures >= 5)
     }
 
-    private func attempt(_ way: Way, _ spool: BodySpool) async -> (body: SpooledBody?, error: QueueError?) {
-        do { return (try await way.keep(in: spool), nil) } catch { return (nil, error) }
+    private func attempt(_ route: Way, _ spool: BodySpool) async -> (body: SpooledBody?, error: QueueError?) {
+        do { return (try await route.keep(in: spool), nil) } catch { return (nil, error) }
     }
 
     private func expect(_ error: QueueError, _ errno: CInt, _ files: ForgettingFiles) throws {
@@ -69,54 +69,54 @@ internal import Testing
     }
 
     @Test(arguments: Way.allCases)
-    func `a disk that becomes full keeps nothing of the body`(way: Way) async throws {
+    func `a disk that becomes full keeps no part of the body`(route: Way) async throws {
         for capacity in [0, 1, 100_000, 299_999] {
-            let files = files(way, .init(capacity: capacity))
-            let error = await attempt(way, BodySpool(files: files, reserve: 0)).error
+            let files = files(route, .init(capacity: capacity))
+            let error = await attempt(route, BodySpool(files: files, reserve: 0)).error
             #expect(error?.code == .insufficientSpace)
             #expect(files.disk.names.isEmpty)
         }
         #expect(
-            await attempt(way, BodySpool(files: files(way, .init(capacity: 300_000)), reserve: 0)).error
+            await attempt(route, BodySpool(files: files(route, .init(capacity: 300_000)), reserve: 0)).error
                 == nil
         )
     }
 
     @Test(arguments: Way.allCases)
-    func `a body that would take of the reserve is refused`(way: Way) async throws {
-        let files = files(way, .init(capacity: 1_299_999))
-        let error = await attempt(way, BodySpool(files: files, reserve: 1_000_000)).error
-        #expect(error?.code == (way == .byCloning ? nil : .insufficientSpace))
+    func `a body that would use the disk reserve is refused`(route: Way) async throws {
+        let files = files(route, .init(capacity: 1_299_999))
+        let error = await attempt(route, BodySpool(files: files, reserve: 1_000_000)).error
+        #expect(error?.code == (route == .byCloning ? nil : .insufficientSpace))
         if error != nil { #expect(files.disk.names.isEmpty) }
         // A body of known length is refused before it is copied.
-        if way == .inMemory || way == .fromFile { #expect(!files.log.values.contains("write")) }
-        let roomy = self.files(way, .init(capacity: 1_300_000))
-        #expect(await attempt(way, BodySpool(files: roomy, reserve: 1_000_000)).error == nil)
+        if route == .inMemory || route == .fromFile { #expect(!files.log.values.contains("write")) }
+        let roomy = self.files(route, .init(capacity: 1_300_000))
+        #expect(await attempt(route, BodySpool(files: roomy, reserve: 1_000_000)).error == nil)
     }
 
     @Test(.enabled(if: geteuid() == 0, "mounting a small file system needs root"))
-    func `a real disk that becomes full keeps nothing of the body`() async throws {
+    func `a real disk that becomes full keeps no part of the body`() async throws {
         let scratch = try ScratchDirectory()
         let files = try onSmallDisk(at: scratch.path) {
             Result { try SystemSpoolFiles.opening(scratch.path) }
         }
         let spool = BodySpool(files: try files.get(), reserve: 0)
-        let small = try await spool.keep(Data(count: 1000))
+        let small = try await spool.store(Data(count: 1000))
         await #expect {
-            try await spool.keep(Self.film)
+            try await spool.store(Self.film)
         } throws: { error in
             (error as? QueueError)?.code == .insufficientSpace && (error as? QueueError)?.path == scratch.path
         }
         #expect(try files.get().names() == [small.name])
         #expect(await spool.verify(small) == nil)
-        _ = try await spool.keep(Data(count: 1000))
+        _ = try await spool.store(Data(count: 1000))
     }
 
-    @Test func `what cannot be removed is removed by the next start`() async throws {
+    @Test func `files that cannot be removed are removed by the next start`() async throws {
         // The file is created, then its first write and every later call fail.
         let files = ForgettingFiles(fault: .init(powerCut: 2))
         await #expect(throws: QueueError.self) {
-            try await BodySpool(files: files, reserve: 0).keep(Self.film)
+            try await BodySpool(files: files, reserve: 0).store(Self.film)
         }
         #expect(files.disk.names.count == 1)
         let healthy = ForgettingFiles(files.disk)
@@ -124,9 +124,10 @@ internal import Testing
         #expect(healthy.disk.names.isEmpty)
     }
 
-    @Test func `a body that cannot be read for the moment is neither missing nor changed`() async throws {
+    @Test func `a temporary read error of a body is reported neither as missing nor as changed`() async throws
+    {
         let files = ForgettingFiles()
-        let body = try await BodySpool(files: files, reserve: 0).keep(Self.film)
+        let body = try await BodySpool(files: files, reserve: 0).store(Self.film)
         for call in 1... {
             let failing = ForgettingFiles(files.disk, fault: .init(failingCall: call))
             let fault = await BodySpool(files: failing).verify(body)

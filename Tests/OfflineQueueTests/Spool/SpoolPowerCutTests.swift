@@ -29,7 +29,7 @@ internal import Testing
         }
     }
 
-    @Test func `after a power cut and a sweep nothing is left but what was accepted`() async throws {
+    @Test func `after a power cut and a sweep only accepted bodies are left`() async throws {
         for cut in 1...(try await calls(canClone: false)) + 1 {
             let files = Self.files(canClone: false, fault: .init(powerCut: cut))
             let rows = await Self.work(files)
@@ -58,7 +58,7 @@ internal import Testing
     }
 
     @Test(arguments: Forgotten.allCases)
-    func `without either sync each cut loses all that was accepted`(forgotten: Forgotten) async throws {
+    func `without either sync every power cut loses all accepted bodies`(forgotten: Forgotten) async throws {
         let length = try await calls(canClone: false)
         var cutsThatCount = 0
         for cut in 1...length + 1 {
@@ -74,7 +74,7 @@ internal import Testing
     }
 
     @Test(arguments: Forgotten.allCases)
-    func `cuts that draw lots notice a missing sync as well`(forgotten: Forgotten) async throws {
+    func `power cuts with random losses detect a missing sync as well`(forgotten: Forgotten) async throws {
         let files = Self.files(canClone: false, fault: forgotten.fault)
         let rows = await Self.work(files)
         var losses = 0
@@ -119,21 +119,21 @@ internal import Testing
     private static func work(_ files: ForgettingFiles) async -> Rows {
         let spool = BodySpool(files: files)
         var rows = Rows()
-        if let body = try? await spool.keep(large) { rows.kept[body] = large }
+        if let body = try? await spool.store(large) { rows.kept[body] = large }
         if let body = try? await staged(in: spool) { rows.kept[body] = pieces }
-        if let body = try? await spool.adopt(path: "/home/me/film", limit: 1 << 20) { rows.kept[body] = film }
-        if let body = try? await spool.keep(Data()) { rows.kept[body] = Data() }
-        if let body = try? await spool.keep(Data("gone".utf8)) {
+        if let body = try? await spool.copy(path: "/home/me/film", limit: 1 << 20) { rows.kept[body] = film }
+        if let body = try? await spool.store(Data()) { rows.kept[body] = Data() }
+        if let body = try? await spool.store(Data("gone".utf8)) {
             // Its row was deleted, and the deletion was committed.
             rows.removed.append(body)
             await spool.remove([body.name])
         }
-        if let body = try? await spool.keep(Data("last".utf8)) { rows.kept[body] = Data("last".utf8) }
+        if let body = try? await spool.store(Data("last".utf8)) { rows.kept[body] = Data("last".utf8) }
         return rows
     }
 
     private static func staged(in spool: BodySpool) async throws -> SpooledBody {
-        let writer = try spool.stage(limit: 3000)
+        let writer = try spool.makeWriter(limit: 3000)
         for piece in 0..<3 {
             try await writer.append(pieces[piece * 1000..<piece * 1000 + 1000])
         }

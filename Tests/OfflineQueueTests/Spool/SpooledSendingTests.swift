@@ -45,10 +45,10 @@ internal import Testing
     }
 
     @Test(arguments: [0, 1, 65_537, 5 << 20])
-    func `a body arrives as it is, with its length said before`(count: Int) async throws {
+    func `a body arrives unchanged, with its Content-Length`(count: Int) async throws {
         let server = try ScriptedServer()
         let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
-        let body = try await spool.open(spool.keep(bytes))
+        let body = try await spool.open(spool.store(bytes))
         #expect(Self.status(await sender.send(attempt(body, to: server))) == 200)
         let request = try #require(server.requests.first)
         #expect(Data(request.body) == bytes)
@@ -56,8 +56,8 @@ internal import Testing
         #expect(request.values(of: "Transfer-Encoding").isEmpty)
     }
 
-    @Test func `a body that is short on the disk is not sent`() async throws {
-        let body = try await spool.keep(Data(count: 100_000))
+    @Test func `a truncated body file is not sent`() async throws {
+        let body = try await spool.store(Data(count: 100_000))
         truncate(scratch.file("spool/\(body.name)"), 99_999)
         await #expect(throws: SpooledBodyFault.changed("it has 99999 bytes instead of 100000")) {
             try await spool.open(body)
@@ -65,9 +65,11 @@ internal import Testing
     }
 
     @Test(arguments: [99_999, 100_001])
-    func `a body that becomes shorter or longer on the way is no whole request`(size: Int) async throws {
+    func `a body that becomes shorter or longer during the transfer makes the request incomplete`(size: Int)
+        async throws
+    {
         let server = try ScriptedServer()
-        let body = try await spool.keep(Data(count: 100_000))
+        let body = try await spool.store(Data(count: 100_000))
         let opened = try await spool.open(body)
         truncate(scratch.file("spool/\(body.name)"), size)
         // The failure table retries code 26, and the next attempt finds that the body has changed.
@@ -78,9 +80,9 @@ internal import Testing
         #expect(await spool.verify(body) == .changed(found))
     }
 
-    @Test func `another file in the body's place is not sent`() async throws {
+    @Test func `a file that replaced the body is not sent`() async throws {
         let server = try ScriptedServer()
-        let body = try await spool.keep(Data("mine".utf8))
+        let body = try await spool.store(Data("mine".utf8))
         let opened = try await spool.open(body)
         let path = scratch.file("spool/\(body.name)")
         unlink(path)
@@ -91,7 +93,7 @@ internal import Testing
 
     @Test func `a body can be sent by several attempts`() async throws {
         let server = try ScriptedServer()
-        let body = try await spool.open(spool.keep(Data(count: 200_000)))
+        let body = try await spool.open(spool.store(Data(count: 200_000)))
         for _ in 0..<3 { #expect(Self.status(await sender.send(attempt(body, to: server))) == 200) }
         #expect(server.requests.map(\.body.count) == [200_000, 200_000, 200_000])
     }
@@ -102,7 +104,7 @@ internal import Testing
         // The second request reuses the first one's connection, which the server closes without a response.
         let server = try ScriptedServer { $0.number == 2 ? .close : .respond("") }
         let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
-        let body = try await spool.open(spool.keep(bytes))
+        let body = try await spool.open(spool.store(bytes))
         for _ in 0..<2 { #expect(Self.status(await sender.send(attempt(body, to: server))) == 200) }
         let requests = server.requests
         #expect(requests.map(\.connection) == [1, 1, 2])
@@ -112,9 +114,9 @@ internal import Testing
         }
     }
 
-    @Test func `without a key the body is sent once, over a connection of its own`() async throws {
+    @Test func `without a key the body is sent once, over a new connection`() async throws {
         let server = try ScriptedServer { $0.number == 2 ? .close : .respond("") }
-        let body = try await spool.open(spool.keep(Data(count: 300_000)))
+        let body = try await spool.open(spool.store(Data(count: 300_000)))
         #expect(Self.status(await sender.send(attempt(body, to: server, headers: []))) == 200)
         #expect(Self.code(await sender.send(attempt(body, to: server, headers: []))) == 52)
         #expect(server.requests.map(\.connection) == [1, 2])

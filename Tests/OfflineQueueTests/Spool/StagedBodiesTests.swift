@@ -31,7 +31,7 @@ internal import Testing
         #expect(body.size == 11)
     }
 
-    @Test func `a wrong offset tells the right one and changes nothing`() async throws {
+    @Test func `a wrong offset is refused with the expected one and changes nothing`() async throws {
         try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data("hello".utf8), to: "a", at: 0)
         for offset in [0, 4, 6, -1, .max] as [Int64] {
@@ -44,14 +44,14 @@ internal import Testing
         #expect(try await spool.open(body).content() == Data("hello".utf8))
     }
 
-    @Test func `who did not hear the answer begins again and goes on where the body stands`() async throws {
+    @Test func `a client that received no response starts again and continues the body`() async throws {
         try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data("hello".utf8), to: "a", at: 0)
         #expect(try await bodies.begin("a", limit: 1000) == 5)
         #expect(await bodies.count == 1)
     }
 
-    @Test func `a body is finished once`() async throws {
+    @Test func `a body can be finished only once`() async throws {
         try await bodies.begin("a", limit: 1000)
         _ = try await bodies.finish("a", size: 0)
         #expect(await error { _ = try await bodies.finish("a", size: 0) }?.code == .unknownStagedBody)
@@ -59,8 +59,7 @@ internal import Testing
         #expect(try await bodies.begin("a", limit: 1000) == 0)
     }
 
-    @Test func `pieces that are sent at once keep their order, and the same one is taken once`() async throws
-    {
+    @Test func `concurrent pieces keep their order, and the same piece is accepted once`() async throws {
         try await bodies.begin("a", limit: 1000)
         let pieces = (0..<100).map { Data(repeating: UInt8($0), count: 10) }
         let refused = await withTaskGroup(of: Int.self) { [bodies] group in
@@ -81,7 +80,7 @@ internal import Testing
         #expect(try await spool.open(body).content() == Data(pieces.joined()))
     }
 
-    @Test func `there are at most so many at once`() async throws {
+    @Test func `the number of uploads is limited`() async throws {
         for number in 0..<64 { try await bodies.begin("\(number)", limit: 1000) }
         #expect(await error { try await bodies.begin("one more", limit: 1000) }?.code == .tooManyStagedBodies)
         #expect(try await bodies.begin("7", limit: 1000) == 0)
@@ -92,7 +91,7 @@ internal import Testing
     }
 
     @Test
-    func `a full registry removes the body that is without a piece for longest, if that is ten seconds`()
+    func `at the maximum number of uploads, the longest idle one is removed after ten seconds`()
         async throws
     {
         for number in 0..<64 { try await bodies.begin("\(number)", limit: 1000) }
@@ -107,7 +106,7 @@ internal import Testing
         #expect(ids.count == 64 && ids.contains("0") && ids.contains("late"))
     }
 
-    @Test func `bodies are listed with their bytes, and one that is removed is unknown`() async throws {
+    @Test func `uploads are listed with their sizes, and a removed one is unknown`() async throws {
         try await bodies.begin("b", limit: 1000)
         try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data(count: 7), to: "b", at: 0)
@@ -125,7 +124,7 @@ internal import Testing
         #expect(late?.code == .unknownStagedBody)
     }
 
-    @Test func `a body over the limit is given up`() async throws {
+    @Test func `a body over the limit is discarded`() async throws {
         try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data(count: 1000), to: "a", at: 0)
         #expect(
@@ -135,7 +134,7 @@ internal import Testing
         #expect(files.disk.names.isEmpty)
     }
 
-    @Test func `a body that cannot be written is given up, and the next one is taken`() async throws {
+    @Test func `a body that cannot be written is discarded, and the next one is accepted`() async throws {
         let files = ForgettingFiles(fault: .init(failingCall: 2, errno: ENOSPC))
         let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)
         try await bodies.begin("a", limit: 1000)
@@ -165,7 +164,7 @@ internal import Testing
         #expect(files.disk.names.isEmpty)
     }
 
-    @Test func `each body has its own ten minutes`() async throws {
+    @Test func `each body has its own idle timeout`() async throws {
         try await bodies.begin("a", limit: 1000)
         try await clock.sleeps.waitForLast { $0 == .seconds(600) }
         clock.advance(by: .seconds(300))
@@ -176,7 +175,7 @@ internal import Testing
         try await bodies.append(Data(), to: "b", at: 0)
     }
 
-    @Test func `bodies go with their registry`() async throws {
+    @Test func `bodies are removed with their registry`() async throws {
         let files = ForgettingFiles()
         do {
             let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)

@@ -9,7 +9,7 @@ internal import Testing
 @Suite(.timeLimit(.minutes(1))) struct StalledBodiesTests {
     private let clock = ManualClock()
 
-    @Test func `stalled bodies go only when that makes enough room, and no more of them than needed`()
+    @Test func `stalled bodies are removed only if that frees enough bytes, and no more than needed`()
         async throws
     {
         let bodies = StagedBodies(spool: BodySpool(files: ForgettingFiles()), clock: clock)
@@ -29,7 +29,7 @@ internal import Testing
         #expect(await !bodies.removeStalled(freeing: 1))
     }
 
-    @Test func `every way in which the bytes of a body are freed is reported`() async throws {
+    @Test func `every change that frees bytes of a body is reported`() async throws {
         let releases = Recorder<Void>()
         let bodies = StagedBodies(
             spool: BodySpool(files: ForgettingFiles()),
@@ -54,7 +54,7 @@ internal import Testing
         try await releases.wait { $0.count == 4 }
     }
 
-    @Test func `the next stall is that of the body whose last piece is the oldest`() async throws {
+    @Test func `the next stall is that of the longest idle body`() async throws {
         let bodies = StagedBodies(spool: BodySpool(files: ForgettingFiles()), clock: clock)
         let start = clock.now
         #expect(await bodies.nextStall(after: start) == nil)
@@ -69,7 +69,7 @@ internal import Testing
         #expect(await bodies.nextStall(after: clock.now) == start.advanced(by: .seconds(21)))
     }
 
-    @Test func `a piece that comes while another body is removed keeps its body`() async throws {
+    @Test func `a piece that arrives while another body is removed keeps its body`() async throws {
         let files = SlowlyRemovingFiles()
         let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)
         for id in ["a", "b"] {
@@ -105,7 +105,7 @@ private struct SlowlyRemovingFiles: SpoolFiles {
     func inode() throws(SystemError) -> Inode? { try inner.inode() }
     func create(_ name: String) throws(SystemError) -> any SpoolFile { try inner.create(name) }
     func open(_ name: String) throws(SystemError) -> any SpoolFile { try inner.open(name) }
-    func openForeign(_ path: String) throws(SystemError) -> any SpoolFile { try inner.openForeign(path) }
+    func openExternal(_ path: String) throws(SystemError) -> any SpoolFile { try inner.openExternal(path) }
     func rename(_ name: String, to newName: String) throws(SystemError) {
         try inner.rename(name, to: newName)
     }

@@ -46,8 +46,8 @@ extension Verdict {
     static func dead(reason: String) -> Verdict { .dead(.refused, reason: reason) }
 }
 
-extension RequestState.Ending {
-    static func dead(reason: String) -> RequestState.Ending { .dead(.refused, reason: reason) }
+extension RequestStateMachine.Ending {
+    static func dead(reason: String) -> RequestStateMachine.Ending { .dead(.refused, reason: reason) }
 }
 
 extension QueueStore {
@@ -59,9 +59,9 @@ extension QueueStore {
     func claim(
         _ limit: Int = 8,
         of lane: Int64,
-        expediting: Set<HoldReason>? = nil
+        releasing: Set<HoldReason>? = nil
     ) async throws -> ClaimedBatch {
-        try await claim([LaneClaim(lane: lane, limit: limit, expediting: expediting)])[0]
+        try await claim([LaneClaim(lane: lane, limit: limit, releasing: releasing)])[0]
     }
 
     @discardableResult

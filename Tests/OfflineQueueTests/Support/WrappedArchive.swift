@@ -12,7 +12,7 @@ extension WrappedArchive {
 
     func known(_ ids: [String]) async throws -> Set<String> { try await inner.archive.known(ids) }
 
-    func room() async throws -> ArchiveRoom { try await inner.archive.room() }
+    func availableCapacity() async throws -> AvailableCapacity { try await inner.archive.availableCapacity() }
 
     func restore(_ requests: [RestoredRequest]) async throws -> [Restoration] {
         try await inner.archive.restore(requests)

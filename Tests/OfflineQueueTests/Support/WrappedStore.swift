@@ -58,8 +58,8 @@ extension WrappedStore {
 
     func details(of id: String) async throws -> RequestDetails? { try await inner.details(of: id) }
 
-    func standings(of ids: [String]) async throws -> [String: RequestStanding] {
-        try await inner.standings(of: ids)
+    func storedStates(of ids: [String]) async throws -> [String: StoredState] {
+        try await inner.storedStates(of: ids)
     }
 
     func counts() async throws -> QueueCounts { try await inner.counts() }

@@ -56,7 +56,9 @@ internal import Testing
         }
     }
 
-    @Test(arguments: Change.allCases) func `a commit that is not at its path is not accepted`(change: Change)
+    @Test(arguments: Change.allCases) func `a commit to a database that was moved is not accepted`(
+        change: Change
+    )
         async throws
     {
         let store = try await SQLiteQueueStore(directory: path)
@@ -73,7 +75,7 @@ internal import Testing
         await store.close()
     }
 
-    @Test(arguments: Change.allCases) func `a look without a commit notices it too`(change: Change)
+    @Test(arguments: Change.allCases) func `a location check without a commit detects it too`(change: Change)
         async throws
     {
         let store = try await SQLiteQueueStore(directory: path)
@@ -83,7 +85,7 @@ internal import Testing
         await store.close()
     }
 
-    @Test func `a look after a close does not miss the log that the close has removed`() async throws {
+    @Test func `a location check after the close does not report the removed log`() async throws {
         let store = try await SQLiteQueueStore(directory: path)
         try await store.enqueue(try new("a"))
         await store.close()
@@ -91,7 +93,9 @@ internal import Testing
         #expect(await error { try await store.check() } == nil)
     }
 
-    @Test func `a queue that runs ends within seconds, although nothing is written`() async throws {
+    @Test func `a running queue fails within seconds after its files were moved, even without a write`()
+        async throws
+    {
         let queue = try await OfflineQueue(
             configuration: OfflineQueue.Configuration(directory: path),
             sender: FakeSender(),

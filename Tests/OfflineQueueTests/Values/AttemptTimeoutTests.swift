@@ -22,7 +22,7 @@ internal import Testing
         return timeouts
     }
 
-    @Test func `the defaults`() {
+    @Test func `the timeouts have the documented defaults`() {
         let usual = AttemptTimeouts()
         #expect(usual == timeouts())
         #expect(usual.longest(sending: 0) == .seconds(900))
@@ -36,24 +36,24 @@ internal import Testing
         (.seconds(300), 1000, .seconds(3600)),
         (.seconds(7200), 3, .seconds(7200)), (.milliseconds(1), 1, .milliseconds(2)),
     ])
-    func `each overrun doubles the time, up to an hour or to what was asked for`(
+    func `each overrun doubles the timeout, up to an hour or the given timeout`(
         response: Duration,
         overruns: Int,
         expected: Duration
     ) {
-        let stretched = timeouts(response: response, total: response).stretched(by: overruns)
-        #expect(stretched == timeouts(response: expected, total: expected))
+        let extended = timeouts(response: response, total: response).extended(by: overruns)
+        #expect(extended == timeouts(response: expected, total: expected))
     }
 
     @Test(arguments: [Duration.zero, .microseconds(999), .seconds(86_401), .seconds(-1)])
-    func `a timeout out of range is refused, whichever it is`(timeout: Duration) {
+    func `every timeout out of range is refused`(timeout: Duration) {
         for given in [timeouts(connect: timeout), timeouts(response: timeout), timeouts(total: timeout)] {
             let refusal = #expect(throws: QueueError.self) { try new { $0.timeouts = given } }
             #expect(refusal?.code == .invalidOption)
         }
     }
 
-    @Test func `they are kept by the millisecond, through a restart and the history`() async throws {
+    @Test func `timeouts are stored in milliseconds, and survive a restart and the history`() async throws {
         let given = [
             timeouts(), timeouts(connect: .milliseconds(1)), timeouts(response: .milliseconds(1500)),
             timeouts(connect: .seconds(86_400), response: .seconds(86_400), total: .seconds(86_400)),
@@ -72,7 +72,7 @@ internal import Testing
         #expect(try await again.claim(of: lane).requests.map(\.timeouts) == given)
     }
 
-    @Test func `an export takes them along, and one without them has the defaults`() async throws {
+    @Test func `an export contains the timeouts, and one without them means the defaults`() async throws {
         let files = TemporaryDirectory()
         let own = timeouts(response: .seconds(1800), total: .seconds(3600))
         let path = try await withQueue(directory) { queue, store in
@@ -90,7 +90,7 @@ internal import Testing
         }
     }
 
-    @Test func `what a hand has edited so that it cannot be read is the default`() {
+    @Test func `timeouts that were edited and cannot be parsed become the defaults`() {
         for text in ["", "response", "response=", "response=x", "other=5", "response=99999999999999999999"] {
             #expect(AttemptTimeouts(stored: text) == AttemptTimeouts())
         }
@@ -121,7 +121,7 @@ internal import Testing
     }
 
     @Test(arguments: [false, true])
-    func `the next attempt waits for as long as the timeout was, whatever path or flush`(isFIFO: Bool)
+    func `the next attempt waits for the timeout despite path changes and flushes`(isFIFO: Bool)
         async throws
     {
         let store = try await open()
@@ -130,28 +130,28 @@ internal import Testing
         #expect(details.busyUntil == (clock.now.wall + .seconds(3600)).date)
         #expect(details.timeouts.response == .seconds(600))
         clock.advance(.seconds(3599))
-        #expect(try await store.claim(of: lane, expediting: HoldReason.mendable).requests.isEmpty)
+        #expect(try await store.claim(of: lane, releasing: HoldReason.releasableByRestart).requests.isEmpty)
         clock.advance(.seconds(1))
-        let next = try #require(try await store.claim(of: lane, expediting: []).requests.first)
+        let next = try #require(try await store.claim(of: lane, releasing: []).requests.first)
         #expect(next.overruns == 1 && next.attempts == 2)
         #expect(try await store.details(of: "a")?.busyUntil == nil)
     }
 
-    @Test func `it is longer than any backoff, also after a restart`() async throws {
+    @Test func `the wait after an overrun may exceed every backoff, also after a restart`() async throws {
         let store = try await open()
         let lane = try await overrun(store)
         await store.close()
         let again = try await open()
-        _ = try await again.recover(releasing: HoldReason.mendable)
+        _ = try await again.recover(releasing: HoldReason.releasableByRestart)
         for _ in 0..<3 {
             clock.advance(.seconds(1000))
-            #expect(try await again.claim(of: lane, expediting: []).requests.isEmpty)
+            #expect(try await again.claim(of: lane, releasing: []).requests.isEmpty)
         }
         clock.advance(.seconds(600))
         #expect(try await again.claim(of: lane).requests.count == 1)
     }
 
-    @Test func `a wall clock that is set back keeps it for a day at most`() async throws {
+    @Test func `a wall clock that is set back extends a Retry-After to at most a day`() async throws {
         let store = try await open()
         let lane = try await overrun(store)
         clock.stepWall(.seconds(-400 * 86_400))
@@ -161,7 +161,7 @@ internal import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a release does not shorten it`(isByFilter: Bool) async throws {
+    func `a release does not shorten the wait after an overrun`(isByFilter: Bool) async throws {
         let store = try await open()
         let lane = try await overrun(store)
         for edit in [QueueEdit.hold, .release] {
@@ -177,7 +177,7 @@ internal import Testing
         #expect(try await store.claim(of: lane).requests.count == 1)
     }
 
-    @Test func `who tries it again by hand begins anew`() async throws {
+    @Test func `a manual retry resets the conflict age`() async throws {
         let store = try await open()
         let lane = try await overrun(store)
         _ = try await store.edit(.retry(newKey: false), ["a"])
@@ -186,7 +186,7 @@ internal import Testing
         #expect(try await store.details(of: "a")?.busyUntil == nil)
     }
 
-    @Test func `the attempt has the doubled time, and an overrun keeps its lane's request waiting`()
+    @Test func `the next attempt has the doubled timeout, and an overrun delays it`()
         async throws
     {
         let sender = FakeSender()

@@ -11,7 +11,7 @@ internal import Testing
             ("type=*/*", [200...299], "*/*"),
         ] as [(String, [ClosedRange<Int>], String?)]
     )
-    func `the text is read, and what it is written as is read as the same`(
+    func `an expectation's text is parsed, and its description parses to the same value`(
         text: String,
         statuses: [ClosedRange<Int>],
         type: String?
@@ -29,7 +29,7 @@ internal import Testing
         "type=a/b c", "type=a/b/c", "type=/", "color=red", "status=200,", "status=\u{0}",
         Array(repeating: "status=200", count: 33).joined(separator: ","),
     ])
-    func `what is not an expectation is refused by name`(text: String) {
+    func `text that is not an expectation is refused and quoted`(text: String) {
         do {
             _ = try Expected(parsing: text)
             Issue.record("it was taken")
@@ -52,7 +52,7 @@ internal import Testing
         #expect(Expected(contentType: expected).isMet(status: 200, contentType: found) == isMet)
     }
 
-    @Test func `without a type any will do`() {
+    @Test func `without an expected type every type is accepted`() {
         #expect(Expected.success.isMet(status: 299, contentType: nil))
         #expect(!Expected.success.isMet(status: 300, contentType: nil))
     }

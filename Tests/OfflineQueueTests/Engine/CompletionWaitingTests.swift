@@ -5,13 +5,13 @@ internal import Synchronization
 internal import Testing
 
 /// The cost of many callers that wait for the ends of requests.
-@Suite(.timeLimit(.minutes(1))) struct EndWaitingTests {
+@Suite(.timeLimit(.minutes(1))) struct CompletionWaitingTests {
     private let directory = TemporaryDirectory(marker: "ends")
 
     /// Counts how often the store is queried for the standings of requests.
     private struct CountingStore: WrappedStore {
         final class Looks: Sendable {
-            let standings = Mutex(0)
+            let storedStates = Mutex(0)
             let details = Mutex(0)
         }
 
@@ -19,10 +19,10 @@ internal import Testing
         let looks = Looks()
         let asked = ChangeSignal()
 
-        func standings(of ids: [String]) async throws -> [String: RequestStanding] {
+        func storedStates(of ids: [String]) async throws -> [String: StoredState] {
             defer { asked.post() }
-            looks.standings.withLock { $0 += 1 }
-            return try await inner.standings(of: ids)
+            looks.storedStates.withLock { $0 += 1 }
+            return try await inner.storedStates(of: ids)
         }
 
         func details(of id: String) async throws -> RequestDetails? {
@@ -31,7 +31,7 @@ internal import Testing
         }
     }
 
-    @Test func `a change costs one look, however many wait, and wakes those whose requests are over`()
+    @Test func `a change causes one store query for all waiters, and wakes those whose requests finished`()
         async throws
     {
         let configuration = OfflineQueue.Configuration(directory: directory.path)
@@ -49,7 +49,7 @@ internal import Testing
             _ = try await queue.enqueue(request, options: EnqueueOptions(id: id))
         }
         let waiting = ids.map { id in Task { try await queue.result(of: id)?.summary.state } }
-        try await store.asked.until { store.looks.standings.withLock { $0 } == waiters }
+        try await store.asked.until { store.looks.storedStates.withLock { $0 } == waiters }
         let changes = 20
         for number in 0..<changes {
             _ = try await number.isMultiple(of: 2) ? queue.hold(["other"]) : queue.release(["other"])
@@ -58,7 +58,7 @@ internal import Testing
         #expect(try await waiting[7].value == .cancelled)
         // Each waiter queries the standings once, and so does each change. The details are queried once, for the
         // result.
-        #expect(store.looks.standings.withLock { $0 } <= waiters + changes + 1)
+        #expect(store.looks.storedStates.withLock { $0 } <= waiters + changes + 1)
         #expect(store.looks.details.withLock { $0 } == 1)
         _ = try await queue.cancel(ids)
         for task in waiting { #expect(try await task.value == .cancelled) }

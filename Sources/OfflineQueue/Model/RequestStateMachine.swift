@@ -1,5 +1,5 @@
 /// An edit of a request in flight, which is applied as soon as the attempt's outcome allows it.
-package enum Wish: String, Hashable, Sendable {
+package enum PendingEdit: String, Hashable, Sendable {
     case cancel
     case hold
 }
@@ -19,14 +19,14 @@ package struct RequestRules: Hashable, Sendable {
 }
 
 /// The state machine of one request. All state changes follow its transitions.
-package struct RequestState: Hashable, Sendable {
+package struct RequestStateMachine: Hashable, Sendable {
     package enum Phase: Hashable, Sendable {
         /// Its body is being stored. Only a spool file exists, and a crash discards it.
         case staging
         /// It waits until other requests are delivered.
         case blocked
         case pending(due: Timestamp)
-        case inflight(Lease, wish: Wish?)
+        case inflight(Lease, pendingEdit: PendingEdit?)
         case held(HoldReason)
         case finished(Ending)
     }
@@ -97,8 +97,8 @@ package struct RequestState: Hashable, Sendable {
         case .accepted(let due, let isBlocked): try accept(due: due, isBlocked: isBlocked)
         case .claimed(let lease): try claim(lease)
         case .concluded(let token, let verdict, let due):
-            conclude(verdict, wish: try wish(under: token), due: due)
-        case .abandoned(let token, let now): abandon(wish: try wish(under: token), now: now)
+            conclude(verdict, pendingEdit: try pendingEdit(under: token), due: due)
+        case .abandoned(let token, let now): abandon(pendingEdit: try pendingEdit(under: token), now: now)
         case .replaced: try finishWaiting(.superseded)
         case .givenUp(let cause, let reason): try finishWaiting(.dead(cause, reason: reason))
         case .cancelled: try cancel()
@@ -127,7 +127,7 @@ package struct RequestState: Hashable, Sendable {
 
 // MARK: - Sending
 
-extension RequestState {
+extension RequestStateMachine {
     private mutating func accept(due: Timestamp, isBlocked: Bool) throws(Refusal) {
         guard phase == .staging else { throw .notStaging }
         phase = isBlocked ? .blocked : .pending(due: due)
@@ -135,22 +135,24 @@ extension RequestState {
 
     private mutating func claim(_ lease: Lease) throws(Refusal) {
         guard case .pending = phase else { throw .notPending }
-        phase = .inflight(lease, wish: nil)
+        phase = .inflight(lease, pendingEdit: nil)
         attempts += 1
     }
 
     /// Returns the pending edit of the request, if the token matches its lease.
-    private func wish(under token: String) throws(Refusal) -> Wish? {
-        guard case .inflight(let lease, let wish) = phase, lease.token == token else { throw .staleLease }
-        return wish
+    private func pendingEdit(under token: String) throws(Refusal) -> PendingEdit? {
+        guard case .inflight(let lease, let pendingEdit) = phase, lease.token == token else {
+            throw .staleLease
+        }
+        return pendingEdit
     }
 
     /// Applies a verdict. A final verdict is recorded as it is, even if an edit is pending.
-    private mutating func conclude(_ verdict: Verdict, wish: Wish?, due: Timestamp) {
+    private mutating func conclude(_ verdict: Verdict, pendingEdit: PendingEdit?, due: Timestamp) {
         switch verdict {
         case .delivered(let status): phase = .finished(.delivered(status: status))
         case .dead(let cause, let reason): phase = .finished(.dead(cause, reason: reason))
-        case .held(let reason): wait(.held(reason), wish)
+        case .held(let reason): wait(.held(reason), pendingEdit)
         case .retry(let countsAsAttempt):
             if !countsAsAttempt {
                 attempts -= 1
@@ -160,17 +162,17 @@ extension RequestState {
                 let reason = "failed \(attempts) \(attempts == 1 ? "time" : "times")"
                 phase = .finished(.dead(.attemptsUsedUp, reason: reason))
             } else {
-                wait(.pending(due: due), wish)
+                wait(.pending(due: due), pendingEdit)
             }
         }
     }
 
-    private mutating func abandon(wish: Wish?, now: Timestamp) {
-        wait(rules.mayBeSentTwice ? .pending(due: now) : .held(.ambiguous), wish)
+    private mutating func abandon(pendingEdit: PendingEdit?, now: Timestamp) {
+        wait(rules.mayBeSentTwice ? .pending(due: now) : .held(.ambiguous), pendingEdit)
     }
 
-    private mutating func wait(_ waiting: Phase, _ wish: Wish?) {
-        switch wish {
+    private mutating func wait(_ waiting: Phase, _ pendingEdit: PendingEdit?) {
+        switch pendingEdit {
         case .cancel: phase = .finished(.cancelled)
         case .hold where waiting != .held(.ambiguous): phase = .held(.user)
         case .hold, nil: phase = waiting
@@ -180,7 +182,7 @@ extension RequestState {
 
 // MARK: - Edits
 
-extension RequestState {
+extension RequestStateMachine {
     private mutating func finishWaiting(_ ending: Ending) throws(Refusal) {
         guard isWaiting else { throw .notWaiting }
         phase = .finished(ending)
@@ -188,7 +190,7 @@ extension RequestState {
 
     private mutating func cancel() throws(Refusal) {
         switch phase {
-        case .inflight(let lease, _): phase = .inflight(lease, wish: .cancel)
+        case .inflight(let lease, _): phase = .inflight(lease, pendingEdit: .cancel)
         case .blocked, .pending, .held: phase = .finished(.cancelled)
         case .staging, .finished: throw .alreadyFinished
         }
@@ -197,11 +199,12 @@ extension RequestState {
     private mutating func hold() throws(Refusal) {
         switch phase {
         // A pending cancellation takes precedence.
-        case .inflight(let lease, let wish): phase = .inflight(lease, wish: wish ?? .hold)
+        case .inflight(let lease, let pendingEdit):
+            phase = .inflight(lease, pendingEdit: pendingEdit ?? .hold)
         case .blocked, .pending: phase = .held(.user)
         // A user's hold replaces reasons that a flush or restart would release. Other reasons already wait for a user
         // and say more.
-        case .held(let reason): if HoldReason.mendable.contains(reason) { phase = .held(.user) }
+        case .held(let reason): if HoldReason.releasableByRestart.contains(reason) { phase = .held(.user) }
         case .staging, .finished: throw .alreadyFinished
         }
     }
@@ -209,7 +212,8 @@ extension RequestState {
     private mutating func release(_ reasons: Set<HoldReason>, to next: Phase) throws(Refusal) {
         switch phase {
         case .held(let reason) where reasons.contains(reason): phase = next
-        case .inflight(let lease, .hold) where reasons.contains(.user): phase = .inflight(lease, wish: nil)
+        case .inflight(let lease, .hold) where reasons.contains(.user):
+            phase = .inflight(lease, pendingEdit: nil)
         default: throw .notHeld
         }
     }

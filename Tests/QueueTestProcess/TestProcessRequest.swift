@@ -1,8 +1,8 @@
 internal import NetwatchTestSupport
 
-/// A request of a ``Victim``. Its producer and number determine its content, so a receiver can verify that it is
+/// A request of a ``TestProcess``. Its producer and number determine its content, so a receiver can verify that it is
 /// complete.
-package struct VictimRequest: Hashable, Sendable {
+package struct TestProcessRequest: Hashable, Sendable {
     package let producer: Int
     /// Increases with every request of its producer, across all runs.
     package let number: Int

@@ -2,7 +2,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Every event in every phase: the resulting phase, or a refusal that changes nothing.
-@Suite struct RequestStateTableTests {
+@Suite struct RequestTransitionTests {
     /// A row for each phase and a column for each event. `-` is a refusal.
     private static let table = """
         phase           accept  waits   claim    replace    giveUp cancel     hold       release  trust    retry   unblock lost
@@ -35,11 +35,12 @@ internal import Testing
     private static let due = start + .seconds(9)
     private static let lease = Lease(token: "mine", ownerEpoch: 1)
 
-    private static let phases: [String: RequestState.Phase] = {
-        var phases: [String: RequestState.Phase] = [
+    private static let phases: [String: RequestStateMachine.Phase] = {
+        var phases: [String: RequestStateMachine.Phase] = [
             "staging": .staging, "blocked": .blocked, "pending": .pending(due: due),
-            "inflight": .inflight(lease, wish: nil), "to-cancel": .inflight(lease, wish: .cancel),
-            "to-hold": .inflight(lease, wish: .hold), "delivered": .finished(.delivered(status: 200)),
+            "inflight": .inflight(lease, pendingEdit: nil),
+            "to-cancel": .inflight(lease, pendingEdit: .cancel),
+            "to-hold": .inflight(lease, pendingEdit: .hold), "delivered": .finished(.delivered(status: 200)),
             "dead": .finished(.dead(reason: "why")), "cancelled": .finished(.cancelled),
             "superseded": .finished(.superseded),
         ]
@@ -47,7 +48,7 @@ internal import Testing
         return phases
     }()
 
-    private static let events: [String: RequestState.Event] = [
+    private static let events: [String: RequestStateMachine.Event] = [
         "accept": .accepted(due: due, isBlocked: false), "waits": .accepted(due: due, isBlocked: true),
         "claim": .claimed(lease), "replace": .replaced, "giveUp": .givenUp(.refused, reason: "why"),
         "cancel": .cancelled, "hold": .held,
@@ -90,9 +91,9 @@ internal import Testing
         return written + rest
     }()
 
-    private func state(_ cell: Cell) -> RequestState {
+    private func state(_ cell: Cell) -> RequestStateMachine {
         let rules = RequestRules(mayBeSentTwice: cell.event != "unsure")
-        return RequestState(phase: Self.phases[cell.phase]!, attempts: 3, deferrals: 1, rules: rules)
+        return RequestStateMachine(phase: Self.phases[cell.phase]!, attempts: 3, deferrals: 1, rules: rules)
     }
 
     @Test func `every phase and every event is in the table`() {
@@ -101,12 +102,12 @@ internal import Testing
     }
 
     @Test(arguments: allCells)
-    func `an event leads where the table says`(cell: Cell) throws {
+    func `each event leads to the state in the table`(cell: Cell) throws {
         var state = state(cell)
         let before = state
         let event = try #require(Self.events[cell.event])
         guard cell.outcome != "-" else {
-            #expect(throws: RequestState.Refusal.self) { try state.apply(event) }
+            #expect(throws: RequestStateMachine.Refusal.self) { try state.apply(event) }
             #expect(state == before)
             return
         }
@@ -115,26 +116,26 @@ internal import Testing
     }
 
     @Test(arguments: ["inflight", "to-cancel", "to-hold"])
-    func `a stale lease moves nothing`(phase: String) {
-        var state = RequestState(phase: Self.phases[phase]!, rules: RequestRules(mayBeSentTwice: true))
+    func `a stale lease changes no request`(phase: String) {
+        var state = RequestStateMachine(phase: Self.phases[phase]!, rules: RequestRules(mayBeSentTwice: true))
         let before = state
-        for event: RequestState.Event in [
+        for event: RequestStateMachine.Event in [
             .concluded(token: "theirs", .delivered(status: 200), due: start),
             .abandoned(token: "theirs", now: start),
         ] {
-            #expect(throws: RequestState.Refusal.staleLease) { try state.apply(event) }
+            #expect(throws: RequestStateMachine.Refusal.staleLease) { try state.apply(event) }
         }
         #expect(state == before)
     }
 
-    @Test func `what waits for others is released to wait for them`() throws {
-        var state = RequestState(phase: .held(.user), rules: RequestRules(mayBeSentTwice: true))
+    @Test func `a released request still waits for its dependencies`() throws {
+        var state = RequestStateMachine(phase: .held(.user), rules: RequestRules(mayBeSentTwice: true))
         try state.apply(.released([.user], now: start, isBlocked: true))
         #expect(state.phase == .blocked)
     }
 
     @Test(arguments: allCells.filter { $0.outcome != "-" })
-    func `attempts are counted as they were made`(cell: Cell) throws {
+    func `attempts are counted in order`(cell: Cell) throws {
         var state = state(cell)
         try state.apply(Self.events[cell.event]!)
         let (attempts, deferrals) =
@@ -148,9 +149,9 @@ internal import Testing
     }
 
     @Test(arguments: [1, 3])
-    func `after the last attempt that counts it is dead`(most: Int) throws {
+    func `a request is dead after its last counted attempt`(most: Int) throws {
         let rules = RequestRules(mayBeSentTwice: true, maximumAttempts: most)
-        var state = RequestState(phase: .pending(due: start), rules: rules)
+        var state = RequestStateMachine(phase: .pending(due: start), rules: rules)
         for attempt in 1...most {
             for countsAsAttempt in [false, true] {
                 try state.apply(.claimed(Self.lease))

@@ -1,9 +1,10 @@
 internal import NetwatchTransport
 
-/// Rules for the header fields of a queued request, with one wording for all refusals.
-package enum HeaderRules {
+// The rules for header fields, with one wording for all refusals.
+
+extension RequestChecks {
     /// The reasons for refusing a field, by its lowercase name. Secrets have a separate error code.
-    private static let reasons: [String: String] = {
+    private static let refusedFields: [String: String] = {
         let rows: [(String, [String])] = [
             ("the client sets it from the URL", ["host"]),
             ("the client sets it from the body", ["content-length", "transfer-encoding", "trailer"]),
@@ -21,12 +22,14 @@ package enum HeaderRules {
 
     private static let secretNames: Set<String> = ["authorization", "cookie", "proxy-authorization"]
 
+    /// Refuses header fields that the caller may not set.
+    ///
     /// - Parameters:
-    ///   - isImported: See ``RequestChecks/origin(of:isImported:)``. Versions before 4 refused only secrets, the framing
+    ///   - isImported: See ``check(_:isImported:)``. Versions before 4 refused only secrets, the framing
     ///     fields, and values with CR, LF or NUL.
     ///   - isStored: Whether the header fields are written to the store, which takes no secrets.
     /// - Throws: ``QueueError``: `invalidHeader`, `secretHeader`.
-    package static func check(
+    package static func checkHeaders(
         _ headers: [QueueRequest.Header],
         isImported: Bool = false,
         isStored: Bool = true
@@ -40,7 +43,7 @@ package enum HeaderRules {
             )
         }
         for header in headers {
-            try check(name: header.name, isImported: isImported, isStored: isStored)
+            try checkHeaderName(header.name, isImported: isImported, isStored: isStored)
             let isFit = isImported ? HeaderText.isKept(header.value) : HTTPFieldValue.isValid(header.value)
             guard isFit else {
                 throw QueueError(.invalidHeader, HTTPFieldValue.refusal(header.name, header.value))
@@ -49,7 +52,9 @@ package enum HeaderRules {
     }
 
     /// Refuses a name that is not a token, and a field that the caller may not set.
-    static func check(name: String, isImported: Bool = false, isStored: Bool = true) throws(QueueError) {
+    static func checkHeaderName(_ name: String, isImported: Bool = false, isStored: Bool = true)
+        throws(QueueError)
+    {
         guard HTTPToken.isValid(name) else {
             throw QueueError(
                 .invalidHeader,
@@ -62,7 +67,9 @@ package enum HeaderRules {
             throw QueueError(.secretHeader, "`\(name)` is refused: secrets are not stored")
         }
         let proxy = key.hasPrefix("proxy-") ? "it is for a proxy" : nil
-        guard let reason = reasons[key] ?? proxy, !isImported || framingNames.contains(key) else { return }
+        guard let reason = refusedFields[key] ?? proxy, !isImported || framingNames.contains(key) else {
+            return
+        }
         throw QueueError(.invalidHeader, "`\(name)` is refused: \(reason)")
     }
 }

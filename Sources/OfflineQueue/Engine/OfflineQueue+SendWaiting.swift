@@ -4,7 +4,7 @@ internal import Foundation
 extension OfflineQueue {
     /// A call of ``send(_:options:)``. It has no continuation until its request is known to be on disk. A result that
     /// arrives earlier is kept.
-    struct Waiter {
+    struct SendWaiter {
         var lane: Int64?
         var continuation: CheckedContinuation<SendResult, Never>?
         var earlyResult: SendResult?
@@ -35,58 +35,58 @@ extension OfflineQueue {
         let id = accepted.id
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if let result = waiters[id]?.earlyResult {
-                    waiters[id] = nil
+                if let result = sendWaiters[id]?.earlyResult {
+                    sendWaiters[id] = nil
                     return continuation.resume(returning: result)
                 }
-                waiters[id] = Waiter(lane: accepted.lane.id, continuation: continuation)
+                sendWaiters[id] = SendWaiter(lane: accepted.lane.id, continuation: continuation)
                 announce([accepted.lane])
             }
         } onCancel: {
-            Task { await self.answer(id, .queued(id: id, reason: .cancelled)) }
+            Task { await self.resolve(id, .queued(id: id, reason: .cancelled)) }
         }
     }
 
-    func answer(_ id: String, _ result: SendResult) {
-        guard let continuation = waiters[id]?.continuation else {
-            if waiters[id]?.earlyResult == nil { waiters[id]?.earlyResult = result }
+    func resolve(_ id: String, _ result: SendResult) {
+        guard let continuation = sendWaiters[id]?.continuation else {
+            if sendWaiters[id]?.earlyResult == nil { sendWaiters[id]?.earlyResult = result }
             return
         }
-        waiters[id] = nil
+        sendWaiters[id] = nil
         continuation.resume(returning: result)
     }
 
     /// Resumes callers whose requests have finished or are held for another reason than an attempt.
-    func answerWithoutAttempt() async {
-        recheckEnds()
-        guard !waiters.isEmpty, let standings = try? await store.standings(of: Array(waiters.keys)) else {
+    func resolveFinished() async {
+        recheckCompletions()
+        guard !sendWaiters.isEmpty, let storedStates = try? await store.storedStates(of: Array(sendWaiters.keys)) else {
             return
         }
-        for (id, request) in standings {
+        for (id, request) in storedStates {
             if let reason = request.holdReason {
-                answer(id, .queued(id: id, reason: .held(reason)))
+                resolve(id, .queued(id: id, reason: .held(reason)))
             } else if request.state.isFinal {
-                answer(id, SendResult(id: id, request.state, status: request.status, request.lastError))
+                resolve(id, SendResult(id: id, request.state, status: request.status, request.lastError))
             }
         }
     }
 
-    func answerPaused(_ lane: Int64) {
+    func resolvePaused(_ lane: Int64) {
         let sending = Set(inflight.values.map(\.id))
-        for (id, waiter) in waiters where waiter.lane == lane && !sending.contains(id) {
-            answer(id, .queued(id: id, reason: .paused))
+        for (id, waiter) in sendWaiters where waiter.lane == lane && !sending.contains(id) {
+            resolve(id, .queued(id: id, reason: .paused))
         }
     }
 
     /// Resumes callers whose requests cannot be tried now.
-    func answerObstructed() {
-        guard !waiters.isEmpty else { return }
+    func resolveDelayed() {
+        guard !sendWaiters.isEmpty else { return }
         let sending = Set(inflight.values.map(\.id))
-        for (id, waiter) in waiters where !sending.contains(id) {
-            guard let lane = waiter.lane, let reason = scheduler.obstacle(toLane: lane, now: now) else {
+        for (id, waiter) in sendWaiters where !sending.contains(id) {
+            guard let lane = waiter.lane, let reason = scheduler.waitReason(ofLane: lane, now: now) else {
                 continue
             }
-            answer(id, .queued(id: id, reason: reason))
+            resolve(id, .queued(id: id, reason: reason))
         }
     }
 }

@@ -19,12 +19,12 @@ extension OfflineQueue {
     func handle(_ event: Scheduler.Event) {
         for action in scheduler.handle(event, now: now) { perform(action) }
         setTimer()
-        answerObstructed()
+        resolveDelayed()
     }
 
     /// Passes lanes and their next due times to the scheduler.
     func announce(_ lanes: [LaneRecord]) {
-        for lane in lanes where lane.isPaused { answerPaused(lane.id) }
+        for lane in lanes where lane.isPaused { resolvePaused(lane.id) }
         guard phase == .running else { return }
         let rows = lanes.compactMap { lane in
             lane.due.map { Scheduler.LaneRows(Scheduler.LaneInfo(lane, now: now), due: now + $0) }
@@ -38,7 +38,7 @@ extension OfflineQueue {
         switch action {
         case .claim(let claim):
             claimsUnderWay += 1
-            Task { await self.take(claim) }
+            Task { await self.execute(claim) }
         case .dropConnections:
             pathChange = Task { [sender, pathChange] in
                 await pathChange?.value
@@ -94,9 +94,9 @@ extension OfflineQueue {
 // MARK: - Attempts
 
 extension OfflineQueue {
-    private func take(_ claim: Scheduler.Claim) async {
+    private func execute(_ claim: Scheduler.Claim) async {
         defer { finishedOne { $0.claimsUnderWay -= 1 } }
-        let wanted = LaneClaim(lane: claim.lane, limit: claim.limit, expediting: claim.expediting)
+        let wanted = LaneClaim(lane: claim.lane, limit: claim.limit, releasing: claim.releasing)
         do {
             let batch = try await store.claim([wanted])[0]
             CrashPoint.claimed.reached()
@@ -117,7 +117,7 @@ extension OfflineQueue {
     }
 
     private func launch(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async throws {
-        guard phase == .running else { return try await giveBack(request) }
+        guard phase == .running else { return try await returnToStore(request) }
         let transfer = Task { [sender, pathChange, spool = store.spool] in
             await pathChange?.value
             switch await Attempt.Body.opening(request.body, in: spool) {
@@ -141,7 +141,7 @@ extension OfflineQueue {
     }
 
     /// Returns a claimed request to the store, because the queue stopped during the claim.
-    private func giveBack(_ request: ClaimedRequest) async throws {
+    private func returnToStore(_ request: ClaimedRequest) async throws {
         let conclusion = Conclusion(
             sequence: request.sequence,
             token: request.lease.token,
@@ -168,7 +168,7 @@ extension OfflineQueue {
         if inflight[request.sequence]?.isPathLost == true { outcome = outcome.endedByLoss(of: origin.host) }
         var context = AttemptContext(request, origin: origin, gateIsDown: gateState == .notReachable)
         if case .failure(let failure) = outcome {
-            await notePath(of: failure, from: gateState, claim, to: &context)
+            await addPathState(of: failure, from: gateState, claim, to: &context)
         }
         context.validatesServer = sender.validatesServer(of: request.url)
         context.conflictAge = request.conflictAge.map { $0 + start.duration(to: .now) }
@@ -180,7 +180,7 @@ extension OfflineQueue {
     /// the error number.
     ///
     /// - Parameter before: The gate's state when the attempt began.
-    private func notePath(
+    private func addPathState(
         of failure: AttemptFailure,
         from before: GateState?,
         _ claim: Scheduler.Claim,
@@ -214,7 +214,7 @@ extension OfflineQueue {
             lasting: attempt?.duration ?? .zero,
             now: now
         )
-        let next = scheduler.proceed(lane: claim.lane, after: judgement.lane, now: now)
+        let next = scheduler.claimNext(lane: claim.lane, after: judgement.lane, now: now)
         let due = max(settlement.due, judgement.overrun.map { now + $0 } ?? .zero)
         let response = attempt?.outcome.response
         let conclusion = Conclusion(
@@ -235,35 +235,35 @@ extension OfflineQueue {
             let claims = next.map { [LaneClaim(lane: $0.lane, limit: $0.limit)] } ?? []
             nextBatch = try await store.conclude([conclusion], claiming: claims).claimed.first
         } catch {
-            answer(request.id, .queued(id: request.id, reason: .stopped))
+            resolve(request.id, .queued(id: request.id, reason: .stopped))
             return failed(error)
         }
-        room.changed()
+        capacityWaiters.changed()
         // The request may have finished even so: its attempts are used up, or it was cancelled meanwhile.
-        if case .retry = judgement.verdict, waiters[request.id] != nil { await answerWithoutAttempt() }
+        if case .retry = judgement.verdict, sendWaiters[request.id] != nil { await resolveFinished() }
         // If the attempt is repeated immediately, the caller waits for the next one.
-        if !judgement.isMadeAgainAtOnce {
-            answer(request.id, SendResult(id: request.id, judgement, body: response?.body ?? Data()))
+        if !judgement.isRepeatedImmediately {
+            resolve(request.id, SendResult(id: request.id, judgement, body: response?.body ?? Data()))
         }
         if let next, let nextBatch {
-            await proceed(next, nextBatch)
+            await launchNext(next, nextBatch)
         } else {
             // Removed first, so that `handle` resumes the caller if the request cannot be tried again now.
             inflight[request.sequence] = nil
             handle(judgement.settled(lane: claim.lane, due: due))
         }
-        recheckEnds(of: [request.id])
+        recheckCompletions(of: [request.id])
     }
 
     /// Sends the request that was claimed together with a conclusion.
-    private func proceed(_ claim: Scheduler.Claim, _ batch: ClaimedBatch) async {
+    private func launchNext(_ claim: Scheduler.Claim, _ batch: ClaimedBatch) async {
         CrashPoint.claimed.reached()
         do {
             for request in batch.requests { try await launch(request, claim) }
         } catch {
             failed(error)
         }
-        handle(.proceeded(lane: claim.lane, taken: batch.requests.count, due: due(after: batch)))
+        handle(.nextClaimed(lane: claim.lane, taken: batch.requests.count, due: due(after: batch)))
     }
 }
 

@@ -6,7 +6,7 @@ internal import NetwatchEventLoop
 ///
 /// Opening a store checks only a few pages, because a full check takes time in proportion to the store's size. Without
 /// the note, a service that met a damaged page would be restarted, find nothing wrong, and meet the page again.
-struct DamageNote {
+struct DamageMarker {
     private let path: String
     private let directory: String
 

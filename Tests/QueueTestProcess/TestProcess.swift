@@ -11,26 +11,26 @@ internal import Synchronization
 /// It prints `ready` once its queue is open, `accepted ID KEY` after each request that the queue accepted (`-` for no
 /// key), and `drained` at the end. Each line is one `write(2)`, so a printed line is never lost.
 @main
-struct Victim {
-    private let orders: VictimOrders
+struct TestProcess {
+    private let options: TestProcessOptions
     private let queue: OfflineQueue
 
     static func main() async {
         do {
-            let orders = try VictimOrders(argument: CommandLine.arguments.last ?? "")
+            let options = try TestProcessOptions(argument: CommandLine.arguments.last ?? "")
             // Ends the process after 300 s, in case the test that started it is gone.
             alarm(300)
-            try await Victim(orders).run()
+            try await TestProcess(options).run()
         } catch {
             say("failed \(error)")
             exit(1)
         }
     }
 
-    private init(_ orders: VictimOrders) async throws {
-        self.orders = orders
-        try Self.prepareDisk(orders)
-        var configuration = OfflineQueue.Configuration(directory: orders.directory)
+    private init(_ options: TestProcessOptions) async throws {
+        self.options = options
+        try Self.prepareDisk(options)
+        var configuration = OfflineQueue.Configuration(directory: options.directory)
         // Short delays, because the server fails often and the tests do not check the backoff.
         configuration.backoffBase = .milliseconds(1)
         configuration.backoffCap = .milliseconds(20)
@@ -38,7 +38,7 @@ struct Victim {
     }
 
     private func run() async throws {
-        switch orders.mode {
+        switch options.mode {
         case .produce: try await produce()
         case .drain: try await drain()
         }
@@ -53,23 +53,24 @@ struct Victim {
 
 // MARK: - Disk
 
-extension Victim {
-    private static func prepareDisk(_ orders: VictimOrders) throws {
-        guard netwatch_fault_vfs_install() == 0, netwatch_checkpoint_every(orders.checkpointPages) == 0 else {
+extension TestProcess {
+    private static func prepareDisk(_ options: TestProcessOptions) throws {
+        guard netwatch_fault_vfs_install() == 0, netwatch_checkpoint_every(options.checkpointPages) == 0
+        else {
             throw SystemError(call: "install VFS", errno: EINVAL)
         }
-        if let forgetting = orders.forgetting {
-            netwatch_forgetting_arm(orders.directory, forgetting.leakedPerMille, forgetting.seed)
+        if let forgetting = options.forgetting {
+            netwatch_forgetting_arm(options.directory, forgetting.leakedPerMille, forgetting.seed)
         }
-        if orders.breakage == .syncsNothing {
-            arm(netwatch_fault(calls: NETWATCH_CALL_SYNC, persists: 1), orders)
+        if options.fault == .syncsNothing {
+            arm(netwatch_fault(calls: NETWATCH_CALL_SYNC, persists: 1), options)
         }
-        if let crash = orders.crash { plan(crash, orders) }
+        if let crash = options.crash { plan(crash, options) }
     }
 
-    private static func plan(_ crash: VictimOrders.Crash, _ orders: VictimOrders) {
+    private static func plan(_ crash: TestProcessOptions.Crash, _ options: TestProcessOptions) {
         if let call = crash.place.call {
-            return arm(netwatch_fault(calls: call, first: crash.passage, kills: 1), orders)
+            return arm(netwatch_fault(calls: call, first: crash.passage, kills: 1), options)
         }
         let passages = Atomic(0)
         CrashPoint.install { point in
@@ -79,8 +80,8 @@ extension Victim {
         }
     }
 
-    private static func arm(_ fault: netwatch_fault, _ orders: VictimOrders) {
-        _ = netwatch_fault_arm(orders.directory, fault)
+    private static func arm(_ fault: netwatch_fault, _ options: TestProcessOptions) {
+        _ = netwatch_fault_arm(options.directory, fault)
     }
 }
 
@@ -90,7 +91,7 @@ extension netwatch_fault {
     }
 }
 
-extension VictimOrders.Crash.Place {
+extension TestProcessOptions.Crash.Place {
     /// The VFS call to fail at, or `nil` for a crash point in the queue itself.
     fileprivate var call: netwatch_call? {
         switch self {
@@ -106,14 +107,14 @@ extension VictimOrders.Crash.Place {
 
 // MARK: - Producing
 
-extension Victim {
+extension TestProcess {
     private func produce() async throws {
-        if orders.sends { try await queue.start() }
+        if options.sends { try await queue.start() }
         try await releaseLanes()
         Self.say("ready")
         try await withThrowingTaskGroup { group in
-            if orders.edits { group.addTask { try await editLanes() } }
-            for producer in 0..<orders.producers {
+            if options.edits { group.addTask { try await editLanes() } }
+            for producer in 0..<options.producers {
                 group.addTask { try await produce(producer) }
             }
             try await group.waitForAll()
@@ -122,42 +123,42 @@ extension Victim {
     }
 
     private func produce(_ producer: Int) async throws {
-        var generator = SeededGenerator(seed: orders.seed &+ UInt64(producer))
-        for number in orders.firstNumber..<orders.firstNumber + orders.requestsPerProducer {
-            let pause = Int.random(in: 0...max(1, orders.longestPause * 1000), using: &generator)
+        var generator = SeededGenerator(seed: options.seed &+ UInt64(producer))
+        for number in options.firstNumber..<options.firstNumber + options.requestsPerProducer {
+            let pause = Int.random(in: 0...max(1, options.longestPause * 1000), using: &generator)
             try await Task.sleep(for: .microseconds(pause))
-            try await enqueue(VictimRequest(producer: producer, number: number))
+            try await enqueue(TestProcessRequest(producer: producer, number: number))
         }
     }
 
-    private func enqueue(_ victim: VictimRequest) async throws {
-        if orders.breakage == .reportsEarly { Self.say("accepted \(victim.id) -") }
-        let request = QueueRequest(
-            method: victim.method,
-            url: "\(orders.url)/\(victim.id)",
-            body: Data(victim.body)
+    private func enqueue(_ request: TestProcessRequest) async throws {
+        if options.fault == .reportsEarly { Self.say("accepted \(request.id) -") }
+        let queued = QueueRequest(
+            method: request.method,
+            url: "\(options.url)/\(request.id)",
+            body: Data(request.body)
         )
-        var options = EnqueueOptions(lane: victim.lane, isFIFO: victim.isFIFO, id: victim.id)
-        options.isAtMostOnce = victim.isAtMostOnce
-        options.durability = orders.isDurable ? .full : .normal
-        if orders.breakage == .forgetsOrder { options.isFIFO = false }
-        let receipt = try await queue.enqueue(request, options: options)
-        if orders.breakage != .reportsEarly {
-            Self.say("accepted \(victim.id) \(receipt.idempotencyKey ?? "-")")
+        var enqueueOptions = EnqueueOptions(lane: request.lane, isFIFO: request.isFIFO, id: request.id)
+        enqueueOptions.isAtMostOnce = request.isAtMostOnce
+        enqueueOptions.durability = options.isDurable ? .full : .normal
+        if options.fault == .forgetsOrder { enqueueOptions.isFIFO = false }
+        let receipt = try await queue.enqueue(queued, options: enqueueOptions)
+        if options.fault != .reportsEarly {
+            Self.say("accepted \(request.id) \(receipt.idempotencyKey ?? "-")")
         }
     }
 }
 
 // MARK: - Editing
 
-extension Victim {
+extension TestProcess {
     /// Holds and releases all requests of a random FIFO lane, in a loop.
     private func editLanes() async throws {
-        var generator = SeededGenerator(seed: ~orders.seed)
+        var generator = SeededGenerator(seed: ~options.seed)
         while true {
-            let pause = Int.random(in: 1...max(1, orders.longestPause), using: &generator)
+            let pause = Int.random(in: 1...max(1, options.longestPause), using: &generator)
             try await Task.sleep(for: .milliseconds(pause))
-            let lane = Self.lane(of: Int.random(in: 0..<orders.producers, using: &generator))
+            let lane = Self.lane(of: Int.random(in: 0..<options.producers, using: &generator))
             _ = try await queue.hold(matching: lane)
             _ = try await queue.release(matching: lane)
         }
@@ -165,26 +166,26 @@ extension Victim {
 
     /// Releases requests that a kill between the hold and the release left held.
     private func releaseLanes() async throws {
-        for producer in 0..<orders.producers {
+        for producer in 0..<options.producers {
             _ = try await queue.release(matching: Self.lane(of: producer))
         }
     }
 
     private static func lane(of producer: Int) -> RequestFilter {
-        RequestFilter(lane: VictimRequest(producer: producer, number: 1).lane)
+        RequestFilter(lane: TestProcessRequest(producer: producer, number: 1).lane)
     }
 }
 
 // MARK: - Draining
 
-extension Victim {
+extension TestProcess {
     private func drain() async throws {
         try await queue.start()
         try await releaseLanes()
         Self.say("ready")
         // Checks the counts after each change in the directory: every commit writes to the database files, and the counts
         // are read after the current commit.
-        try await until(changesIn: orders.directory) { try await !isBusy }
+        try await until(changesIn: options.directory) { try await !isBusy }
         Self.say("drained")
     }
 

@@ -1,21 +1,21 @@
 internal import Foundation
 
-/// The instructions for a ``Victim``, passed as its only argument in JSON.
-package struct VictimOrders: Codable, Sendable {
+/// The options of a ``TestProcess``, passed as its only argument in JSON.
+package struct TestProcessOptions: Codable, Sendable {
     package enum Mode: String, Codable, Sendable {
-        /// Accepts requests until it is killed, and sends them if ``VictimOrders/sends`` is true.
+        /// Accepts requests until it is killed, and sends them if ``TestProcessOptions/sends`` is true.
         case produce
         /// Sends the remaining requests and exits.
         case drain
     }
 
     /// A deliberate fault, to show that the checks detect it.
-    package enum Breakage: String, Codable, Sendable {
+    package enum Fault: String, Codable, Sendable {
         /// Reports a request as accepted before the queue has accepted it.
         case reportsEarly
         /// Enqueues FIFO requests without FIFO order.
         case forgetsOrder
-        /// Syncs do nothing but report success. Only with ``VictimOrders/forgetting``.
+        /// Syncs do nothing but report success. Only with ``TestProcessOptions/forgetting``.
         case syncsNothing
     }
 
@@ -79,14 +79,14 @@ package struct VictimOrders: Codable, Sendable {
     package var crash: Crash?
     /// The number of pages at which SQLite checkpoints the WAL automatically; 0 for never.
     package var checkpointPages: Int32 = 1000
-    package var breakage: Breakage?
+    package var fault: Fault?
 
     package init(directory: String, url: String) {
         self.directory = directory
         self.url = url
     }
 
-    /// The JSON argument with these instructions.
+    /// The JSON argument with these options.
     package var argument: String {
         get throws { String(decoding: try JSONEncoder().encode(self), as: UTF8.self) }
     }

@@ -3,7 +3,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The room that unused uploads take in the queue, and the requests that they belong to.
-@Suite(.timeLimit(.minutes(1))) struct StagedRoomTests {
+@Suite(.timeLimit(.minutes(1))) struct StagedCapacityTests {
     private let directory = TemporaryDirectory(marker: "staged")
 
     private func open(bytes: Int64 = 1 << 30) async throws -> OfflineQueue {
@@ -39,7 +39,7 @@ internal import Testing
         return nil
     }
 
-    @Test func `requests have the room that uploads leave`() async throws {
+    @Test func `requests have the capacity that uploads leave`() async throws {
         let queue = try await open(bytes: 200_000)
         _ = try await queue.appendToBody("a", Data(count: 150_000), at: 0)
         let body = QueueRequest.Body.data(Data(count: 60_000))
@@ -52,14 +52,14 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a request counts instead of its upload`() async throws {
+    @Test func `an upload's bytes are counted once, before and after a request uses it`() async throws {
         let queue = try await open(bytes: 200_000)
         _ = try await queue.appendToBody("a", Data(count: 190_000), at: 0)
         #expect(try await enqueue(.staged(id: "a", size: 190_000), to: queue) == .accepted)
         await queue.stop()
     }
 
-    @Test func `a known id is compared by the length of an upload that is used up`() async throws {
+    @Test func `a known id is compared by body length after its upload was used`() async throws {
         let queue = try await open()
         _ = try await queue.appendToBody("a", Data(count: 1000), at: 0)
         #expect(try await enqueue(.staged(id: "a", size: 1000), "id", to: queue) == .accepted)
@@ -71,7 +71,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a known id with an upload that is there is compared by its bytes, or refused`() async throws {
+    @Test func `a known id with an existing upload is compared by its bytes or refused`() async throws {
         let queue = try await open()
         let bytes = Data(repeating: 7, count: 70_000)
         #expect(try await enqueue(.data(bytes), "id", to: queue) == .accepted)

@@ -1,13 +1,13 @@
 /// A queue of unique keys. Appending, taking the first and removing any key are amortized O(1).
-struct TurnLine<Key: Hashable & Sendable>: Sendable {
-    private struct Place: Sendable {
+struct UniqueQueue<Key: Hashable & Sendable>: Sendable {
+    private struct Entry: Sendable {
         let key: Key
         let ticket: Int
     }
 
     /// The queued entries; those before ``front`` were taken. An entry was removed if its ticket differs from its
     /// key's.
-    private var places: [Place] = []
+    private var entries: [Entry] = []
     private var front = 0
     private var tickets: [Key: Int] = [:]
     private var lastTicket = 0
@@ -15,7 +15,7 @@ struct TurnLine<Key: Hashable & Sendable>: Sendable {
     var isEmpty: Bool { tickets.isEmpty }
 
     /// The number of entries in memory, including taken and removed ones.
-    var memory: Int { places.count }
+    var memory: Int { entries.count }
 
     func contains(_ key: Key) -> Bool { tickets[key] != nil }
 
@@ -24,8 +24,8 @@ struct TurnLine<Key: Hashable & Sendable>: Sendable {
         guard tickets[key] == nil else { return }
         lastTicket += 1
         tickets[key] = lastTicket
-        places.append(Place(key: key, ticket: lastTicket))
-        if places.count > 2 * tickets.count + 32 { compact() }
+        entries.append(Entry(key: key, ticket: lastTicket))
+        if entries.count > 2 * tickets.count + 32 { compact() }
     }
 
     mutating func remove(_ key: Key) {
@@ -33,23 +33,23 @@ struct TurnLine<Key: Hashable & Sendable>: Sendable {
     }
 
     mutating func removeFirst() -> Key? {
-        while front < places.count {
-            let place = places[front]
+        while front < entries.count {
+            let entry = entries[front]
             front += 1
-            if isTaken(place) {
-                tickets[place.key] = nil
-                return place.key
+            if isQueued(entry) {
+                tickets[entry.key] = nil
+                return entry.key
             }
         }
         return nil
     }
 
-    private func isTaken(_ place: Place) -> Bool { tickets[place.key] == place.ticket }
+    private func isQueued(_ entry: Entry) -> Bool { tickets[entry.key] == entry.ticket }
 
     /// Drops taken and removed entries. Otherwise a key that is repeatedly added and removed would leave an entry each
     /// time.
     private mutating func compact() {
-        places = places[front...].filter(isTaken)
+        entries = entries[front...].filter(isQueued)
         front = 0
     }
 }

@@ -45,7 +45,7 @@ extension OfflineQueue {
         isDryRun: Bool = false
     ) async throws -> FilteredEditResult {
         var filter = filter
-        filter.states = filter.states ?? edit.usualStates
+        filter.states = filter.states ?? edit.defaultStates
         let edited = try await reporting { [filter] in
             try await store.edit(edit, matching: filter, isDryRun: isDryRun)
         }
@@ -58,7 +58,7 @@ extension OfflineQueue {
 
 extension QueueEdit {
     /// The states that the edit applies to, unless a filter names others.
-    fileprivate var usualStates: Set<QueuedRequest.State> {
+    fileprivate var defaultStates: Set<QueuedRequest.State> {
         switch self {
         case .cancel: [.pending, .blocked, .inflight, .held]
         case .hold: [.pending, .blocked, .inflight]

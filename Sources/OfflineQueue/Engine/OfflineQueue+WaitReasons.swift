@@ -2,19 +2,19 @@ internal import Foundation
 
 /// Reasons for waiting that only the scheduler knows: paths, slots, shortages, and lanes closed after failures.
 extension OfflineQueue {
-    func withObstacle(_ request: QueuedRequest) -> QueuedRequest {
+    func withWaitReason(_ request: QueuedRequest) -> QueuedRequest {
         guard request.state == .pending, let lane = request.laneID else { return request }
         var request = request
         request.laneClosure = request.laneClosure ?? closure(ofLane: lane)
-        request.obstacle = request.obstacle ?? obstacle(to: request, inLane: lane)
+        request.waitReason = request.waitReason ?? waitReason(of: request, inLane: lane)
         return request
     }
 
-    private func obstacle(to request: QueuedRequest, inLane lane: Int64) -> QueuedReason? {
+    private func waitReason(of request: QueuedRequest, inLane lane: Int64) -> QueuedReason? {
         let isDue = request.due.map { $0 <= Date() } ?? true
         let wasTried = request.attempts + request.deferrals > 0
         guard isDue || wasTried else { return .scheduled }
-        switch scheduler.obstacle(toLane: lane, now: now) {
+        switch scheduler.waitReason(ofLane: lane, now: now) {
         case let reason? where isDue || reason == .notReachable || reason == .localShortage: return reason
         case _ where request.laneClosure != nil: return .laneClosed
         case _ where !isDue: return .attemptFailed(request.lastError ?? "")
@@ -41,7 +41,7 @@ extension OfflineQueue {
     func lanesClosedHere(besides known: [QueueStatistics.ClosedLane]) -> [QueueStatistics.ClosedLane] {
         let known = Set(known.map(\.id))
         return scheduler.closures(now: now).lazy.filter { !known.contains($0.lane) }
-            .prefix(QueueStatistics.mostPausedLanes).map {
+            .prefix(QueueStatistics.maximumPausedLanes).map {
                 QueueStatistics.ClosedLane(id: $0.lane, host: $0.host, label: $0.label, closure: closure($0))
             }
     }

@@ -21,7 +21,7 @@ extension StoreTransaction {
     ///
     /// - Throws: ``QueueError`` with `queueFull`. With ``FullQueuePolicy/dropOldest`` requests may have been dropped
     ///   before it turns out that there are no more to drop.
-    mutating func makeRoom(
+    mutating func freeCapacity(
         for new: NewRequest,
         in lane: StoredLane,
         replacing replaced: StoredRequest?
@@ -93,7 +93,7 @@ extension StoreTransaction {
     /// Checks the free disk space. Outcomes must be writable even when the disk is nearly full.
     private func checkDisk(for new: NewRequest) throws {
         // A row takes more space in pages than it has bytes. A spooled body is already on the disk.
-        guard let disk = try diskRoom(), disk.room < 2 * new.rowSize else { return }
+        guard let disk = try availableDiskSpace(), disk.room < 2 * new.rowSize else { return }
         throw QueueError(
             .queueFull,
             "\(disk.free) bytes of disk space are free; \(disk.reserve) are reserved",
@@ -101,7 +101,7 @@ extension StoreTransaction {
         )
     }
 
-    struct DiskRoom {
+    struct AvailableDiskSpace {
         let free: Int64
         let reserve: Int64
         /// The room for rows in bytes, in addition to the reserve. Negative when others have used part of the reserve.
@@ -109,19 +109,19 @@ extension StoreTransaction {
     }
 
     /// Returns `nil` when the file system does not report its free space.
-    func diskRoom() throws -> DiskRoom? {
+    func availableDiskSpace() throws -> AvailableDiskSpace? {
         guard let space = FileSystem.space(at: environment.directory) else { return nil }
         let reserve = settings.limits.diskReserve(of: space)
         let rest = space.free - reserve
         let isPlenty = rest > 3 * CommitBatcher.longestLog
-        let room = isPlenty ? rest - CommitBatcher.longestLog : try roomForRows(rest, reserve)
-        return DiskRoom(free: space.free, reserve: reserve, room: room)
+        let room = isPlenty ? rest - CommitBatcher.longestLog : try spaceForRows(rest, reserve)
+        return AvailableDiskSpace(free: space.free, reserve: reserve, room: room)
     }
 
     /// Returns the room for rows when space is short. The database file never shrinks, so its free pages are available.
     /// It will grow only by the pages that are in the log alone. The part of the reserve that the log has taken was
     /// reserved for the log.
-    private func roomForRows(_ rest: Int64, _ reserve: Int64) throws -> Int64 {
+    private func spaceForRows(_ rest: Int64, _ reserve: Int64) throws -> Int64 {
         let file = "\(environment.directory)/queue.sqlite"
         let log = min(FileSystem.size(of: "\(file)-wal"), CommitBatcher.longestLog, reserve)
         let pages = try row(StoreStatements.pages)!

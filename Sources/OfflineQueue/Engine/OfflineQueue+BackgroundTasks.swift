@@ -14,8 +14,8 @@ extension OfflineQueue {
         while !Task.isCancelled {
             do {
                 let next = try await store.expire()
-                room.changed()
-                await answerWithoutAttempt()
+                capacityWaiters.changed()
+                await resolveFinished()
                 await sweeper.pause(next)
             } catch {
                 return failed(error)

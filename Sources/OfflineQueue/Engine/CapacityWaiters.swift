@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// Calls that wait for room in a full queue. Every change that may free room wakes all of them, so that they try again.
-final class Room: Sendable {
+final class CapacityWaiters: Sendable {
     private struct State {
         var generation = 0
         var waiters: [Int: CheckedContinuation<Void, Never>] = [:]

@@ -2,7 +2,7 @@ public import Foundation
 internal import Glibc
 
 /// Counts and hashes the pages of an export, and creates its last line.
-public struct ExportSeal: ~Copyable {
+public struct ExportTrailer: ~Copyable {
     private var hash: SHA256
     /// The number of requests in the pages.
     private(set) var requests = 0
