@@ -34,7 +34,7 @@ internal import Testing
         )
     }
 
-    @Test func `a part of another version is asked for as a whole`() async throws {
+    @Test func `a part of another version is discarded and the whole file is requested`() async throws {
         let server = try ScriptedServer { request in
             if request.number == 1 { return Self.firstFive }
             guard !request.values(of: "Range").isEmpty else { return .respond("abcdefghij") }
@@ -47,7 +47,7 @@ internal import Testing
         #expect(server.requests.last?.values(of: "If-Range") == [])
     }
 
-    @Test func `a length near the end of numbers is no trap`() async throws {
+    @Test func `a length near the integer limit does not overflow`() async throws {
         let server = try ScriptedServer { request in
             if request.number == 1 { return Self.firstFive }
             let lengths = "Content-Length: 5\r\nContent-Length: \(Int64.max)\r\n"
@@ -59,7 +59,7 @@ internal import Testing
         #expect((error as? URLError)?.code == .networkConnectionLost, "\(String(describing: error))")
     }
 
-    @Test func `a download through a redirect is continued through it`() async throws {
+    @Test func `a redirected download is resumed through the redirect`() async throws {
         let server = try ScriptedServer { request in
             guard request.target == "/once" else {
                 return .respond(status: 302, headers: [Header("Location", "/once")])
@@ -125,7 +125,7 @@ internal import Testing
         #expect(try await request.string == "there")
     }
 
-    @Test func `a request that is cancelled between its hops ends`() async throws {
+    @Test func `a request cancelled between two hops ends`() async throws {
         let server = try redirecting()
         let session = try serialSession()
         let request = await heldRequest(server, session)
@@ -134,7 +134,7 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/", "/other"])
     }
 
-    @Test func `a body that a redirect drops stays sent`() async throws {
+    @Test func `upload progress keeps its count when a redirect drops the body`() async throws {
         let server = try ScriptedServer { request in
             guard request.method == "POST" else { return .respond("there") }
             return .respond(status: 303, headers: [Header("Location", "/there")])
@@ -146,14 +146,14 @@ internal import Testing
     }
 
     /// A redirect before the first body byte was sent drops the body, so the total becomes 0.
-    @Test func `a total that goes back to nothing is no trap`() {
+    @Test func `a total that returns to 0 does not trap`() {
         let report = ProgressReport()
         report.update(0, of: 100)
         report.update(0, of: 0)
         #expect(report.progress.totalUnitCount == 100)
     }
 
-    @Test func `a stream in a request is not sent twice`() async throws {
+    @Test func `a request's body stream is not sent twice`() async throws {
         struct Once: RequestInterceptor {
             func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
                 urlRequest
@@ -183,7 +183,7 @@ internal import Testing
         session = SessionManager(engine: try TransferEngine())
     }
 
-    @Test func `a session's field that cannot be sent is named`() async throws {
+    @Test func `the error names a session header field that cannot be sent`() async throws {
         let server = try ScriptedServer()
         for value in ["a\u{1}b", "a\r\nX-Injected: 1", "a\0b"] {
             let configuration = URLSessionConfiguration.ephemeral
@@ -197,7 +197,7 @@ internal import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test func `waiting for a request does not resume it`() async throws {
+    @Test func `awaiting a suspended request does not resume it`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
         let request = session.request(server.url)
         await server.requests(atLeast: 1)
@@ -218,7 +218,7 @@ internal import Testing
         #expect(ended.values == ["late"])
     }
 
-    @Test func `a monitor hears of a retry and its delay`() async throws {
+    @Test func `a monitor is notified of a retry and its delay`() async throws {
         struct Retrier: RequestRetrier {
             func should(
                 _ manager: SessionManager,
@@ -242,7 +242,7 @@ internal import Testing
         #expect(monitor.delays.values == [0.01])
     }
 
-    @Test func `closures that hold their request go when it is over`() async throws {
+    @Test func `closures that capture their request are released when it has finished`() async throws {
         let server = try ScriptedServer { _ in .respond("body") }
         weak var request: UploadRequest?
         do {
@@ -261,7 +261,7 @@ internal import Testing
         while request != nil { await Task.yield() }
     }
 
-    @MainActor @Test func `the one who waits does not decode`() async throws {
+    @MainActor @Test func `an awaiting task does not decode the body itself`() async throws {
         struct Decoder: DataDecoder {
             func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
                 dispatchPrecondition(condition: .notOnQueue(.main))

@@ -30,7 +30,7 @@ internal import Testing
 
     // MARK: A page with a known empty body
 
-    @Test func `204, or nothing with 200, is valid`() async throws {
+    @Test func `204, or 200 without a body, is valid`() async throws {
         for status in [204, 200] {
             let server = try ScriptedServer { _ in .respond(status: status) }
             let result = try await empty("\(server.url)/generate_204")
@@ -41,7 +41,7 @@ internal import Testing
     }
 
     @Test(arguments: [301, 302, 303, 307, 308])
-    func `a redirect is a portal, and is not followed`(status: Int) async throws {
+    func `a redirect indicates a portal and is not followed`(status: Int) async throws {
         let server = try ScriptedServer { _ in
             .respond(status: status, headers: [.init("Location", "https://portal.example/in?x=1")])
         }
@@ -51,38 +51,40 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `a relative redirect leads to the same server`() async throws {
+    @Test func `a relative redirect is resolved against the probe's URL`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 302, headers: [.init("Location", "/login")]) }
         #expect(try await empty("\(server.url)/a/b").validation == captive("\(server.url)/login"))
     }
 
     @Test(arguments: ["javascript:alert(1)", "file:///etc/passwd", "ftp://portal.example/", "http://"])
-    func `a redirect to what is not on the web is a portal without a page`(location: String) async throws {
+    func `a redirect to a scheme other than http and https is a portal without a page`(location: String)
+        async throws
+    {
         let server = try ScriptedServer { _ in
             .respond(status: 302, headers: [.init("Location", location)])
         }
         #expect(try await empty(server.url).validation == captive(nil))
     }
 
-    @Test func `a page in place of none is a portal, however long it is`() async throws {
+    @Test func `a body where none is expected indicates a portal, whatever its length`() async throws {
         for page in [ScriptedServer.Action.respond("<html>Log in"), .endlessBody] {
             let server = try ScriptedServer { _ in page }
             #expect(try await empty(server.url).validation == captive(nil))
         }
     }
 
-    @Test func `511 is a portal that says so`() async throws {
+    @Test func `511 indicates a portal`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 511, body: Array("<html>".utf8)) }
         #expect(try await empty(server.url).validation == captive(nil))
     }
 
     @Test(arguments: [400, 404, 500, 503])
-    func `an error says nothing about a portal`(status: Int) async throws {
+    func `an error status does not indicate a portal`(status: Int) async throws {
         let server = try ScriptedServer { _ in .respond(status: status, body: Array("<html>".utf8)) }
         #expect(try await empty(server.url).validation == .failed("answered \(status)"))
     }
 
-    @Test func `a head of 200 without an end is no answer`() async throws {
+    @Test func `an incomplete 200 response is a failure`() async throws {
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", then: .stall(then: .close))
         }
@@ -100,7 +102,7 @@ internal import Testing
         }
     }
 
-    @Test func `the API is asked for its own type and believed`() async throws {
+    @Test func `the API is requested with its media type and its answer is used`() async throws {
         let server = try serving(
             #"{"captive":true,"user-portal-url":"https://portal.example/","can-extend-session":false}"#
         )
@@ -112,14 +114,14 @@ internal import Testing
         #expect(server.requests.first?.target == "/api?session=1")
     }
 
-    @Test func `a portal that lets traffic through tells of the session`() async throws {
+    @Test func `an open portal reports its session's limits`() async throws {
         let server = try serving(#"{"captive":false,"seconds-remaining":326}"#)
         let result = try await api(server.url)
         #expect(result.validation == .valid)
         #expect(result.portal?.secondsRemaining == 326)
     }
 
-    @Test func `everything else is failed, with words`() async throws {
+    @Test func `any other response fails with a message`() async throws {
         let html = try serving("<html>", type: "text/html")
         #expect(
             try await api(html.url).validation
@@ -141,7 +143,7 @@ internal import Testing
     }
 
     @Test(arguments: EndlessAnswer.all)
-    func `a server that answers for ever is cut off`(answer: EndlessAnswer) async throws {
+    func `an endless response is aborted`(answer: EndlessAnswer) async throws {
         let timeout: Duration = answer.words.contains("bytes") ? .seconds(60) : .seconds(2)
         for ask in [empty, api] {
             let server = try ScriptedServer(answer.script)
@@ -152,7 +154,7 @@ internal import Testing
 
     // MARK: Creating a probe
 
-    @Test func `the API is https and the empty page http, and nothing else`() throws {
+    @Test func `the API requires https and the generate_204 page http`() throws {
         #expect(try CaptivePortalProbe.api("https://portal.example/api").name == "captive-portal api")
         #expect(try CaptivePortalProbe.generate204("http://check.example/").name == "captive-portal 204")
         let plain = #expect(throws: InvalidProbe.self) { try CaptivePortalProbe.api("http://portal.example") }

@@ -13,7 +13,7 @@ internal import Testing
         try CaptivePortalState(mediaType: type, body: Data(json.utf8))
     }
 
-    @Test func `every key is read`() throws {
+    @Test func `every key is decoded`() throws {
         let state = try state(
             """
             {"captive": false, "user-portal-url": "https://example.org/portal.html",
@@ -30,7 +30,7 @@ internal import Testing
         #expect(state.portal.canExtendSession == true)
     }
 
-    @Test func `only captive has to be there`() throws {
+    @Test func `only the key captive is required`() throws {
         let state = try state(#"{"captive":true}"#)
         #expect(state.isCaptive)
         #expect(state.portal == CaptivePortal())
@@ -39,12 +39,12 @@ internal import Testing
     @Test(arguments: [
         "application/captive+json", "Application/Captive+JSON; charset=utf-8", " application/captive+json ;x",
     ])
-    func `parameters and case of the type do not matter`(type: String) throws {
+    func `parameters and case of the media type are ignored`(type: String) throws {
         #expect(try state(#"{"captive":true}"#, type: type).isCaptive)
     }
 
     @Test(arguments: [nil, "", "text/html", "application/json", "application/captive+json-x"])
-    func `another type is refused`(type: String?) {
+    func `another media type is refused`(type: String?) {
         let error = #expect(throws: CaptivePortalState.Malformed.self) {
             try state(#"{"captive":true}"#, type: type)
         }
@@ -56,20 +56,20 @@ internal import Testing
         #"{"captive": null}"#, #"{"captive": true"#, #"{"captive": true}}"#, #"{"Captive": true}"#,
         #"{"captive": 1e400}"#,
     ])
-    func `what is no such object is refused`(json: String) {
+    func `a body that is not such an object is refused`(json: String) {
         let error = #expect(throws: CaptivePortalState.Malformed.self) { try state(json) }
         #expect(error?.description == "the answer is no JSON object with a `captive` of true or false")
     }
 
     @Test(arguments: ["[", #"{"a":"#])
-    func `nesting without end is refused, not followed`(opening: String) {
+    func `endless nesting is refused`(opening: String) {
         let deep = String(repeating: opening, count: 64 * 1024 / opening.count)
         for json in [deep, #"{"captive": true, "x": "# + deep] {
             #expect(throws: CaptivePortalState.Malformed.self) { try state(json) }
         }
     }
 
-    @Test func `bytes that are no text are refused`() {
+    @Test func `bytes that are not UTF-8 are refused`() {
         #expect(throws: CaptivePortalState.Malformed.self) {
             try CaptivePortalState(
                 mediaType: "application/captive+json",
@@ -82,7 +82,7 @@ internal import Testing
         "-1", "1.5", "1e400", "18446744073709551616", "\"12\"", "true", "null", "[]", "{}", "1e2000000000",
         String(repeating: "9", count: 60_000),
     ])
-    func `a number that is none is left out, and the rest stands`(value: String) throws {
+    func `an invalid number is ignored, and the rest is decoded`(value: String) throws {
         let json = #"{"captive":true,"seconds-remaining":\#(value),"bytes-remaining":\#(value)}"#
         let state = try state(json)
         #expect(state.isCaptive)
@@ -95,14 +95,14 @@ internal import Testing
         "https:",
         "data:text/html,x", "https://example.org/" + String(repeating: "x", count: 8000),
     ])
-    func `a page that is not on the web, or too long, is left out`(url: String) throws {
+    func `a page with another scheme or a long URL is ignored`(url: String) throws {
         let state = try state(#"{"captive":true,"user-portal-url":"\#(url)"}"#)
         #expect(state.isCaptive)
         #expect(state.portal.userPortalURL == nil)
     }
 
     @Test(arguments: UInt64(1)...20)
-    func `of bytes that were hit, what is read is what they say or an error`(seed: UInt64) {
+    func `randomly changed bytes are decoded exactly or refused`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let start = Array(#"{"captive":true,"user-portal-url":"https://a/","seconds-remaining":12}"#.utf8)
         for _ in 0..<200 {

@@ -28,7 +28,7 @@ internal import Testing
         + (1250...1258).map { "windows-\($0)" } + ["koi8-r"]
 
     @Test(arguments: singleByteCharsets)
-    func `each byte means what iconv says`(charset: String) async throws {
+    func `each byte is decoded as by iconv`(charset: String) async throws {
         let encoding = try #require(String.Encoding(charset: charset))
         let expected = try await upperHalf(charset)
         try #require(expected.count == 128)
@@ -46,7 +46,7 @@ internal import Testing
             ("gb2312", "中文字"), ("big5", "中文字"), ("euc-kr", "한국어"), ("iso-8859-11", "ภาษาไทย"),
         ]
     )
-    func `a text that iconv wrote is read back`(charset: String, text: String) async throws {
+    func `text encoded by iconv is decoded`(charset: String, text: String) async throws {
         try Data(text.utf8).write(to: URL(fileURLWithPath: directory.file("text")))
         let output = directory.file("encoded")
         let iconv = try Subprocess(
@@ -76,11 +76,11 @@ internal import Testing
             ("text/html; a=\"; charset=x", nil), (";;;=;charset=\"", "\""),
         ] as [(String, String?)]
     )
-    func `a parameter is found behind others`(field: String, charset: String?) {
+    func `the charset is found after other parameters`(field: String, charset: String?) {
         #expect(MediaTypeParameters.value(of: "charset", in: field) == charset)
     }
 
-    @Test func `names have no case, and unknown ones no encoding`() {
+    @Test func `charset names ignore case, and an unknown name has no encoding`() {
         #expect(String.Encoding(charset: "UtF-8") == .utf8)
         #expect(String.Encoding(charset: "Latin1") == .isoLatin1)
         for name in ["", "utf-7", "euc-jp", "none-such", "\0", "utf-8 "] {
@@ -89,7 +89,7 @@ internal import Testing
     }
 
     @Test(arguments: UInt64(1)...4)
-    func `random bytes are a text or an error in every encoding`(seed: UInt64) {
+    func `random bytes are text or an error in every encoding`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         for charset in Self.singleByteCharsets + ["utf-8", "utf-16", "utf-32", "shift_jis"]
             + ["iso-2022-jp", "gb18030", "big5", "euc-kr"]

@@ -25,7 +25,7 @@ struct ClientCertificateTests {
     }
 
     @Test(arguments: TLSServer.Version.allCases)
-    func `a server that asks is shown who the client is`(version: TLSServer.Version) async throws {
+    func `a server that requests a client certificate receives it`(version: TLSServer.Version) async throws {
         let server = try await TLSServer.shared(version)
         let identity = try server.identity(try server.authority.client("me-\(version.rawValue)"))
         let session = try session(server, ["client.test": identity])
@@ -40,7 +40,7 @@ struct ClientCertificateTests {
 
     /// nginx completes the handshake and rejects the client by HTTP.
     @Test(arguments: TLSServer.Version.allCases)
-    func `nginx answers 400 without a certificate, and with another authority's`(
+    func `nginx responds 400 without a certificate or with one of another authority`(
         version: TLSServer.Version
     ) async throws {
         let server = try await TLSServer.shared(version)
@@ -62,7 +62,7 @@ struct ClientCertificateTests {
             ("-tls1_2", false, .secureConnectionFailed), ("-tls1_2", true, .clientCertificateRejected),
         ] as [(String, Bool, URLError.Code)]
     )
-    func `a server that refuses in TLS is told by its alert`(
+    func `a TLS alert about the client certificate is reported in the error`(
         version: String,
         hasIdentity: Bool,
         expected: URLError.Code
@@ -90,7 +90,7 @@ struct ClientCertificateTests {
         #expect(error.transferFailure?.message.contains("alert") == true, "\(error)")
     }
 
-    @Test func `a redirect takes nobody's identity along`() async throws {
+    @Test func `a client certificate is not sent to a redirect's host`() async throws {
         let server = try await TLSServer.shared()
         let identity = try server.identity(try server.authority.client("traveller.test"))
         let session = try session(server, ["client.test": identity])

@@ -57,7 +57,7 @@ internal import Testing
         )
     }
 
-    @Test(arguments: breakages) func `the check notices what is broken`(breakage: LawOrders.Breakage)
+    @Test(arguments: breakages) func `the check detects every fault`(breakage: LawOrders.Breakage)
         async throws
     {
         // The rarest breakage needs a request that waits for a path, which not every seed has. The run ends with the

@@ -16,7 +16,7 @@ internal import Testing
         session = SessionManager(engine: engine)
     }
 
-    @Test func `handlers run in their order, also one added after the end`() async throws {
+    @Test func `handlers run in order, including one added after the end`() async throws {
         let server = try ScriptedServer()
         let queue = DispatchQueue(label: "test")
         let order = Recorder<Int>()
@@ -34,7 +34,7 @@ internal import Testing
         #expect(order.values == [1, 2, 3, 4])
     }
 
-    @Test func `without a queue a handler runs on the main queue`() async throws {
+    @Test func `a handler without a queue runs on the main queue`() async throws {
         let server = try ScriptedServer()
         await withCheckedContinuation { done in
             session.request(server.url).response { _ in
@@ -44,7 +44,7 @@ internal import Testing
         }
     }
 
-    @Test func `cancelling a request completes its handlers once with the named error`() async throws {
+    @Test func `cancelling a request calls its handlers once with URLError.cancelled`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let errors = Recorder<any Error>()
         let request = session.request(server.url).responseData(queue: .global()) { response in
@@ -59,7 +59,7 @@ internal import Testing
         #expect(response.error?.transferFailure.map { $0.bytesSent > 0 } == true)
     }
 
-    @Test func `cancelling after the end changes nothing`() async throws {
+    @Test func `cancelling a finished request has no effect`() async throws {
         let server = try ScriptedServer()
         let request = session.request(server.url)
         _ = await request.response()
@@ -67,7 +67,7 @@ internal import Testing
         #expect(await request.response().error == nil)
     }
 
-    @Test func `cancelling the waiting task cancels the request`() async throws {
+    @Test func `cancelling the awaiting task cancels the request`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let request = session.request(server.url)
         let waiting = Task { await request.responseData() }
@@ -76,7 +76,7 @@ internal import Testing
         #expect((await waiting.value.error as? URLError)?.code == .cancelled)
     }
 
-    @Test func `a task cancelled before it waits cancels the request too`() async throws {
+    @Test func `a task cancelled before it awaits cancels the request`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let request = session.request(server.url)
         let waiting = Task {
@@ -86,7 +86,7 @@ internal import Testing
         #expect((await waiting.value.error as? URLError)?.code == .cancelled)
     }
 
-    @Test func `dropping a session ends its requests with a named error`() async throws {
+    @Test func `releasing a session fails its requests with sessionDeinitialized`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         var session: SessionManager? = SessionManager(engine: engine)
         let requests = try (0..<10).map { _ in try #require(session).request(server.url) }
@@ -98,7 +98,7 @@ internal import Testing
         }
     }
 
-    @Test func `a request that ended is kept by nobody, and keeps nothing`() async throws {
+    @Test func `a finished request is released and releases its closures`() async throws {
         let server = try ScriptedServer()
         weak var request: DataRequest?
         weak var held: Recorder<Int>?
@@ -114,7 +114,7 @@ internal import Testing
         while held != nil || request != nil { await Task.yield() }
     }
 
-    @Test func `a handler may hold the last reference to its own session`() async throws {
+    @Test func `a handler may hold the last reference to its session`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
         let done = Recorder<Int>()
         do {
@@ -145,7 +145,7 @@ internal import Testing
         #expect(completions.values.count == 500)
     }
 
-    @Test func `requests cancelled from many threads at any moment complete once each`() async throws {
+    @Test func `requests cancelled concurrently at any moment complete once each`() async throws {
         let server = try ScriptedServer()
         let completions = Recorder<Int>()
         for index in 0..<300 {

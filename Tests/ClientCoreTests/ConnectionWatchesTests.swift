@@ -49,7 +49,8 @@ struct ConnectionWatchesTests {
         #expect((refusal as? URLError)?.code == .cannotConnectToHost)
     }
 
-    @Test func `a request after a roam takes a new connection, though the old one looks alive`() async throws
+    @Test func `a request after roaming uses a new connection although the old one appears alive`()
+        async throws
     {
         let server = try server()
         await startMonitor()
@@ -63,7 +64,7 @@ struct ConnectionWatchesTests {
         #expect(server.requests.map(\.connection) == [1, 1, 2])
     }
 
-    @Test func `a request after an outage takes a new connection`() async throws {
+    @Test func `a request after an outage uses a new connection`() async throws {
         let server = try server()
         await startMonitor()
         #expect(await session.request(server.url).response().error == nil)
@@ -83,7 +84,7 @@ struct ConnectionWatchesTests {
         #expect(server.requests.map(\.connection) == [1, 2])
     }
 
-    @Test func `a change of somebody else's way leaves connections alone`() async throws {
+    @Test func `a change of an unrelated path does not affect connections`() async throws {
         let server = try server()
         await startMonitor()
         #expect(await session.request(server.url).response().error == nil)
@@ -94,7 +95,7 @@ struct ConnectionWatchesTests {
         #expect(server.requests.map(\.connection) == [1, 1])
     }
 
-    @Test func `this machine is not watched, nor is more than the newest addresses`() async throws {
+    @Test func `loopback is not watched, and the number of watched addresses is limited`() async throws {
         let connections = session.context.connections
         for address in ["127.0.0.1", "::1", "not an address"] {
             let isFirst = connections.note(address)
@@ -111,7 +112,7 @@ struct ConnectionWatchesTests {
         #expect(connections.generations.count == 64)
     }
 
-    @Test func `watches are let go of when nothing was asked for in the meantime`() async throws {
+    @Test func `watches end if no request was created in the meantime`() async throws {
         let server = try server()
         #expect(await session.request(server.url).response().error == nil)
         let last = session.context.lastIdentifier

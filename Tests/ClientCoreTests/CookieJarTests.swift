@@ -26,7 +26,7 @@ internal import Testing
 
     // MARK: Hosts
 
-    @Test func `a cookie without a domain goes back to its host only`() throws {
+    @Test func `a cookie without a domain is sent only to its host`() throws {
         try take("a=b", from: "http://www.example.org/")
         #expect(try field(for: "http://WWW.example.org/x") == "a=b")
         #expect(try field(for: "http://www.example.org:8080/") == "a=b")
@@ -34,7 +34,7 @@ internal import Testing
         #expect(try field(for: "http://a.www.example.org/") == nil)
     }
 
-    @Test func `a cookie for a domain goes to all hosts in it`() throws {
+    @Test func `a domain cookie is sent to all hosts of the domain`() throws {
         try take("a=b; Domain=Example.org", from: "http://www.example.org/")
         #expect(try field(for: "http://example.org/") == "a=b")
         #expect(try field(for: "http://a.b.example.org/") == "a=b")
@@ -48,20 +48,20 @@ internal import Testing
         ("0.0.1", "127.0.0.1"), ("0.1", "0x7f.0.0.1"), ("127.0.0.1", "127.0.0.2"), ("::1", "[::2]"),
         ("exämple.org", "www.example.org"),
     ])
-    func `a server sets cookies for its own domains only`(domain: String, host: String) throws {
+    func `a server can set cookies only for its own domains`(domain: String, host: String) throws {
         try take("a=b; Domain=\(domain)", from: "http://\(host)/")
         #expect(storage.cookies?.isEmpty == true)
     }
 
     @Test(arguments: ["localhost", "127.0.0.1", "org"])
-    func `a domain that is just the host is the host's own`(host: String) throws {
+    func `a domain equal to the host is a host-only cookie's domain`(host: String) throws {
         try take("a=b; Domain=\(host)", from: "http://\(host)/")
         #expect(storage.cookies?.map(\.domain) == [host])
         #expect(try field(for: "http://\(host)/") == "a=b")
         #expect(try field(for: "http://sub.\(host)/") == nil)
     }
 
-    @Test func `an IPv6 address has cookies of its own`() throws {
+    @Test func `an IPv6 address has its own cookies`() throws {
         try take("a=b", from: "http://[::1]/")
         #expect(try field(for: "http://[::1]:8080/") == "a=b")
         #expect(try field(for: "http://[::2]/") == nil)
@@ -73,18 +73,21 @@ internal import Testing
         ("/docs", "/docs", true), ("/docs", "/docs/x", true), ("/docs", "/docsx", false),
         ("/docs/", "/docs", false), ("/docs/", "/docs/x", true), ("/", "", true), ("/a b", "/a%20b", false),
     ])
-    func `a cookie goes to its path and below`(path: String, request: String, isSent: Bool) throws {
+    func `a cookie is sent to its path and the paths below it`(path: String, request: String, isSent: Bool)
+        throws
+    {
         try take("a=b; Path=\(path)", from: "http://example.org/")
         #expect(try field(for: "http://example.org\(request)") == (isSent ? "a=b" : nil))
     }
 
     @Test(arguments: [("/a/b/c", "/a/b"), ("/a/b/", "/a/b"), ("/a", "/"), ("", "/"), ("/", "/")])
-    func `without a path a cookie is for the directory of its URL`(path: String, expected: String) throws {
+    func `a cookie without a path applies to the directory of its URL`(path: String, expected: String) throws
+    {
         try take("a=b", from: "http://example.org\(path)?/q/")
         #expect(storage.cookies?.map(\.path) == [expected])
     }
 
-    @Test func `longer paths go first, then older cookies`() throws {
+    @Test func `cookies with longer paths come first, then older cookies`() throws {
         try take("one=1; Path=/", "two=2; Path=/", "deep=3; Path=/a/b", from: "http://example.org/")
         try take("middle=4; Path=/a", "one=5; Path=/", from: "http://example.org/")
         #expect(try field(for: "http://example.org/a/b/c") == "deep=3; middle=4; one=5; two=2")
@@ -92,20 +95,20 @@ internal import Testing
 
     // MARK: Lifetime
 
-    @Test func `a cookie goes until it expires`() throws {
+    @Test func `a cookie is sent until it expires`() throws {
         try take("a=b; Max-Age=10", "s=t", from: "http://example.org/")
         #expect(try field(for: "http://example.org/", after: 9) == "a=b; s=t")
         #expect(try field(for: "http://example.org/", after: 10) == "s=t")
     }
 
     @Test(arguments: ["Max-Age=0", "Expires=Thu, 01 Jan 1970 00:00:00 GMT"])
-    func `an expiry in the past deletes the cookie`(attribute: String) throws {
+    func `an expiry date in the past deletes the cookie`(attribute: String) throws {
         try take("a=b; Path=/", "c=d; Path=/", from: "http://example.org/")
         try take("a=; Path=/; \(attribute)", from: "http://example.org/")
         #expect(storage.cookies?.map(\.name) == ["c"])
     }
 
-    @Test func `expired cookies are removed when others come`() throws {
+    @Test func `expired cookies are removed when others are stored`() throws {
         try take("a=b; Max-Age=10", from: "http://example.org/")
         let url = try #require(URL(string: "http://example.com/"))
         jar.take(["c=d"], from: url, mainDocumentURL: nil, at: now.addingTimeInterval(10))
@@ -114,7 +117,7 @@ internal import Testing
 
     // MARK: Security
 
-    @Test func `a secure cookie comes and goes over https only`() throws {
+    @Test func `a secure cookie is accepted and sent only over https`() throws {
         try take("no=1; Secure", from: "http://example.org/")
         try take("yes=1; Secure", from: "https://example.org/")
         #expect(try field(for: "https://example.org/") == "yes=1")
@@ -122,7 +125,7 @@ internal import Testing
     }
 
     /// Foundation writes the `Secure` attribute to its file but does not read it back.
-    @Test func `a secure cookie stays one when it comes back from the file`() throws {
+    @Test func `a secure cookie stays secure after it was read from the file`() throws {
         try take("a=b; Secure", from: "https://example.org/")
         let kept = try #require(storage.cookies?.first)
         storage.deleteCookie(kept)
@@ -135,7 +138,7 @@ internal import Testing
         #expect(try field(for: "https://example.org/") == "a=b")
     }
 
-    @Test func `plain http does not replace, hide or delete a secure cookie`() throws {
+    @Test func `plain HTTP does not replace, hide or delete a secure cookie`() throws {
         try take("a=b; Secure; Path=/p", from: "https://example.org/")
         try take("a=evil; Path=/p", "a=; Path=/p; Max-Age=0", from: "http://example.org/")
         try take("a=evil; Domain=example.org; Path=/p/q", from: "http://www.example.org/")
@@ -149,7 +152,7 @@ internal import Testing
         ("__Host-a=1; Secure; Path=/", true), ("__Host-a=1; Path=/", false), ("__Host-a=1; Secure", false),
         ("__Host-a=1; Secure; Path=/; Domain=example.org", false), ("__host-a=1; Secure; Path=/p", false),
     ])
-    func `a name's prefix is a promise`(cookie: String, isKept: Bool) throws {
+    func `the conditions of a name prefix are enforced`(cookie: String, isKept: Bool) throws {
         try take(cookie, from: "https://example.org/")
         #expect(storage.cookies?.isEmpty == !isKept)
     }
@@ -173,7 +176,7 @@ internal import Testing
         (.onlyFromMainDocumentDomain, "http://other.org/", false),
         (.onlyFromMainDocumentDomain, "file:///x", false),
     ])
-    func `the policy says whose cookies are taken`(
+    func `the accept policy determines whose cookies are stored`(
         policy: HTTPCookie.AcceptPolicy,
         document: String,
         isTaken: Bool
@@ -186,7 +189,7 @@ internal import Testing
 
     // MARK: Cookies set by the program
 
-    @Test func `cookies of the program are sent, and what it reads is whole`() throws {
+    @Test func `the program's cookies are sent, and it reads all cookies`() throws {
         let mine = HTTPCookie(properties: [.name: "m", .value: "1", .domain: "example.org", .path: "/"])
         storage.setCookie(try #require(mine))
         try take("a=b; Max-Age=100; HttpOnly; Secure; Path=/", from: "https://example.org/")
@@ -198,7 +201,7 @@ internal import Testing
         #expect(abs(try #require(cookie.expiresDate).timeIntervalSince(now) - 100) < 0.01)
     }
 
-    @Test func `a cookie that comes again unchanged is not written again`() throws {
+    @Test func `an unchanged cookie is not stored again`() throws {
         try take("a=b; Max-Age=10", from: "http://example.org/")
         let first = try #require(storage.cookies?.first)
         try take("a=b; Max-Age=10", from: "http://example.org/")
@@ -207,7 +210,7 @@ internal import Testing
         #expect(storage.cookies?.first !== first)
     }
 
-    @Test func `jars on one storage may be used at the same time`() throws {
+    @Test func `jars with the same storage can be used concurrently`() throws {
         let jars = [jar, CookieJar(storage, policy: .always)]
         let urls = try (0..<8).map { try #require(URL(string: "http://h\($0).example/")) }
         DispatchQueue.concurrentPerform(iterations: urls.count) { index in
@@ -222,7 +225,7 @@ internal import Testing
 
     // MARK: Limits
 
-    @Test func `a response sets 50 cookies, and a domain has 180, the newest`() throws {
+    @Test func `at most 50 cookies per response and 180 per domain are kept, the newest`() throws {
         let url = try #require(URL(string: "http://example.org/"))
         for batch in 0..<4 {
             let fields = (0..<60).map { "c\(batch)-\($0)=v" }
@@ -236,7 +239,7 @@ internal import Testing
         #expect(names.contains("c3-49"))
     }
 
-    @Test func `there are 3000 cookies in all, the newest`() throws {
+    @Test func `at most 3000 cookies are kept, the newest`() throws {
         for number in 0..<3010 {
             let properties: [HTTPCookiePropertyKey: Any] = [
                 .name: "n\(number)", .value: "v", .domain: "h\(number).example", .path: "/",
@@ -251,7 +254,7 @@ internal import Testing
         #expect(names.contains("n11"))
     }
 
-    @Test func `a field has as many bytes as 50 of the largest cookies`() throws {
+    @Test func `a Cookie field is limited to the size of 50 maximum-size cookies`() throws {
         let value = String(repeating: "v", count: 4000)
         for batch in 0..<2 {
             let fields = (0..<50).map { "c\(batch)-\($0)=\(value)" }

@@ -30,7 +30,7 @@ struct CredentialFailureTests {
         URL(fileURLWithPath: try authority.scratch.write(Array(text.utf8), to: name))
     }
 
-    @Test func `what is wrong with a file names it and says what is accepted`() throws {
+    @Test func `the error names the file, the problem and what is accepted`() throws {
         let file = try write("no certificate")
         let error = try #require(failure { _ = try Certificate(contentsOf: file) })
         #expect(error.file == file.path)
@@ -44,7 +44,7 @@ struct CredentialFailureTests {
         #expect((error as any Error).localizedDescription == "\(error)")
     }
 
-    @Test func `a file that cannot be read says why`() throws {
+    @Test func `an unreadable file is reported with its errno`() throws {
         let missing = authority.url("missing")
         #expect(reason { _ = try Certificate(contentsOf: missing) } == .unreadable(errno: ENOENT))
         #expect(failure { _ = try Certificate(contentsOf: missing) }?.file == missing.path)
@@ -59,7 +59,7 @@ struct CredentialFailureTests {
         #expect(reason { _ = try Certificate(contentsOf: web) } == .unreadable(errno: EINVAL))
     }
 
-    @Test func `an empty file is none, and one of 4 GiB is not read`() throws {
+    @Test func `an empty file is refused, and a file of 4 GiB is not read`() throws {
         let empty = try write("")
         #expect(reason { _ = try Certificate(contentsOf: empty) } == .empty)
         let huge = authority.url("huge")
@@ -75,8 +75,7 @@ struct CredentialFailureTests {
         #expect(reason { _ = try Certificate(data: Data(count: limit + 1)) } == .tooLarge(limit: limit))
     }
 
-    @Test func `a key where a certificate is expected is told by its label, and the other way round`() throws
-    {
+    @Test func `a key instead of a certificate, and the reverse, is reported by its label`() throws {
         let issued = try authority.client("client.test")
         let key = URL(fileURLWithPath: issued.key)
         let certificate = URL(fileURLWithPath: issued.certificate)
@@ -96,7 +95,7 @@ struct CredentialFailureTests {
         #expect(failure { _ = try ClientIdentity(contentsOf: key) }?.kind == .certificate)
     }
 
-    @Test func `a passphrase that is missing or wrong is said so`() throws {
+    @Test func `a missing or wrong passphrase is reported`() throws {
         let issued = try authority.client("client.test")
         try authority.openssl(
             """
@@ -137,7 +136,7 @@ struct CredentialFailureTests {
         #expect(error?.file == other.key)
     }
 
-    @Test func `an archive without a key or with a cipher that is kept apart is said so`() throws {
+    @Test func `an archive without a key or with a legacy cipher is refused`() throws {
         _ = try authority.client("client.test")
         try authority.openssl(
             """
@@ -159,7 +158,7 @@ struct CredentialFailureTests {
 
     /// Applies to encrypted and unencrypted archives, with any passphrase.
     @Test(arguments: ["-keypbe NONE -certpbe NONE", ""])
-    func `an archive without a digest is said to be that`(encryption: String) throws {
+    func `an archive without a digest is refused`(encryption: String) throws {
         _ = try authority.client("client.test")
         try authority.openssl(
             """
@@ -176,7 +175,7 @@ struct CredentialFailureTests {
         }
     }
 
-    @Test func `PEM that does not end, or is no base64, is damaged`() throws {
+    @Test func `truncated or invalid PEM is reported as damaged`() throws {
         for text in [
             "-----BEGIN CERTIFICATE-----\n", "-----BEGIN CERTIFICATE",
             "-----BEGIN CERTIFICATE-----\nMIIB\n-----END X-----",
@@ -194,7 +193,7 @@ struct CredentialFailureTests {
         #expect(reason { _ = try Certificate(data: Data(many.utf8)) } == .unparseable)
     }
 
-    @Test func `something behind the DER is damage`() throws {
+    @Test func `trailing bytes after DER are reported as damage`() throws {
         _ = try authority.server("example.test")
         let der = try Certificate(contentsOf: authority.url("example.test.pem")).data
         #expect(reason { _ = try Certificate(data: der + [0x0a]) } == .unparseable)
@@ -203,7 +202,7 @@ struct CredentialFailureTests {
         }
     }
 
-    @Test func `bytes that were changed are taken or refused, and end nothing`() throws {
+    @Test func `randomly changed bytes are accepted or refused without a crash`() throws {
         _ = try authority.client("client.test")
         _ = try authority.revocationList("list.pem")
         try authority.openssl(

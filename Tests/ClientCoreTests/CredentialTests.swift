@@ -17,7 +17,7 @@ struct CredentialTests {
         authority = try TestAuthority()
     }
 
-    @Test func `a certificate is the same from PEM and from DER, and says whom it is about`() throws {
+    @Test func `a certificate is equal in PEM and in DER, and has a subject`() throws {
         let issued = try authority.server("example.test")
         try authority.openssl("openssl x509 -in example.test.pem -outform der -out example.der")
         let pem = try Certificate(contentsOf: authority.url("example.test.pem"))
@@ -37,7 +37,7 @@ struct CredentialTests {
         #expect(try Certificate.certificates(contentsOf: URL(fileURLWithPath: issued.chain)).count == 2)
     }
 
-    @Test func `a time of any century is read`() throws {
+    @Test func `a date of any century is parsed`() throws {
         _ = try authority.server("old.test", validity: ("19600102030405Z", "19991231235959Z"))
         _ = try authority.server("late.test", validity: ("20200101000000Z", "99991231235959Z"))
         let old = try Certificate(contentsOf: authority.url("old.test.pem"))
@@ -47,7 +47,7 @@ struct CredentialTests {
         #expect(late.notAfter?.formatted(.iso8601) == "9999-12-31T23:59:59Z")
     }
 
-    @Test func `a public key is the same from a certificate, from PEM and from DER`() throws {
+    @Test func `a public key is equal from a certificate, from PEM and from DER`() throws {
         _ = try authority.server("example.test")
         try authority.openssl(
             """
@@ -65,7 +65,7 @@ struct CredentialTests {
         #expect(certificate.publicKey.fingerprint == "sha256//\(digest)")
     }
 
-    @Test func `a public key outlives the certificate`() throws {
+    @Test func `a renewed certificate has the same public key`() throws {
         _ = try authority.server("example.test")
         let old = try Certificate(contentsOf: authority.url("example.test.pem"))
         try authority.openssl(
@@ -79,7 +79,7 @@ struct CredentialTests {
         #expect(old.publicKey == renewed.publicKey)
     }
 
-    @Test func `an identity is the same from two files, one file and an archive`() throws {
+    @Test func `an identity is equal from two files, one file and an archive`() throws {
         let issued = try authority.client("client.test")
         try authority.openssl(
             """
@@ -117,7 +117,7 @@ struct CredentialTests {
         #expect(short.certificates == Array(plain.certificates.prefix(1)))
     }
 
-    @Test func `no description of an identity shows its key`() throws {
+    @Test func `no description of an identity contains its key`() throws {
         _ = try authority.client("client.test")
         let identity = try ClientIdentity(
             certificatesAt: authority.url("client.test.pem"),
@@ -134,7 +134,7 @@ struct CredentialTests {
         #expect(dumped.contains("CN=client.test"))
     }
 
-    @Test func `a list of revoked certificates is the same from PEM and from DER`() throws {
+    @Test func `a revocation list is equal in PEM and in DER`() throws {
         _ = try authority.revocationList("list.pem")
         try authority.openssl("openssl crl -in list.pem -outform der -out list.der")
         let list = try CertificateRevocationList(contentsOf: authority.url("list.pem"))

@@ -46,7 +46,7 @@ internal import Testing
         return request
     }
 
-    @Test func `a GET arrives`() async throws {
+    @Test func `curl sends a GET`() async throws {
         var command = CurlCommand(request("/a/b?c=d&e=%27%22"))
         command.sessionHeaders = ["X-One": "1", "X-Empty": "", "Accept": "text/plain"]
         let received = try await run(command)
@@ -61,7 +61,7 @@ internal import Testing
     @Test(arguments: [
         "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "query", "-X", "it's", "`id`", "!!", "$HOME",
     ])
-    func `a method arrives`(method: String) async throws {
+    func `curl sends the method`(method: String) async throws {
         #expect(try await run(CurlCommand(request("/", method))).method == method)
     }
 
@@ -69,7 +69,7 @@ internal import Testing
         arguments: ["GET", "POST", "DELETE"],
         ["", "@/etc/passwd", "-X", "$(id) `id` !! \"'\\ \\\n&\t|\r\n", "'\u{301}"]
     )
-    func `a body of text arrives, without a content type of curl's own`(
+    func `curl sends a text body without its default content type`(
         method: String,
         body: String
     ) async throws {
@@ -80,7 +80,7 @@ internal import Testing
         #expect(received.values(of: "Content-Length") == ["\(body.utf8.count)"])
     }
 
-    @Test func `bodies from a file and from standard input arrive`() async throws {
+    @Test func `curl sends bodies from a file and from standard input`() async throws {
         let content = Data([0, 0xff, 0x0d, 0x0a, 0x27])
         let path = scratch.file("-it's $a\n@file")
         try content.write(to: URL(fileURLWithPath: path))
@@ -96,7 +96,7 @@ internal import Testing
         #expect(try await run(binary, input: content).body == Array(content))
     }
 
-    @Test func `cookies and a credential arrive`() async throws {
+    @Test func `curl sends cookies and credentials`() async throws {
         var command = CurlCommand(request())
         command.credential = ("it's", "a:b$c")
         for cookies in ["a=1; b='2'", "@/etc/passwd=1", "@\u{301}=1", "no-value", "=\u{301}"] {
@@ -109,20 +109,20 @@ internal import Testing
     }
 
     @Test(arguments: ["/a[1-3]{b,c}", "/a?b[]=1&c={d}", "/$HOME/`id`'!!\"", "/ü?ü=ü", "/%00%0a"])
-    func `a target arrives as Foundation writes it`(target: String) async throws {
+    func `curl sends the target as Foundation writes it`(target: String) async throws {
         let request = request(target)
         let sent = try #require(request.url).absoluteString.dropFirst(server.url.count)
         #expect(try await run(CurlCommand(request)).target == sent)
     }
 
     /// Without `--globoff`, curl would expand brackets in a URL as a pattern. `URLComponents` can create such URLs.
-    @Test func `curl does not take brackets for a pattern`() async throws {
+    @Test func `curl does not expand brackets`() async throws {
         let text = CurlCommand(URLRequest(url: URL(string: "http://[::1]:80/")!)).text()
         #expect(text.contains("--globoff \\\n\t'http://[::1]:80/'"))
     }
 
     @Test(arguments: ["/bin/sh", "/bin/bash"])
-    func `what random requests say arrives`(shell: String) async throws {
+    func `curl sends random requests unchanged`(shell: String) async throws {
         let seed =
             ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap(UInt64.init)
             ?? .random(in: 0...(.max))

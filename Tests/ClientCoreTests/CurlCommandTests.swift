@@ -20,17 +20,17 @@ struct CurlCommandTests {
         return request
     }
 
-    @Test func `a GET is its URL`() {
+    @Test func `a GET contains only its URL`() {
         #expect(CurlCommand(request()).text() == "$ curl -v \\\n\t'https://example.com/a?b=c'")
     }
 
     /// With `-X HEAD`, curl would wait for a body that never arrives.
-    @Test func `a HEAD is told by an option of its own`() {
+    @Test func `a HEAD uses the --head option`() {
         let command = CurlCommand(request("https://example.com/", "HEAD"))
         #expect(command.text() == "$ curl -v \\\n\t--head \\\n\t'https://example.com/'")
     }
 
-    @Test func `every part of a request has its line`() {
+    @Test func `each part of a request is on its own line`() {
         var command = CurlCommand(
             request(
                 "https://example.com/a#fragment",
@@ -61,7 +61,7 @@ struct CurlCommandTests {
         #expect(command.text().contains("request'"))
     }
 
-    @Test func `a body from a file or a stream is named, not shown`() {
+    @Test func `a body from a file or a stream is named, not included`() {
         let file = CurlCommand(request(), body: .file(path: "/tmp/it's"))
         #expect(file.text().contains("\n\t--data-binary '@/tmp/it'\\''s' \\\n"))
         var streamed = request("https://example.com", "PUT")
@@ -74,7 +74,7 @@ struct CurlCommandTests {
     @Test(arguments: [
         Data([0xff, 0xfe]), Data([0x61, 0]), Data([0x1b, 0x5b]), Data(repeating: 0x61, count: 131_072),
     ])
-    func `a body that no argument can hold comes from standard input`(body: Data) {
+    func `a body that does not fit into an argument is read from standard input`(body: Data) {
         var request = request("https://example.com", "POST")
         request.httpBody = body
         let text = CurlCommand(request).text()
@@ -84,7 +84,7 @@ struct CurlCommandTests {
     }
 
     @Test(arguments: ["", "/relative", "ftp://example.com", "file:///etc/passwd", "http:///path", "-o/tmp/x"])
-    func `where no request can be sent there is no command`(url: String) {
+    func `a request that cannot be sent has no command`(url: String) {
         var request = request()
         request.url = URL(string: url)
         #expect(CurlCommand(request).text() == "$ curl command could not be created")
@@ -94,7 +94,7 @@ struct CurlCommandTests {
     @Test(arguments: [
         ["@/etc/passwd": "1"], ["X": "1\r\nX-Evil: 1"], ["X": "a\0"], ["": "1"], ["a b": "1"],
     ])
-    func `a field that would not be sent makes no command`(headers: HTTPHeaders) {
+    func `a field that cannot be sent prevents the command`(headers: HTTPHeaders) {
         var command = CurlCommand(request())
         command.sessionHeaders = headers
         #expect(command.text() == "$ curl command could not be created")
@@ -105,7 +105,7 @@ struct CurlCommandTests {
     @Test(arguments: [
         "Authorization", "proxy-authorization", "COOKIE", "Set-Cookie", "X-Api-Key", "X-Auth-Token",
     ])
-    func `a secret field is redacted on request, and only then`(name: String) {
+    func `a secret field is redacted on request only`(name: String) {
         var command = CurlCommand(request())
         command.sessionHeaders = [name: "a=hidden"]
         #expect(command.text().contains("a=hidden'"))
@@ -119,7 +119,7 @@ struct CurlCommandTests {
         #expect(command.text(redactingSecrets: true) == command.text())
     }
 
-    @Test func `a password is redacted, and stored cookies`() {
+    @Test func `the password and stored cookies are redacted`() {
         var command = CurlCommand(request())
         command.credential = ("user", "hidden")
         command.cookies = "a=hidden"
@@ -159,7 +159,7 @@ struct CurlCommandTests {
         ("text/plain", "hidden", "REDACTED"),
         ("", "hidden", "REDACTED"),
     ])
-    func `secrets in a body are redacted, and bodies that cannot be searched`(
+    func `secrets in a body, and bodies that cannot be searched, are redacted`(
         type: String,
         body: String,
         expected: String

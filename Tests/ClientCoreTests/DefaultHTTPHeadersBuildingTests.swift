@@ -20,7 +20,7 @@ internal import Testing
         (["br", "gzip", "deflate"], "br;q=1.0, gzip;q=0.9, deflate;q=0.8"),
         (["deflate", "zstd", "gzip"], "gzip;q=1.0, deflate;q=0.9"), ([], "identity"),
     ])
-    func `only what libcurl decodes is offered`(decoders: [String], expected: String) {
+    func `only encodings that libcurl can decode are offered`(decoders: [String], expected: String) {
         #expect(DefaultHTTPHeaders.headers(decoders: decoders)["Accept-Encoding"] == expected)
         #expect(!expected.contains("compress"))
     }
@@ -43,7 +43,7 @@ internal import Testing
             (["LANG": "FIL_ph"], "fil-PH"),
         ] as [([String: String], String)]
     )
-    func `the languages are those that gettext takes`(environment: [String: String], expected: String) {
+    func `the languages are those that gettext selects`(environment: [String: String], expected: String) {
         #expect(PreferredLanguages.list(environment).joined(separator: ",") == expected)
     }
 
@@ -51,12 +51,12 @@ internal import Testing
         "en\r\nX: y", "../../etc", "e", "english_US", "de__AT", "de_", "_AT", "d3_AT", "de_A1", "de AT", "日本",
         "de;q=0.1", "@", ".", ":::", "\0", String(repeating: "x", count: 1000),
     ])
-    func `a hostile locale is passed over`(locale: String) {
+    func `an invalid locale is ignored`(locale: String) {
         #expect(PreferredLanguages.list(["LANG": locale]) == ["en"])
         #expect(PreferredLanguages.list(["LANG": "de_AT", "LANGUAGE": locale]) == ["de-AT"])
     }
 
-    @Test func `six languages are sent, from 1.0 down by a tenth`() {
+    @Test func `at most six languages are sent, with qualities from 1.0 down`() {
         #expect(
             DefaultHTTPHeaders.acceptLanguage(["a", "b", "c", "d", "e", "f", "g"])
                 == "a;q=1.0, b;q=0.9, c;q=0.8, d;q=0.7, e;q=0.6, f;q=0.5"
@@ -65,7 +65,7 @@ internal import Testing
 
     // MARK: User-Agent
 
-    @Test func `the user agent names the program, the system and us`() {
+    @Test func `the user agent contains the program, the system and netwatch`() {
         let surroundings = ProgramSurroundings(
             program: "/usr/bin/my tool",
             programVersion: "2.1",
@@ -78,7 +78,7 @@ internal import Testing
         )
     }
 
-    @Test func `what is not known is left out`() {
+    @Test func `unknown parts of the user agent are omitted`() {
         #expect(UserAgent.text(for: ProgramSurroundings()) == "netwatch/0.1.0")
         #expect(UserAgent.text(for: ProgramSurroundings(program: "tool")) == "tool netwatch/0.1.0")
         let nameless = ProgramSurroundings(program: "/", kernelRelease: "5")
@@ -88,7 +88,7 @@ internal import Testing
     @Test(arguments: [
         "\r\nX: y", "(((", "\\", "日本", "a\0b", "\u{7f}\u{1}", String(repeating: "x ", count: 99),
     ])
-    func `whatever a machine calls itself, the field can be sent`(name: String) {
+    func `the user agent is a valid field, whatever the names of the machine`(name: String) {
         let surroundings = ProgramSurroundings(
             program: name,
             programVersion: name,
@@ -113,11 +113,11 @@ internal import Testing
             ("# PRETTY_NAME=a\nPRETTY_NAME=b\r\nPRETTY_NAME=c", "c"), ("=\n==\nx", nil),
         ] as [(String, String?)]
     )
-    func `the system's name comes from os-release`(text: String, expected: String?) {
+    func `the system's name is read from os-release`(text: String, expected: String?) {
         #expect(OSRelease(text).operatingSystemName == expected)
     }
 
-    @Test func `this machine has headers, in ASCII and with what the shell knows`() async throws {
+    @Test func `the fields of this machine are ASCII and follow its environment`() async throws {
         let headers = DefaultHTTPHeaders.headers()
         #expect(headers.keys.sorted() == ["Accept-Encoding", "Accept-Language", "User-Agent"])
         #expect(headers.values.allSatisfy { $0.utf8.allSatisfy { (0x20...0x7e).contains($0) } })

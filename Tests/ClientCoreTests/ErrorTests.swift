@@ -15,7 +15,7 @@ internal import Testing
         session = SessionManager(engine: try TransferEngine())
     }
 
-    @Test func `a refused connection keeps its errno through any error`() async throws {
+    @Test func `the errno of a refused connection is available through any error type`() async throws {
         let port = try RefusingPort()
         let error = await session.request(port.url).response().error
         let urlError = try #require(error as? URLError)
@@ -27,13 +27,13 @@ internal import Testing
         #expect((error as NSError?)?.transferFailure == error?.transferFailure)
     }
 
-    @Test func `errors of others have no transfer failure`() {
+    @Test func `other errors have no transfer failure`() {
         #expect(URLError(.cancelled).transferFailure == nil)
         #expect(AFError.sessionDeinitialized.transferFailure == nil)
         #expect(CancellationError().transferFailure == nil)
     }
 
-    @Test func `a name that does not resolve is a host that cannot be found`() async {
+    @Test func `an unresolvable name is cannotFindHost`() async {
         // The empty label is invalid, so no query is sent for it.
         let error = await session.request("http://netwatch..invalid/").response().error
         #expect((error as? URLError)?.code == .cannotFindHost)
@@ -41,7 +41,7 @@ internal import Testing
         #expect(error?.transferFailure?.resolverCode != 0)
     }
 
-    @Test func `an invalid URL is the handler's error and sends nothing`() async {
+    @Test func `an invalid URL is the handler's error, and nothing is sent`() async {
         let request = session.request("")
         let response = await request.responseData()
         #expect((response.error as? AFError)?.isInvalidURLError == true)
@@ -54,18 +54,18 @@ internal import Testing
         ("", "it is empty"), ("http://[::1", "it cannot be parsed"),
         ("http://h:99999/", "port 99999 is not from 0 to 65535"), ("http://a%20b/", "character"),
     ])
-    func `an invalid URL is told with what is wrong with it`(url: String, words: String) async {
+    func `the description of an invalid URL contains the reason`(url: String, words: String) async {
         let text = await session.request(url).response().error?.localizedDescription ?? ""
         #expect(text.hasPrefix("The URL `\(url)` is not valid: ") && text.contains(words))
     }
 
-    @Test func `a scheme that is not HTTP is refused, with the URL`() async {
+    @Test func `a scheme other than http and https is refused, and the error contains the URL`() async {
         let error = await session.request("ftp://127.0.0.1/").response().error as? AFError
         #expect(error?.isURLRequestValidationError == true)
         #expect(error?.url?.absoluteString == "ftp://127.0.0.1/")
     }
 
-    @Test func `a request that cannot be made is the handler's error`() async {
+    @Test func `an error that prevents the request is the handler's error`() async {
         struct Broken: URLRequestConvertible {
             func asURLRequest() throws -> URLRequest { throw CancellationError() }
         }
@@ -95,7 +95,7 @@ internal import Testing
             (100, 0, .response, .cannotParseResponse), (99, 0, .request, .unknown),
         ] as [(Int32, Int32, TransferFailure.Phase, URLError.Code)]
     )
-    func `a curl code becomes the nearest URLError`(
+    func `a curl code is mapped to the closest URLError`(
         code: Int32,
         errno: Int32,
         phase: TransferFailure.Phase,
@@ -118,7 +118,7 @@ internal import Testing
             (7, "alert certificate required", .cannotConnectToHost),
         ] as [(Int32, String, URLError.Code)]
     )
-    func `what a server says of the client's certificate is told`(
+    func `a TLS alert about the client certificate is mapped to its URLError`(
         code: Int32,
         words: String,
         expected: URLError.Code

@@ -69,7 +69,7 @@ internal import Testing
         )
     }
 
-    @Test func `a failed request is offered with all that was known of it, and finished with a response`()
+    @Test func `an owner receives the failed request's details and finishes it with a response`()
         async throws
     {
         let keeper = Keeper()
@@ -93,7 +93,7 @@ internal import Testing
         #expect(server.requests.count == 2)
     }
 
-    @Test func `the owner's answer is not validated, and nothing that comes late changes it`() async throws {
+    @Test func `the owner's response is not validated, and later additions do not change it`() async throws {
         let answer = try answer(status: 418)
         let owner = Owner { $0.finish(with: answer) }
         let request = session.request(server.url).validate().offerFailure(to: owner)
@@ -103,7 +103,7 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `an owner may finish a request with an error`() async throws {
+    @Test func `an owner can finish a request with an error`() async throws {
         let owner = Owner { $0.fail(with: Refused()) }
         session.failedRequestOwner = owner
         let response = await session.request(server.url).validate().response()
@@ -111,7 +111,8 @@ internal import Testing
         #expect(response.response?.statusCode == 503)
     }
 
-    @Test func `a request that its owner lets go of ends with its own error, at once or later`() async throws
+    @Test func `a request that its owner releases fails with its original error, immediately or later`()
+        async throws
     {
         let owner = Owner { _ in }
         session.failedRequestOwner = owner
@@ -127,7 +128,7 @@ internal import Testing
         #expect((await later.error as? AFError)?.responseCode == 503)
     }
 
-    @Test func `a request's own owner is asked before the session's, and each once`() async throws {
+    @Test func `the request's own owner is called before the session's, each once`() async throws {
         // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
         let asked = Recorder<String>()
@@ -140,7 +141,9 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `what the request's own owner takes is nobody else's`() async throws {
+    @Test func `a failure that the request's own owner retains is not offered to the session's owner`()
+        async throws
+    {
         // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
         let (owner, answer) = (Owner { _ in }, try answer())
@@ -151,7 +154,7 @@ internal import Testing
         #expect(owner.offers.values.isEmpty)
     }
 
-    @Test func `an owner that is named while the session's has the request is asked when that lets go of it`()
+    @Test func `an owner set while the session's owner retains the request is called after the release`()
         async throws
     {
         let forgetful = Forgetful()
@@ -170,7 +173,8 @@ internal import Testing
         #expect(forgetful.offered.values == [1])
     }
 
-    @Test func `of two owners of a request's own the one named last counts, the first until it declines`()
+    @Test
+    func `a second owner of a request replaces the first one, unless the first one already has the request`()
         async throws
     {
         // Otherwise the request may have failed before its owner is set.
@@ -189,7 +193,7 @@ internal import Testing
         #expect(asked.values == ["last", "session's"])
     }
 
-    @Test func `each attempt's failure is offered anew`() async throws {
+    @Test func `each attempt's failure is offered again`() async throws {
         // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
         let asked = Recorder<String>()
@@ -210,7 +214,7 @@ internal import Testing
         #expect(asked.values == ["own", "session's", "own", "session's"])
     }
 
-    @Test func `a cancelled request does not wait for its owner, who is told before the handlers`()
+    @Test func `cancelling a request withdraws it from its owner before the handlers are called`()
         async throws
     {
         let keeper = Keeper()
@@ -230,7 +234,7 @@ internal import Testing
         #expect(order.values == ["cancelled", "handler", "late cancelled"])
     }
 
-    @Test func `a dropped session ends what others have taken, and tells them`() async throws {
+    @Test func `releasing the session withdraws its offered requests`() async throws {
         let keeper = Keeper()
         var session: SessionManager? = SessionManager(engine: try TransferEngine())
         session?.failedRequestOwner = keeper
@@ -244,7 +248,7 @@ internal import Testing
         #expect(told.values == ["sessionDropped"])
     }
 
-    @Test func `a suspended request is finished all the same`() async throws {
+    @Test func `an owner can finish a suspended request`() async throws {
         let keeper = Keeper()
         session.failedRequestOwner = keeper
         let request = session.request(server.url).validate()
@@ -255,8 +259,7 @@ internal import Testing
         #expect(await response.value == "answer")
     }
 
-    @Test func `an owner that is named after the failure is offered it before anybody is told`() async throws
-    {
+    @Test func `an owner set after the failure is called before any handler`() async throws {
         let ended = Recorder<Int>()
         session.eventMonitors = [Ends(ended: ended)]
         let request = session.request(server.url).validate()
@@ -266,7 +269,7 @@ internal import Testing
         #expect(await request.responseString().value == "answer")
     }
 
-    @Test func `a download's answer is in its file`() async throws {
+    @Test func `the owner's response to a download is written to its file`() async throws {
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: scratch.file("answer"))
         session.failedRequestOwner = Owner { [answer = try answer()] in $0.finish(with: answer) }
@@ -276,7 +279,7 @@ internal import Testing
         #expect(try Data(contentsOf: place) == Data("answer".utf8))
     }
 
-    @Test func `what was cancelled or could not be made, and a transfer of somebody else's, is not offered`()
+    @Test func `cancelled requests, invalid requests and single transfers are not offered`()
         async throws
     {
         let owner = Owner { _ in }
@@ -296,7 +299,7 @@ internal import Testing
         #expect(owner.offers.values.isEmpty)
     }
 
-    @Test func `what an owner leaves with a request goes with the request's end`() async throws {
+    @Test func `a finished request releases what its owner has attached to it`() async throws {
         weak var held: Recorder<Int>?
         let keeper = Keeper()
         do {

@@ -38,7 +38,7 @@ internal import Testing
 
     // MARK: Valid and invalid responses
 
-    @Test func `a good answer is valid`() async throws {
+    @Test func `an expected response is valid`() async throws {
         let server = try ScriptedServer { _ in .respond("hello") }
         let result = try await probe(server.url)
         #expect(result.validation == .valid)
@@ -46,7 +46,7 @@ internal import Testing
         #expect(result.portal == nil)
     }
 
-    @Test func `another status is not`() async throws {
+    @Test func `an unexpected status fails`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         let result = try await probe(server.url)
         #expect(result.validation == .failed("answered 503"))
@@ -64,7 +64,7 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/"])
     }
 
-    @Test func `a body is held against what is expected`() async throws {
+    @Test func `the body is compared with the expected one`() async throws {
         let server = try ScriptedServer { _ in .respond("success, more") }
         let cases: [(HTTPProbe.ExpectedBody, PathValidation)] = [
             (.prefix(Data("success".utf8)), .valid),
@@ -88,7 +88,7 @@ internal import Testing
 
     // MARK: The request
 
-    @Test func `a request carries nothing of others, and its query only if asked`() async throws {
+    @Test func `a probe sends no session fields, and a unique query only on request`() async throws {
         let server = try ScriptedServer { _ in
             .respond(status: 200, headers: [.init("Set-Cookie", "id=1; Path=/")])
         }
@@ -103,7 +103,7 @@ internal import Testing
         #expect(requests.map(\.connection) == [1, 2, 3, 4], "no probe takes the connection of another")
     }
 
-    @Test func `the watched host is connected to at the path's destination`() async throws {
+    @Test func `a probe of the watched host connects to the path's destination`() async throws {
         let server = try ScriptedServer()
         let engine = try TransferEngine(resolver: NameResolver { _ in .failure(.init(code: -2)) })
         let url = "http://netwatch.invalid:\(server.port)/"
@@ -120,7 +120,7 @@ internal import Testing
     // MARK: Limits
 
     @Test(arguments: EndlessAnswer.all)
-    func `a server that answers for ever is cut off`(answer: EndlessAnswer) async throws {
+    func `an endless response is aborted`(answer: EndlessAnswer) async throws {
         let server = try ScriptedServer(answer.script)
         // A response that exceeds the size limit must not time out first, not even on the slowest machine.
         let timeout: Duration = answer.words.contains("bytes") ? .seconds(60) : .seconds(2)
@@ -128,14 +128,14 @@ internal import Testing
         await server.openConnections(atMost: 0)
     }
 
-    @Test func `a body without end is cut off by its size`() async throws {
+    @Test func `an endless body is aborted at the size limit`() async throws {
         let server = try ScriptedServer { _ in .endlessBody }
         let result = try await probe(server.url, timeout: .seconds(60))
         #expect(result.validation == .failed("the response body is longer than 65536 bytes"))
         await server.openConnections(atMost: 0)
     }
 
-    @Test func `a body that comes a byte at a time is cut off by time`() async throws {
+    @Test func `a slow body is aborted at the time limit`() async throws {
         let server = try ScriptedServer { _ in .drippingBody }
         let result = try await probe(server.url, timeout: .seconds(2))
         #expect(result.validation == .failed("no whole answer within 2.0 seconds"))
@@ -143,14 +143,14 @@ internal import Testing
         await server.openConnections(atMost: 0)
     }
 
-    @Test func `a wrong status says more than what is wrong with its body`() async throws {
+    @Test func `an unexpected status is reported rather than the body's error`() async throws {
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 500 Oops\r\nContent-Length: 10\r\n\r\nabc", then: .close)
         }
         #expect(try await probe(server.url).validation == .failed("answered 500"))
     }
 
-    @Test func `what a server sends cannot write on the terminal`() async throws {
+    @Test func `control characters from a server are replaced`() async throws {
         let server = try ScriptedServer { _ in
             let location = "/\u{1b}[2J\u{202e}" + String(repeating: "x", count: 5000)
             return .respond(status: 302, headers: [.init("Location", location)])
@@ -162,7 +162,7 @@ internal import Testing
         #expect(words.count < 300)
     }
 
-    @Test func `cancelling ends a probe at once`() async throws {
+    @Test func `cancelling a probe ends it immediately`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let task = Task { try await probe(server.url, timeout: .seconds(60)).validation }
         await server.requests(atLeast: 1)
@@ -171,7 +171,7 @@ internal import Testing
         await server.openConnections(atMost: 0)
     }
 
-    @Test func `failures of the network are told in few words`() async throws {
+    @Test func `network failures have short messages`() async throws {
         let refusing = try RefusingPort()
         #expect(try await probe(refusing.url).validation == .failed("connection refused"))
         let silent = try UnansweringPort()
@@ -185,12 +185,12 @@ internal import Testing
     // MARK: Creating a probe
 
     @Test(arguments: ["", "example.com", "ftp://example.com/", "file:///etc/passwd", "http:///path"])
-    func `what cannot be probed is refused, with what is accepted`(url: String) throws {
+    func `an invalid URL is refused, and the error lists what is accepted`(url: String) throws {
         let error = #expect(throws: InvalidProbe.self) { try HTTPProbe(url: url) }
         #expect(error?.description.hasSuffix("http://HOST/… or https://HOST/… is accepted") == true)
     }
 
-    @Test func `limits are brought into their range`() throws {
+    @Test func `limits are clamped to their range`() throws {
         let small = try HTTPProbe(url: "HTTPS://example.com", timeout: .zero, maximumBodySize: -1)
         #expect(small.timeout == .milliseconds(10))
         #expect(small.maximumBodySize == 0)
@@ -210,7 +210,7 @@ internal import Testing
     .timeLimit(.minutes(1))
 )
 struct HTTPProbePathTests {
-    @Test func `a probe takes the path it is given, not the one the routes prefer`() async throws {
+    @Test func `a probe uses the given path, not the preferred route`() async throws {
         let testbed = try TwoCableTestbed()
         let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
         let engine = try TransferEngine(networkNamespace: testbed.near.path)

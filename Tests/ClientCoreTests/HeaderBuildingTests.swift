@@ -8,12 +8,12 @@ internal import Testing
 
 /// Merging header fields into a request.
 @Suite(.timeLimit(.minutes(1))) struct HeaderBuildingTests {
-    @Test func `the request's value wins, however the name is written`() {
+    @Test func `the request's value overrides the session's, whatever the case of the name`() {
         let merged = ["accept": "mine", "X": "1"].merged(over: ["Accept": "theirs", "DNT": "1"])
         #expect(merged == ["accept": "mine", "X": "1", "DNT": "1"])
     }
 
-    @Test func `of two names in one dictionary the later one wins, on every run`() {
+    @Test func `of two names that differ in case the last in sorted order wins on every run`() {
         // Sixty-four spellings of one name, so that a random choice would almost never be right.
         let spellings = "abcdef".reduce([""]) { names, letter in
             names.flatMap { ["\($0)\(letter)", "\($0)\(letter.uppercased())"] }
@@ -24,7 +24,7 @@ internal import Testing
         #expect(HTTPHeaders().merged(over: headers) == ["abcdef": "value of abcdef"])
     }
 
-    @Test func `a session's fields are added to a request that has none of them`() throws {
+    @Test func `a session's fields are added to a request without fields`() throws {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpAdditionalHeaders = ["User-Agent": "theirs", "DNT": "1"]
         let settings = SessionSettings(configuration)
@@ -36,7 +36,7 @@ internal import Testing
         #expect(try fields([:]) == [.init("DNT", "1"), .init("User-Agent", "theirs")])
     }
 
-    @Test func `names keep their spelling, and are found in another`() throws {
+    @Test func `names keep their case and are found in another`() throws {
         var request = try URLRequest(url: "http://h", method: .get, headers: ["ETag": "1", "x-ONE": "2"])
         #expect(request.allHTTPHeaderFields == ["ETag": "1", "x-ONE": "2"])
         #expect(request.value(forHTTPHeaderField: "etag") == "1")
@@ -44,7 +44,7 @@ internal import Testing
         #expect(request.allHTTPHeaderFields?.values.sorted() == ["2", "3"])
     }
 
-    @Test func `a field goes from a call to the wire`() async throws {
+    @Test func `a header passed to a call is sent`() async throws {
         let server = try ScriptedServer()
         let session = SessionManager(engine: try TransferEngine())
         _ = await session.request(server.url, headers: ["X-One": "1", "x-one": "2"]).response()
@@ -53,7 +53,7 @@ internal import Testing
 
     // MARK: Authorization
 
-    @Test func `Basic credentials are what RFC 7617 says`() throws {
+    @Test func `Basic credentials follow RFC 7617`() throws {
         let header = try #require(Request.authorizationHeader(user: "Aladdin", password: "open sesame"))
         #expect(header.key == "Authorization")
         #expect(header.value == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
@@ -65,11 +65,11 @@ internal import Testing
     }
 
     @Test(arguments: [("a:b", "c"), ("a\n", "b"), ("a", "b\0"), ("a", "\u{7f}")])
-    func `credentials that Basic cannot express are none`(user: String, password: String) {
+    func `credentials that Basic cannot encode return nil`(user: String, password: String) {
         #expect(Request.authorizationHeader(user: user, password: password) == nil)
     }
 
-    @Test func `a long password is one line`() throws {
+    @Test func `a long password is encoded on one line`() throws {
         let password = String(repeating: "ü", count: 10_000)
         let header = try #require(Request.authorizationHeader(user: "u", password: password))
         #expect(!header.value.contains { $0.isNewline })

@@ -25,7 +25,7 @@ internal import Testing
     }
 
     @Test(arguments: [("[", "]"), ("{\"a\":", "}")])
-    func `JSON of a million levels is refused`(open: String, close: String) {
+    func `JSON with a million levels is refused`(open: String, close: String) {
         let levels = 1_000_000
         let text = String(repeating: open, count: levels) + "1" + String(repeating: close, count: levels)
         let json = DataRequest.jsonResponseSerializer().serializeResponse(nil, head(), Data(text.utf8), nil)
@@ -36,7 +36,7 @@ internal import Testing
     }
 
     @Test(arguments: ["<plist><array>", "(", "{a="])
-    func `a property list of a hundred thousand levels is refused`(open: String) {
+    func `a property list with a hundred thousand levels is refused`(open: String) {
         let text = "<plist>" + String(repeating: open, count: 100_000)
         for body in [text, String(text.dropFirst(7))] {
             let result = list.serializeResponse(nil, head(), Data(body.utf8), nil)
@@ -44,7 +44,7 @@ internal import Testing
         }
     }
 
-    @Test func `a binary property list that multiplies is refused`() {
+    @Test func `a binary property list that expands exponentially is refused`() {
         let bomb = binaryPropertyList((1...40).map { [$0, $0] })
         let result = list.serializeResponse(nil, head(), bomb, nil)
         #expect(serializationFailure(result) == "propertyListSerializationFailed")
@@ -54,7 +54,7 @@ internal import Testing
         #expect((tree.error as? AFError)?.underlyingError is HostilePropertyList)
     }
 
-    @Test func `a binary property list in circles, or too deep, is refused`() {
+    @Test func `a binary property list with cycles or too many levels is refused`() {
         let deep = (1...20_000).map { [$0] }
         for containers in [[[0]], [[1], [0]], [[0, 0, 0]], deep] {
             let body = binaryPropertyList(containers)
@@ -63,7 +63,7 @@ internal import Testing
         }
     }
 
-    @Test func `a binary property list whose parts lead nowhere is refused at once`() {
+    @Test func `a binary property list with invalid references is refused quickly`() {
         // Twenty thousand references to one list, which claims to have as many entries as there are bytes.
         let references = 20_000
         var body = Data("bplist00".utf8) + [0xAF, 0x12] + number(references, bytes: 4)
@@ -78,19 +78,19 @@ internal import Testing
         #expect(serializationFailure(result) == "propertyListSerializationFailed")
     }
 
-    @Test func `parts may be shared as long as they stay few`() {
+    @Test func `objects may be shared below the limit`() {
         let shared = binaryPropertyList((1...10).map { [$0, $0] })
         #expect(list.serializeResponse(nil, head(), shared, nil).isSuccess)
     }
 
-    @Test func `more than a million objects that are there are read`() throws {
+    @Test func `more than a million stored objects are decoded`() throws {
         let numbers = Array(repeating: 1, count: 1_100_000)
         let body = try PropertyListSerialization.data(fromPropertyList: numbers, format: .binary, options: 0)
         #expect((list.serializeResponse(nil, head(), body, nil).value as? [Any])?.count == numbers.count)
     }
 
     @Test(arguments: UInt64(1)...4)
-    func `a damaged binary property list is read or refused`(seed: UInt64) throws {
+    func `a damaged binary property list is decoded or refused`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let object: [String: Any] = ["a": [1, "two", Data([3])], "b": ["c": 4.5]]
         let whole = try PropertyListSerialization.data(fromPropertyList: object, format: .binary, options: 0)
@@ -109,13 +109,13 @@ internal import Testing
     }
 
     @Test(arguments: [0x00, 0x07, 0x0F, 0x70, 0x80, 0x90, 0xB0, 0xC0, 0xE0, 0xF0] as [UInt8])
-    func `an object that no property list has is refused`(marker: UInt8) {
+    func `an unknown object type is refused`(marker: UInt8) {
         let body = binaryPropertyList([[1]], last: [marker, 1])
         let result = list.serializeResponse(nil, head(), body, nil)
         #expect((result.error as? AFError)?.underlyingError is HostilePropertyList)
     }
 
-    @Test func `a key that is no text is refused`() {
+    @Test func `a key that is not a string is refused`() {
         // A dictionary with one entry. Its key and its value are both the number that follows.
         var body = binaryPropertyList([[1, 1]])
         body[8] = 0xD1

@@ -14,7 +14,7 @@ internal import Testing
         return Array(bytes.prefix(read))
     }
 
-    @Test func `a stream is read to its end, and ends for good`() throws {
+    @Test func `a stream is read to its end, and later reads return 0`() throws {
         let stream = InputStream(data: Data(0..<10))
         let reader = InputStreamReader(stream)
         #expect(stream.streamStatus == .notOpen)
@@ -26,7 +26,7 @@ internal import Testing
         #expect(try next(1, of: reader) == [])
     }
 
-    @Test func `a file arrives byte for byte`() throws {
+    @Test func `a file is read completely`() throws {
         let directory = try ScratchDirectory()
         let path = "\(directory.path)/file"
         let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
@@ -37,7 +37,7 @@ internal import Testing
         #expect(received == content)
     }
 
-    @Test func `an open stream is read from where it stands`() throws {
+    @Test func `an open stream is read from its current position`() throws {
         let stream = InputStream(data: Data([1, 2, 3]))
         stream.open()
         var first: UInt8 = 0
@@ -46,21 +46,21 @@ internal import Testing
         #expect(try next(8, of: InputStreamReader(stream)) == [2, 3])
     }
 
-    @Test func `a stream does not go back`() throws {
+    @Test func `a stream cannot be rewound`() throws {
         let reader = InputStreamReader(InputStream(data: Data([1])))
         #expect(!reader.rewind())
         _ = try next(1, of: reader)
         #expect(!reader.rewind())
     }
 
-    @Test func `a file that is missing is an error, again and again`() throws {
+    @Test func `a missing file is an error of every read`() throws {
         let reader = InputStreamReader(try #require(InputStream(fileAtPath: "/nowhere/at/all")))
         for _ in 0..<2 {
             #expect(throws: SystemError(call: "open", errno: ENOENT)) { try next(1, of: reader) }
         }
     }
 
-    @Test func `a directory is an error of reading`() throws {
+    @Test func `a directory is a read error`() throws {
         let reader = InputStreamReader(try #require(InputStream(fileAtPath: "/")))
         #expect(throws: SystemError(call: "read", errno: EISDIR)) { try next(1, of: reader) }
     }
@@ -75,7 +75,7 @@ internal import Testing
     }
 
     @Test(arguments: [-1, 9, Int.min, Int.max])
-    func `a stream of the program's own that lies is an error`(count: Int) throws {
+    func `a custom stream that reports a wrong count is an error`(count: Int) throws {
         let stream = MiscountingStream(count: count)
         #expect(throws: SystemError(call: "read", errno: EIO)) {
             try next(8, of: InputStreamReader(stream))
@@ -83,7 +83,7 @@ internal import Testing
         #expect(stream.wasClosed)
     }
 
-    @Test func `a stream is closed with its reader`() throws {
+    @Test func `releasing the reader closes the stream`() throws {
         let stream = InputStream(data: Data([1, 2]))
         var reader: InputStreamReader? = InputStreamReader(stream)
         _ = try reader.map { try next(1, of: $0) }

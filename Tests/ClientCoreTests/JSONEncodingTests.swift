@@ -23,7 +23,7 @@ internal import Testing
         (0..<depth).reduce(1 as Any) { value, _ in [value] }
     }
 
-    @Test func `parameters are the body, as the guide's call has it`() async throws {
+    @Test func `parameters are encoded into the body, as in the guide`() async throws {
         let parameters: Parameters = ["foo": [1, 2, 3], "bar": ["baz": "qux"]]
         for encoding in [JSONEncoding.default, JSONEncoding(options: [])] {
             let encoded = try encoding.encode(plainRequest("http://h/post", .post), with: parameters)
@@ -34,12 +34,12 @@ internal import Testing
         }
     }
 
-    @Test func `pretty means line breaks`() throws {
+    @Test func `pretty printing adds line breaks`() throws {
         let encoded = try JSONEncoding.prettyPrinted.encode(plainRequest("http://h", .post), with: ["a": 1])
         #expect(encoded.bodyText == "{\n  \"a\" : 1\n}")
     }
 
-    @Test func `any array can be the body`() throws {
+    @Test func `an array can be the body`() throws {
         let encoded = try JSONEncoding.default.encode(
             plainRequest("http://h", .post),
             withJSONObject: ["a", "b"]
@@ -49,7 +49,7 @@ internal import Testing
         #expect(try JSONEncoding.default.encode(request) == request)
     }
 
-    @Test func `every value that JSON has is written`() throws {
+    @Test func `every JSON value is encoded`() throws {
         let parameters: Parameters = [
             "bool": true, "one": 1, "whole": 1.0, "real": 0.1, "float": Float(0.1), "cg": CGFloat(2.5),
             "max": UInt64.max, "decimal": Decimal(string: "1.10") ?? 0, "null": NSNull(),
@@ -67,7 +67,7 @@ internal import Testing
         )
     }
 
-    @Test func `a value that JSON does not have is named with its place`() throws {
+    @Test func `a value that JSON cannot contain is named with its path`() throws {
         let cases: [(Any, String)] = [
             (Double.nan, "nan is not JSON"), (Float.infinity, "inf is not JSON"),
             (Date(timeIntervalSince1970: 0), "1970-01-01 00:00:00 +0000 is not JSON"),
@@ -85,7 +85,7 @@ internal import Testing
         #expect(try refusal(["b": Double.nan, "a": Double.nan, "c": Double.nan]).path == ["a"])
     }
 
-    @Test func `the error tells where the value is`() throws {
+    @Test func `the error contains the path of the value`() throws {
         let error = #expect(throws: AFError.self) {
             try JSONEncoding.default.encode(plainRequest("http://h", .post), with: ["a": Double.nan])
         }
@@ -94,13 +94,13 @@ internal import Testing
         )
     }
 
-    @Test func `a long value is cut`() throws {
+    @Test func `a long value is truncated`() throws {
         struct Long: CustomStringConvertible { let description = String(repeating: "x", count: 100_000) }
         #expect(try refusal([Long()]).value.count == 101)
         #expect(try refusal(Long().description).value.count < 200)
     }
 
-    @Test func `a lone value needs the option`() throws {
+    @Test func `a fragment requires the option`() throws {
         let values: [(Any, String)] = [
             ("a", #""a""#), (1, "1"), (NSNull(), "null"), (Int?.none as Any, "null"),
         ]
@@ -112,7 +112,7 @@ internal import Testing
         }
     }
 
-    @Test func `512 levels are written and read back, and one more is refused`() throws {
+    @Test func `512 levels are encoded and decoded, and one more is refused`() throws {
         let encoded = try JSONEncoding.default
             .encode(plainRequest("http://h", .post), withJSONObject: nested(512))
         let body = try #require(encoded.httpBody)
@@ -124,7 +124,7 @@ internal import Testing
         #expect(refused.value == "an array or dictionary 512 levels down")
     }
 
-    @Test func `an encoding of the program's own is used like ours`() throws {
+    @Test func `a custom encoding can be used`() throws {
         struct JSONStringArrayEncoding: ParameterEncoding {
             let array: [String]
 
@@ -141,7 +141,7 @@ internal import Testing
     }
 
     @Test(arguments: [0, 1, 2])
-    func `a request that cannot be made keeps its error`(index: Int) {
+    func `an invalid request keeps its error`(index: Int) {
         struct Broken: URLRequestConvertible {
             func asURLRequest() throws -> URLRequest { throw CancellationError() }
         }

@@ -39,7 +39,7 @@ internal import Testing
 
     // MARK: Retrying
 
-    @Test func `a request is tried again after its bodies have moved progress`() async throws {
+    @Test func `a request is retried after its bodies have reported progress`() async throws {
         let body = Data(repeating: 1, count: 100_000)
         let server = try ScriptedServer { request in
             let status = request.number < 3 ? 503 : 200
@@ -53,7 +53,7 @@ internal import Testing
         #expect(request.progress.completedUnitCount == 100_000)
     }
 
-    @Test func `a missing page with a body is tried again`() async throws {
+    @Test func `a 404 with a body is retried`() async throws {
         let server = try ScriptedServer { request in
             request.number < 3 ? .respond(status: 404, body: Array("not yet".utf8)) : .respond("here")
         }
@@ -61,7 +61,7 @@ internal import Testing
         #expect(try await session.request(server.url).validate().string == "here")
     }
 
-    @Test func `a request that is cancelled during a retrier's delay ends`() async throws {
+    @Test func `cancelling a request during a retrier's delay ends it`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         let retrier = Again(delay: 3600)
         session.retrier = retrier
@@ -111,7 +111,7 @@ internal import Testing
 
     // MARK: Credentials
 
-    @Test func `a challenge without a credential is a response`() async throws {
+    @Test func `a challenge without a credential is the response`() async throws {
         let server = try ScriptedServer { _ in
             .respond(status: 401, headers: [Self.basic], body: Array("who are you?".utf8))
         }
@@ -121,7 +121,7 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `a wrong password is a response, with its status and body`() async throws {
+    @Test func `a rejected password ends with the 401 response and its body`() async throws {
         let server = try ScriptedServer { _ in
             .respond(status: 401, headers: [Self.basic], body: Array("not you".utf8))
         }
@@ -160,7 +160,7 @@ internal import Testing
         #expect(try #require(transaction.fetchStartDate) <= #require(transaction.responseEndDate))
     }
 
-    @Test func `a cancelled download has resume data, which continues it`() async throws {
+    @Test func `a cancelled download has resume data that continues it`() async throws {
         let server = try ScriptedServer { request in
             let version = Header("ETag", "\"one\"")
             guard request.values(of: "Range").isEmpty else {
@@ -187,7 +187,7 @@ internal import Testing
         .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
         arguments: ["http://192.0.2.1/", "http://[2001:db8::1]/"]
     )
-    func `an address that there is no way to means being offline`(url: String) async throws {
+    func `an address without a route fails with notConnectedToInternet`(url: String) async throws {
         let nowhere = try NetworkNamespace()
         let engine = try TransferEngine(networkNamespace: nowhere.path)
         let session = SessionManager(engine: engine, monitor: PathMonitor(of: nowhere))
@@ -200,7 +200,7 @@ internal import Testing
     /// If no name server can be reached, the resolver cannot say that a name does not exist. The kernel's routes
     /// distinguish the two cases.
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `a name that nobody can be asked about means being offline, with the resolver's reason`()
+    func `a name without a reachable resolver fails with notConnectedToInternet and the resolver's reason`()
         async throws
     {
         let nowhere = try NetworkNamespace()

@@ -10,16 +10,16 @@ struct MIMETypeTests {
         ("woff2", "font/woff2"), ("json", "application/json"), ("xml", "application/xml"),
         ("csv", "text/csv"),
     ])
-    func `an extension stands for a content type`(pathExtension: String, type: String) {
+    func `an extension maps to a content type`(pathExtension: String, type: String) {
         #expect(MIMEType.of(pathExtension: pathExtension) == type)
     }
 
-    @Test func `upper and lower case are the same`() {
+    @Test func `extensions ignore case`() {
         #expect(MIMEType.of(pathExtension: "JpEg") == "image/jpeg")
     }
 
     @Test(arguments: ["", "nothing", ".png", "png ", "\0", "пнг"])
-    func `an unknown extension stands for bytes`(pathExtension: String) {
+    func `an unknown extension maps to application/octet-stream`(pathExtension: String) {
         #expect(MIMEType.of(pathExtension: pathExtension) == "application/octet-stream")
     }
 }

@@ -38,7 +38,7 @@ internal import Testing
     // MARK: Adding a file
 
     @Test(arguments: ["https://example.com/a.png", "file:", "file:///tmp/%FF"])
-    func `a part is a file, not another URL`(text: String) throws {
+    func `a part's URL must be a file URL`(text: String) throws {
         let bad = try #require(URL(string: text))
         form.append(bad, withName: "a")
         guard case .bodyPartURLInvalid(bad) = try failure() else {
@@ -48,7 +48,7 @@ internal import Testing
     }
 
     @Test(arguments: ["missing", "file/child", "a%00b"])
-    func `a file that is not there is not reachable`(path: String) throws {
+    func `a missing file is reported as not reachable`(path: String) throws {
         _ = try makeFile("file")
         let bad = url(path)
         form.append(bad, withName: "a")
@@ -58,7 +58,7 @@ internal import Testing
         }
     }
 
-    @Test func `a file that may not be read is not reachable`() throws {
+    @Test func `an unreadable file is reported as not reachable`() throws {
         let bad = try makeFile("secret")
         chmod(bad.path, 0)
         asNobody { form.append(bad, withName: "a") }
@@ -68,7 +68,7 @@ internal import Testing
         }
     }
 
-    @Test func `another reason why a file cannot be looked at is kept`() throws {
+    @Test func `the system's error is kept if a file cannot be examined`() throws {
         let bad = url("loop")
         symlink(bad.path, bad.path)
         form.append(bad, withName: "a")
@@ -79,7 +79,7 @@ internal import Testing
         #expect((error as? SystemError)?.errno == ELOOP)
     }
 
-    @Test func `a directory is no part`() throws {
+    @Test func `a directory cannot be a part`() throws {
         let bad = URL(fileURLWithPath: scratch.path)
         form.append(bad, withName: "a")
         guard case .bodyPartFileIsDirectory(bad) = try failure() else {
@@ -89,7 +89,7 @@ internal import Testing
     }
 
     @Test(arguments: ["fifo", "/dev/null"])
-    func `what has no size is no part, and nobody waits for it`(path: String) throws {
+    func `a pipe or a device cannot be a part, and is not waited for`(path: String) throws {
         mkfifo(scratch.file("fifo"), 0o600)
         let bad = path.hasPrefix("/") ? URL(fileURLWithPath: path) : url(path)
         form.append(bad, withName: "a")
@@ -99,7 +99,7 @@ internal import Testing
         }
     }
 
-    @Test func `a file needs a name to be sent under`() throws {
+    @Test func `a file without a file name is refused`() throws {
         let file = try makeFile("a")
         form.append(file, withName: "a", fileName: "", mimeType: "a/b")
         guard case .bodyPartFilenameInvalid(file) = try failure() else {
@@ -108,7 +108,7 @@ internal import Testing
         }
     }
 
-    @Test func `the first error stands`() throws {
+    @Test func `the first error is kept`() throws {
         form.append(url("first"), withName: "a")
         form.append(url("second"), withName: "b\0")
         form.append(Data("x".utf8), withName: "c")
@@ -121,7 +121,7 @@ internal import Testing
 
     // MARK: Reading a file
 
-    @Test func `a file that is gone by then is not reachable`() throws {
+    @Test func `a file removed before encoding is reported as not reachable`() throws {
         let file = try makeFile("a")
         form.append(file, withName: "a")
         unlink(file.path)
@@ -131,7 +131,7 @@ internal import Testing
         }
     }
 
-    @Test func `a file that is a pipe by then is no part, and nobody waits for it`() throws {
+    @Test func `a file replaced by a pipe before encoding is refused, and is not waited for`() throws {
         let file = try makeFile("a")
         form.append(file, withName: "a")
         unlink(file.path)
@@ -143,7 +143,7 @@ internal import Testing
     }
 
     @Test(arguments: ["conten", "", "contents", "content" + String(repeating: "x", count: 100_000)])
-    func `a file that has grown or shrunk by then is refused`(content: String) throws {
+    func `a file whose length changes before encoding is refused`(content: String) throws {
         let file = try makeFile("a")
         form.append(file, withName: "a")
         _ = try makeFile("a", content)
@@ -154,7 +154,7 @@ internal import Testing
     }
 
     /// The size of a procfs file is reported as 0.
-    @Test func `a file with more bytes than it says is refused`() throws {
+    @Test func `a file that returns more bytes than its size is refused`() throws {
         form.append(URL(fileURLWithPath: "/proc/self/status"), withName: "a")
         let error = try unexpectedLength()
         #expect(error.bytesExpected == 0)
@@ -163,7 +163,7 @@ internal import Testing
 
     /// A stream can be read only once, so each case uses one of the two encoders.
     @Test(arguments: [5, 7, 0, 70_000, UInt64.max], [false, true])
-    func `a stream that gives more or fewer bytes than announced is refused`(
+    func `a stream with more or fewer bytes than announced is refused`(
         length: UInt64,
         isOnDisk: Bool
     ) throws {
@@ -175,7 +175,7 @@ internal import Testing
         #expect(!FileManager.default.fileExists(atPath: url("output").path))
     }
 
-    @Test func `a stream that fails is an error`() throws {
+    @Test func `a failing stream is an error`() throws {
         let stream = try #require(InputStream(fileAtPath: url("missing").path))
         form.append(stream, withLength: 1, name: "a", fileName: "b", mimeType: "c/d")
         let error = #expect(throws: AFError.self) { try encodeOnce(onDisk: true) }
@@ -184,13 +184,13 @@ internal import Testing
     }
 
     @Test(arguments: [-1, Int.max, Int.min])
-    func `a stream of one's own that lies about what it read is an error`(result: Int) throws {
+    func `a custom stream that reports a wrong count is an error`(result: Int) throws {
         form.append(LyingStream(result), withLength: 1, name: "a", fileName: "b", mimeType: "c/d")
         let error = #expect(throws: AFError.self) { try form.encode() }
         #expect(error?.underlyingError is SystemError)
     }
 
-    @Test func `a stream that is open already is read from where it is`() throws {
+    @Test func `an open stream is read from its current position`() throws {
         let stream = InputStream(data: Data("abc".utf8))
         stream.open()
         var byte: UInt8 = 0
@@ -202,7 +202,7 @@ internal import Testing
 
     // MARK: The output file
 
-    @Test func `a file that exists is left alone`() throws {
+    @Test func `an existing output file is not overwritten`() throws {
         let output = try makeFile("output", "old")
         let dangling = url("dangling")
         symlink(scratch.file("nowhere"), dangling.path)
@@ -220,7 +220,7 @@ internal import Testing
         #expect(!FileManager.default.fileExists(atPath: scratch.file("nowhere")))
     }
 
-    @Test func `a place where no file can be made is named`() throws {
+    @Test func `the error names an output path that cannot be created`() throws {
         let bad = url("missing/output")
         let reason = multipartFailureReason {
             try form.writeEncodedData(to: bad)
@@ -232,7 +232,7 @@ internal import Testing
         }
     }
 
-    @Test func `a body is written to a file, not to another URL`() throws {
+    @Test func `the output URL must be a file URL`() throws {
         let bad = try #require(URL(string: "https://example.com/a"))
         let reason = multipartFailureReason {
             try form.writeEncodedData(to: bad)
@@ -245,7 +245,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "mounting a small file system needs root"))
-    func `a full disk is an error, and leaves no file`() throws {
+    func `a full disk is an error and leaves no file`() throws {
         let output = url("output")
         let outcome = try onSmallDisk(at: scratch.path) {
             let form = MultipartFormData()

@@ -24,7 +24,7 @@ internal import Testing
         String(decoding: try form.encode(), as: UTF8.self)
     }
 
-    @Test func `the guide's form of two files`() throws {
+    @Test func `the guide's form with two files is encoded`() throws {
         let unicornImageURL = try makeFile("unicorn.png", "unicorn")
         let rainbowImageURL = try makeFile("rainbow.JPG", "rainbow")
         let encode: @Sendable (MultipartFormData) -> Void = { multipartFormData in
@@ -109,14 +109,14 @@ internal import Testing
         #expect(try text(form) == expected.replacing("\n", with: "\r\n"))
     }
 
-    @Test func `a form without parts is its last boundary`() throws {
+    @Test func `a form without parts contains only the final boundary`() throws {
         let form = MultipartFormData(boundary: "b")
         #expect(try text(form) == "--b--\r\n")
         #expect(form.encodedLength == 7)
         #expect(form.contentLength == 0)
     }
 
-    @Test func `a file without an extension is bytes`() throws {
+    @Test func `a file without an extension is application/octet-stream`() throws {
         let form = MultipartFormData()
         form.append(try makeFile("README"), withName: "a")
         #expect(try text(form).contains("filename=\"README\"\r\nContent-Type: application/octet-stream\r\n"))
@@ -124,7 +124,7 @@ internal import Testing
 
     // MARK: Boundaries
 
-    @Test func `a random boundary is the generator's`() {
+    @Test func `a random boundary uses the generator`() {
         var generator = SeededGenerator(seed: 1)
         let boundary = MultipartBoundary.random(using: &generator)
         #expect(boundary.wholeMatch(of: /netwatch\.boundary\.[0-9a-f]{16}/) != nil)
@@ -133,7 +133,7 @@ internal import Testing
     }
 
     @Test(arguments: ["", "a b", "a\r\nX: y", "\"", String(repeating: "x", count: 71)])
-    func `a boundary that the header cannot carry is refused`(boundary: String) throws {
+    func `a boundary that is not valid in the header is refused`(boundary: String) throws {
         let form = MultipartFormData(boundary: boundary)
         form.append(Data(), withName: "a")
         let reason = try #require(multipartFailureReason { try form.encode() })
@@ -156,7 +156,7 @@ internal import Testing
         ("C:\\a\\", "C:\\a%5C"),
         ("", ""),
     ])
-    func `a name cannot end its own quotation`(name: String, written: String) throws {
+    func `quotes in a name are escaped`(name: String, written: String) throws {
         let form = MultipartFormData(boundary: "b")
         form.append(Data(), withName: name, fileName: name, mimeType: "a/b")
         let lines = try text(form).split(separator: "\r\n", omittingEmptySubsequences: false)
@@ -185,7 +185,7 @@ internal import Testing
         }
     }
 
-    @Test func `NUL in a name, and a field whose name is no token, are refused`() throws {
+    @Test func `NUL in a name, and a field name that is not a token, are refused`() throws {
         let appends: [(name: String, value: String, append: (MultipartFormData) -> Void)] = [
             ("name", "a\0", { $0.append(Data(), withName: "a\0") }),
             ("filename", "b\0", { $0.append(Data(), withName: "a", fileName: "b\0", mimeType: "a/b") }),
@@ -205,7 +205,7 @@ internal import Testing
 
     // MARK: Encoding repeatedly, and to a file
 
-    @Test func `both encoders give the same bytes as often as they are asked`() throws {
+    @Test func `both encoders return the same bytes, also when repeated`() throws {
         let form = MultipartFormData()
         form.append(try makeFile("a", String(repeating: "line\r\n", count: 50_000)), withName: "a")
         form.append(Data(repeating: 0xff, count: 100_000), withName: "b")
@@ -222,7 +222,7 @@ internal import Testing
         #expect(form.contentLength == 400_000)
     }
 
-    @Test func `a file of any size is known by its length, and read in small pieces`() throws {
+    @Test func `a file of any size is read in small pieces`() throws {
         let url = try makeFile("large")
         try #require(truncate(url.path, 5 << 30) == 0)
         let form = MultipartFormData(boundary: "b")
@@ -236,7 +236,7 @@ internal import Testing
         #expect(pieces.allSatisfy { $0 <= 65536 })
     }
 
-    @Test func `a stream that has been read is used up`() throws {
+    @Test func `a stream can be encoded only once`() throws {
         let form = MultipartFormData()
         let stream = InputStream(data: Data("x".utf8))
         form.append(stream, withLength: 1, name: "a", fileName: "b", mimeType: "c/d")
@@ -245,7 +245,7 @@ internal import Testing
         #expect((error?.underlyingError as? URLError)?.code == .requestBodyStreamExhausted)
     }
 
-    @Test func `lengths stop at the largest number`() throws {
+    @Test func `lengths saturate at the integer limit`() throws {
         let form = MultipartFormData()
         for _ in 0..<2 {
             form.append(

@@ -49,7 +49,7 @@ internal import Testing
             print(json.dumps(parts))
         """
 
-    @Test func `what a parser finds in random forms is what was put in`() async throws {
+    @Test func `a parser finds the parts of random forms`() async throws {
         let seed =
             ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap(UInt64.init)
             ?? .random(in: 0...(.max))
@@ -158,7 +158,7 @@ internal import Testing
         )
     }
 
-    @Test func `httpbin finds the fields and the files of a form`() async throws {
+    @Test func `httpbin finds the fields and files of a form`() async throws {
         let (server, url) = try await httpbin()
         defer { server.signal(15) }
         let form = MultipartFormData()

@@ -20,7 +20,9 @@ struct OfflineErrorTests {
         (await session.request(url).response().error as? URLError)?.code
     }
 
-    @Test func `a name that nobody can look up is offline without a way out, else unknown`() async throws {
+    @Test func `an unresolvable name is offline without a default route and otherwise not found`()
+        async throws
+    {
         let world = try OfflineWorld()
         let response = await world.session.request("http://host.test/").response()
         #expect((response.error as? URLError)?.code == .notConnectedToInternet)
@@ -32,7 +34,7 @@ struct OfflineErrorTests {
     }
 
     @Test(arguments: ["blackhole", "prohibit", "unreachable"])
-    func `an address whose route says no is offline, whatever connect says`(kind: String) async throws {
+    func `an address without a route is offline, whatever connect reports`(kind: String) async throws {
         let world = try OfflineWorld(isConnected: true)
         try world.testbed.near.ip("route add \(kind) \(OfflineWorld.host)")
         let response = await world.session.request("http://\(OfflineWorld.host):1/").response()
@@ -42,7 +44,7 @@ struct OfflineErrorTests {
         #expect(response.error?.transferFailure?.code == 7)
     }
 
-    @Test func `a router on the way that knows none is not a missing network`() async throws {
+    @Test func `a router without a route is not a missing network`() async throws {
         let world = try OfflineWorld(isConnected: true)
         // The router reports the missing route by ICMP (RFC 792). The kernel turns that into the same errno as a
         // missing local route.
@@ -53,7 +55,7 @@ struct OfflineErrorTests {
         #expect((response.error as? URLError)?.code == .cannotConnectToHost)
     }
 
-    @Test func `a connection that is not made in time is offline if the cable is out`() async throws {
+    @Test func `a connect timeout is offline if the cable is unplugged`() async throws {
         let world = try OfflineWorld(isConnected: true)
         // The far side drops the packets without a reply.
         try world.testbed.far.ip("route add blackhole 198.51.100.99")
@@ -75,14 +77,14 @@ struct OfflineErrorTests {
         #expect((response.error as? URLError)?.code == code)
     }
 
-    @Test func `a loss that the monitor still holds back counts`() async throws {
+    @Test func `a loss that the monitor has not published yet counts`() async throws {
         let world = try OfflineWorld(isConnected: true, settle: .milliseconds(250))
         #expect(await code(world.session, "http://host.test/") == .cannotFindHost)
         try world.disconnect()
         #expect(await code(world.session, "http://host.test/") == .notConnectedToInternet)
     }
 
-    @Test func `who refuses a connection is there, network or not`() async throws {
+    @Test func `a refused connection is not offline`() async throws {
         let world = try OfflineWorld()
         #expect(await code(world.session, "http://127.0.0.1:1/") == .cannotConnectToHost)
         #expect(await code(world.session, "http://\(VethTestbed.farAddress):1/") == .cannotConnectToHost)
@@ -95,7 +97,7 @@ struct OfflineErrorTests {
         return try OfflineWorld(resolver: NameResolver { _ in .success([address]) })
     }
 
-    @Test func `a name that was looked up is judged by its address, not by the way out`() async throws {
+    @Test func `a resolved name is checked by its address, not by the default route`() async throws {
         let beyond = try world(resolvingTo: OfflineWorld.host)
         try beyond.connect()
         try beyond.testbed.near.ip("route add blackhole \(OfflineWorld.host)")
@@ -104,7 +106,7 @@ struct OfflineErrorTests {
         #expect(await code(near.session, "http://host.test:1/") == .cannotConnectToHost)
     }
 
-    @Test func `a socket of this machine needs no network`() async throws {
+    @Test func `a unix socket needs no network`() async throws {
         let world = try OfflineWorld()
         let session = SessionManager(
             engine: world.engine,
@@ -114,7 +116,7 @@ struct OfflineErrorTests {
         #expect(await code(session, "http://service/") == .cannotConnectToHost)
     }
 
-    @Test func `without netlink libcurl's word stands`() async throws {
+    @Test func `without netlink the error depends on libcurl's error number`() async throws {
         let world = try OfflineWorld()
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = "/nonexistent"
@@ -124,7 +126,7 @@ struct OfflineErrorTests {
         #expect(await code(session, "http://\(OfflineWorld.host)/") == .notConnectedToInternet)
     }
 
-    @Test func `a session that stays on this machine, and whose requests do not fail, has no monitor`()
+    @Test func `a session with only local or successful requests creates no monitor`()
         async throws
     {
         let world = try OfflineWorld()
@@ -144,7 +146,7 @@ struct OfflineErrorTests {
         #expect(made.withLock { $0 } == 1)
     }
 
-    @Test func `requests that are cancelled while the kernel is asked end once each`() async throws {
+    @Test func `requests cancelled during the path lookup end once each`() async throws {
         let world = try OfflineWorld()
         let ended = Recorder<Int>()
         for index in 0..<200 {

@@ -51,7 +51,8 @@ struct OfflineRetrierTests {
         #expect(waiting(retrier.connectivity) == Counts(waiters: 0, places: 0))
     }
 
-    @Test func `requests for one host share its watch, those for another have their own`() async throws {
+    @Test func `requests to the same host share a watch, and other hosts have separate watches`() async throws
+    {
         let world = try OfflineWorld()
         let server = try world.server()
         let retrier = OfflineRetrier(maximumWait: nil)
@@ -71,7 +72,7 @@ struct OfflineRetrierTests {
         await wait(for: retrier.connectivity, 0, 0)
     }
 
-    @Test func `a wait that is too long lets the failure stand`() async throws {
+    @Test func `after the maximum wait the failure stands`() async throws {
         let world = try OfflineWorld()
         let retrier = OfflineRetrier(maximumWait: .milliseconds(20))
         world.session.interceptor = retrier
@@ -80,7 +81,7 @@ struct OfflineRetrierTests {
         #expect(waiting(retrier.connectivity) == Counts(waiters: 0, places: 0))
     }
 
-    @Test func `a time that is over at once ends the wait`() async throws {
+    @Test func `a timeout that expires immediately ends the wait`() async throws {
         let world = try OfflineWorld()
         let host = try #require(NetworkHost(OfflineWorld.host))
         let atOnce: PathWaits.Timer = { _, body in
@@ -102,7 +103,7 @@ struct OfflineRetrierTests {
         #expect(quick.count == (0, 0))
     }
 
-    @Test func `of those who wait for one path each has a time of its own`() async throws {
+    @Test func `waiters for the same path have separate timeouts`() async throws {
         let world = try OfflineWorld()
         let host = try #require(NetworkHost(OfflineWorld.host))
         let waits = PathWaits(RetryPacing()) { $0.isReachable }
@@ -114,7 +115,7 @@ struct OfflineRetrierTests {
         #expect(await patient == .came(after: .zero))
     }
 
-    @Test func `one who stops waiting does not take the others along`() async throws {
+    @Test func `cancelling one waiter does not affect the others`() async throws {
         let world = try OfflineWorld()
         let server = try world.server()
         let retrier = OfflineRetrier(maximumWait: nil)
@@ -128,7 +129,9 @@ struct OfflineRetrierTests {
         #expect(await second.responseString().value == "ok")
     }
 
-    @Test(arguments: [true, false]) func `a dropped session ends the wait`(isInterceptor: Bool) async throws {
+    @Test(arguments: [true, false]) func `releasing the session ends the wait`(isInterceptor: Bool)
+        async throws
+    {
         let world = try OfflineWorld()
         var session: SessionManager? = SessionManager(engine: world.engine, monitor: world.monitor)
         if isInterceptor {
@@ -147,7 +150,7 @@ struct OfflineRetrierTests {
         await wait(for: retrier, 0, 0)
     }
 
-    @Test func `where the path is not what is missing the delays grow, and there is an end`() async throws {
+    @Test func `if the path is not missing the delays grow and the retries are limited`() async throws {
         let world = try OfflineWorld(isConnected: true)
         let server = try world.server { _ in .respond(status: 503) }
         let pacing = RetryPacing(firstDelay: .milliseconds(4))
@@ -164,7 +167,7 @@ struct OfflineRetrierTests {
     }
 
     @Test(arguments: [(InterfaceType.wifi, false), (.veth, true)])
-    func `a path has to leave by what is asked for`(type: InterfaceType, isEnough: Bool) async throws {
+    func `the path must use the required interface type`(type: InterfaceType, isEnough: Bool) async throws {
         // A path that does not meet the requirement is waited for until the maximum wait has passed.
         let longest: (Bool) -> Duration? = { $0 ? nil : .milliseconds(300) }
         let requiring = OfflineRetrier(maximumWait: longest(isEnough), requiredInterfaceType: type)
@@ -187,7 +190,7 @@ struct OfflineRetrierTests {
         return !delays.delays.values.isEmpty
     }
 
-    @Test func `a session waits for connectivity if it is told to, after everybody else`() async throws {
+    @Test func `a session waits for connectivity after all other retriers`() async throws {
         struct Asked: RequestInterceptor {
             let asked = Recorder<UInt>()
 

@@ -11,7 +11,7 @@ internal import Testing
         return try await Subprocess(ClientVictim.path, [try orders.argument]).outcome()
     }
 
-    @Test func `a process that calls exit while TLS handshakes run ends in order`() async throws {
+    @Test func `a process that calls exit during TLS handshakes ends normally`() async throws {
         let url = try await TLSServer.shared().url("127.0.0.1")
         for _ in 0..<8 {
             let outcome = try await run(url, .exit(cleansUp: false))
@@ -19,7 +19,7 @@ internal import Testing
         }
     }
 
-    @Test func `the check notices an OpenSSL that frees everything at exit`() async throws {
+    @Test func `the check detects an OpenSSL that frees its memory at exit`() async throws {
         let url = try await TLSServer.shared().url("127.0.0.1")
         var crashes = 0
         for _ in 0..<60 where crashes == 0 {
@@ -28,7 +28,7 @@ internal import Testing
         #expect(crashes > 0)
     }
 
-    @Test func `what begins without descriptors fails with an error, and works once there are some`()
+    @Test func `operations without descriptors fail and succeed once there are some`()
         async throws
     {
         let server = try ScriptedServer { _ in .respond("ok") }
@@ -40,7 +40,7 @@ internal import Testing
         #expect(outcome.output[2...] == ["with status 200", "monitor 0", "done"])
     }
 
-    @Test func `a request in a child of fork fails at once by name, and the parent goes on`() async throws {
+    @Test func `a request in a child of fork fails immediately, and the parent continues`() async throws {
         let server = try ScriptedServer { _ in .respond("ok") }
         let outcome = try await run(server.url, .fork)
         #expect(outcome.ending == .exited(0))

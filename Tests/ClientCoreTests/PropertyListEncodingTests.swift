@@ -19,7 +19,7 @@ internal import Testing
         return try #require(error?.underlyingError as? InvalidPropertyList)
     }
 
-    @Test func `XML is the default`() throws {
+    @Test func `XML is the default format`() throws {
         #expect(PropertyListEncoding.default.format == .xml)
         #expect(PropertyListEncoding.xml.format == .xml)
         #expect(PropertyListEncoding.binary.format == .binary)
@@ -27,7 +27,7 @@ internal import Testing
     }
 
     @Test(arguments: [PropertyListEncoding.xml, .binary])
-    func `Python reads the parameters back`(encoding: PropertyListEncoding) async throws {
+    func `Python decodes the parameters`(encoding: PropertyListEncoding) async throws {
         let parameters: Parameters = [
             "foo": [1, 2, 3], "bar": ["baz": "qux & <日>"], "t": true, "one": 1, "real": 1.5,
             "max": UInt64.max, "min": Int64.min, "data": Data([0, 255]),
@@ -50,7 +50,7 @@ internal import Testing
         )
     }
 
-    @Test func `a value that no property list has is named with its place`() throws {
+    @Test func `a value that a property list cannot contain is named with its path`() throws {
         let cases: [(Any, String)] = [
             (NSNull(), "<null>"), (Int?.none as Any, "nil"), (HTTPMethod.get, "get"), (Set([1]), "[1]"),
             (NSDecimalNumber.notANumber, "NaN"), ([1: 2], "the key 1 of type Int"),
@@ -66,7 +66,7 @@ internal import Testing
     }
 
     @Test(arguments: [Double.nan, .infinity, -.infinity, 1e300])
-    func `a date beyond the calendar is refused`(seconds: Double) throws {
+    func `a date outside the calendar is refused`(seconds: Double) throws {
         for encoding in [PropertyListEncoding.xml, .binary] {
             let refused = try refusal(["d": Date(timeIntervalSince1970: seconds)], encoding)
             #expect(refused.path == ["d"])
@@ -74,7 +74,8 @@ internal import Testing
     }
 
     @Test(arguments: ["\u{0}", "a\u{1}", "\u{1b}", "\u{fffe}"])
-    func `XML takes no control characters, and the binary format does`(text: String) async throws {
+    func `control characters are refused in XML and accepted in the binary format`(text: String) async throws
+    {
         #expect(try refusal(["a": text], .xml).path == ["a"])
         #expect(try refusal([text: 1], .xml).value.hasPrefix("the key "))
         let encoded = try PropertyListEncoding.binary.encode(
@@ -91,13 +92,13 @@ internal import Testing
         #expect(read == expected)
     }
 
-    @Test func `the format that can only be read is refused`() throws {
+    @Test func `the read-only format is refused`() throws {
         let refused = try refusal(["a": 1], PropertyListEncoding(format: .openStep))
         #expect(refused.description.contains("openStep, which can only be read"))
     }
 
     @Test(arguments: [PropertyListEncoding.xml, .binary])
-    func `512 levels are written and read back, and one more is refused`(encoding: PropertyListEncoding)
+    func `512 levels are encoded and decoded, and one more is refused`(encoding: PropertyListEncoding)
         throws
     {
         let deep = (0..<511).reduce(1 as Any) { value, _ in [value] }

@@ -20,7 +20,7 @@ internal import Testing
         .respond(status: status, headers: [.init("Location", location)], body: Array(body.utf8))
     }
 
-    @Test func `a redirect is followed, and the response is the last one`() async throws {
+    @Test func `a redirect is followed, and the last response is returned`() async throws {
         let server = try ScriptedServer { request in
             request.target == "/new" ? .respond("here") : Self.redirect(301, to: "/new", body: "moved")
         }
@@ -35,7 +35,9 @@ internal import Testing
     @Test(arguments: [
         (301, "GET", ""), (302, "GET", ""), (303, "GET", ""), (307, "POST", "x=1"), (308, "POST", "x=1"),
     ])
-    func `a POST becomes what the status says`(status: Int, method: String, body: String) async throws {
+    func `the status determines whether a POST becomes a GET`(status: Int, method: String, body: String)
+        async throws
+    {
         let server = try ScriptedServer { request in
             request.target == "/new" ? .respond("") : Self.redirect(status, to: "/new")
         }
@@ -46,7 +48,7 @@ internal import Testing
         #expect(last.values(of: "Content-Type").isEmpty == (method == "GET"))
     }
 
-    @Test func `seventeen redirects are one too many`() async throws {
+    @Test func `the seventeenth redirect is an error`() async throws {
         let server = try ScriptedServer { Self.redirect(302, to: "/\($0.number)") }
         let response = await session.request(server.url).response()
         #expect((response.error as? URLError)?.code == .httpTooManyRedirects)
@@ -54,7 +56,7 @@ internal import Testing
         #expect(server.requests.count == 17)
     }
 
-    @Test func `what proves who is asking stays with its origin`() async throws {
+    @Test func `credentials are not sent to another origin`() async throws {
         let other = try ScriptedServer { _ in .respond("") }
         let elsewhere = other.url
         let server = try ScriptedServer { _ in Self.redirect(302, to: elsewhere + "/") }
@@ -66,7 +68,7 @@ internal import Testing
         #expect(other.requests.first?.values(of: "X-Other") == ["2"])
     }
 
-    @Test func `the delegate's closure decides where a redirect leads`() async throws {
+    @Test func `the delegate's closure can change the redirect's target`() async throws {
         let server = try ScriptedServer { request in
             request.target == "/" ? Self.redirect(302, to: "/new", body: "moved") : .respond(request.target)
         }
@@ -100,7 +102,7 @@ internal import Testing
         #expect(received < 10_000_000)
     }
 
-    @Test func `a challenge is answered by the delegate's closure`() async throws {
+    @Test func `the delegate's closure answers a challenge`() async throws {
         let server = try ScriptedServer { request in
             guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
             return .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
@@ -117,7 +119,7 @@ internal import Testing
         #expect((await session.request(server.url).response().error as? URLError)?.code == .cancelled)
     }
 
-    @Test func `credentials that come after the response are used all the same`() async throws {
+    @Test func `credentials set after the response are used`() async throws {
         let server = try ScriptedServer { request in
             guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
             return .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
@@ -177,7 +179,7 @@ internal import Testing
         }
     }
 
-    @Test func `credentials that come between the response and its end are used all the same`() async throws {
+    @Test func `credentials set between the response and its end are used`() async throws {
         let server = try ScriptedServer { request in
             guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
             return .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
@@ -187,7 +189,7 @@ internal import Testing
         #expect(server.requests.count == 2, "Basic is answered without asking again")
     }
 
-    @Test func `a delegate's credentials are kept for redirects at the same origin`() async throws {
+    @Test func `a delegate's credentials are used for redirects to the same origin`() async throws {
         let server = try ScriptedServer { request in
             if request.target == "/old" { return Self.redirect(302, to: "/new") }
             guard request.values(of: "Authorization").isEmpty else {

@@ -26,7 +26,7 @@ internal import Testing
         (303, "DELETE", "GET"), (303, "HEAD", "HEAD"), (301, "HEAD", "HEAD"), (303, "GET", "GET"),
         (307, "PATCH", "PATCH"), (308, "HEAD", "HEAD"),
     ])
-    func `a status says which method comes next`(status: Int, method: String, expected: String) throws {
+    func `the status determines the next method`(status: Int, method: String, expected: String) throws {
         let redirection = try #require(
             try Redirection(of: request("http://a/", method, body: "x"), status: status, location: "/b")
         )
@@ -36,16 +36,16 @@ internal import Testing
     }
 
     @Test(arguments: [200, 201, 300, 304, 305, 306, 309, 399, 401])
-    func `other statuses lead nowhere`(status: Int) throws {
+    func `other statuses are not redirects`(status: Int) throws {
         #expect(try Redirection(of: request("http://a/"), status: status, location: "/b") == nil)
     }
 
     @Test(arguments: [nil, ""])
-    func `without a location there is nowhere to go`(location: String?) throws {
+    func `a missing or empty location is not a redirect`(location: String?) throws {
         #expect(try Redirection(of: request("http://a/"), status: 302, location: location) == nil)
     }
 
-    @Test func `what says something about the body goes with it`() throws {
+    @Test func `dropping the body drops the fields that describe it`() throws {
         var request = try request("http://a/", "POST", body: "x")
         let about = ["content-type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Expect"]
         for field in about + ["Accept"] { request.setValue("1", forHTTPHeaderField: field) }
@@ -55,7 +55,7 @@ internal import Testing
         #expect(kept?.allHTTPHeaderFields == request.allHTTPHeaderFields)
     }
 
-    @Test func `a body stream goes or stays like a body`() throws {
+    @Test func `a body stream is kept or dropped like a body`() throws {
         var request = try request("http://a/", "POST")
         request.httpBodyStream = InputStream(data: Data([1]))
         #expect(try Redirection(of: request, status: 302, location: "/")?.request.httpBodyStream == nil)
@@ -80,7 +80,7 @@ internal import Testing
         #expect(fields == (crosses ? ["Accept": "1"] : request.allHTTPHeaderFields))
     }
 
-    @Test func `other settings of a request stay`() throws {
+    @Test func `the request's other properties are kept`() throws {
         var request = try request("http://a/", "GET")
         request.timeoutInterval = 7
         request.mainDocumentURL = URL(string: "http://main/")
@@ -107,7 +107,7 @@ internal import Testing
         ("g?y/./x", "http://a/b/c/g?y/./x"), ("g?y/../x", "http://a/b/c/g?y/../x"),
         ("g#s/./x", "http://a/b/c/g#s/./x"), ("g#s/../x", "http://a/b/c/g#s/../x"),
     ])
-    func `a reference is resolved as RFC 3986 says`(location: String, expected: String) throws {
+    func `a reference is resolved by RFC 3986`(location: String, expected: String) throws {
         #expect(try target(location) == expected)
     }
 
@@ -121,23 +121,24 @@ internal import Testing
         ("http://[::1]:8080/[", "http://[::1]:8080/%5B"), ("/a//ä", "http://a/a//%C3%A4"),
         ("/\\evil.org", "http://a/%5Cevil.org"), ("?u=http://ä/", "http://a/b/c/d;p?u=http://%C3%A4/"),
     ])
-    func `what a URL may not contain is encoded, once`(location: String, expected: String) throws {
+    func `characters that a URL must not contain are encoded once`(location: String, expected: String) throws
+    {
         #expect(try target(location) == expected)
     }
 
-    @Test func `a fragment is inherited, unless there is another one`() throws {
+    @Test func `a fragment is inherited unless the location has one`() throws {
         #expect(try target("/x", from: "http://a/y#%C3%A4b") == "http://a/x#%C3%A4b")
         #expect(try target("/x#c", from: "http://a/y#b") == "http://a/x#c")
         #expect(try target("/x#", from: "http://a/y#b") == "http://a/x#")
     }
 
-    @Test func `users and passwords in URLs are dropped`() throws {
+    @Test func `the location's user and password are dropped`() throws {
         #expect(try target("/x", from: "http://u:p@a/") == "http://a/x")
         #expect(try target("http://u:p%20@b:81/%20?%20#%20") == "http://b:81/%20?%20#%20")
     }
 
     @Test(arguments: ["mailto:x", "file:///etc/passwd", "ftp://a/", "x:y", "javascript:alert(1)"])
-    func `a location beyond http is not supported`(location: String) throws {
+    func `a location with another scheme is not supported`(location: String) throws {
         let error = #expect(throws: URLError.self) { try target(location) }
         #expect(error?.code == .unsupportedURL)
         #expect(error?.localizedDescription.contains("`\(location)`") == true)
@@ -149,12 +150,12 @@ internal import Testing
         "http://a%00b/",
         "http://[::1/",
     ])
-    func `a location that names no host is a bad answer`(location: String) throws {
+    func `a location without a host is an invalid response`(location: String) throws {
         let error = #expect(throws: URLError.self) { try target(location) }
         #expect(error?.code == .badServerResponse)
     }
 
-    @Test func `an error shows no more of a location than fits`() throws {
+    @Test func `the error truncates a long location`() throws {
         let error = #expect(throws: URLError.self) {
             try target("x:" + String(repeating: "y", count: 100_000))
         }

@@ -35,21 +35,21 @@ internal import Testing
         "http://h", "https://u:p@h:65535/a%0d%0a?x=%00#f", "HTTP://h/", "http://[fe80::1%25eth0]:80/",
         "http://xn--bcher-kva.example/", "http://127.0.0.1:0/",
     ])
-    func `an HTTP URL is sent`(url: String) throws {
+    func `an HTTP URL is accepted`(url: String) throws {
         try request(url).validateForSending()
         try request(url, method: "POST", headers: ["Content-Length": "1"], body: Data([1]))
             .validateForSending()
     }
 
     @Test(arguments: ["http://a%0ab/", "http://a%00/", "http://a%20b/", "http://a%7f/", "http://h:99999/"])
-    func `a URL that cannot be connected to is invalid`(url: String) throws {
+    func `a URL with an invalid host or port is refused`(url: String) throws {
         let error = refusal(of: try request(url))
         #expect(error?.isInvalidURLError == true)
         #expect((error?.urlConvertible as? URL)?.absoluteString == url)
     }
 
     @Test(arguments: [-3, -.infinity, .nan] as [TimeInterval])
-    func `a timeout that is no time is refused by name`(interval: TimeInterval) throws {
+    func `an invalid timeout is refused by name`(interval: TimeInterval) throws {
         var request = try request()
         request.timeoutInterval = interval
         guard case .invalidOption("timeoutInterval", let value, _) = try reason(of: request) else {
@@ -59,7 +59,7 @@ internal import Testing
         #expect(value == "\(interval)")
     }
 
-    @Test func `a request without a URL is invalid`() throws {
+    @Test func `a request without a URL is refused`() throws {
         var request = try request()
         request.url = nil
         #expect(refusal(of: request)?.isInvalidURLError == true)
@@ -68,7 +68,7 @@ internal import Testing
     @Test(arguments: [
         "ftp://h/", "file:///etc/passwd", "gopher://h/", "data:,x", "h/p", "//h/p", "httpx://h",
     ])
-    func `only http and https leave the machine`(url: String) throws {
+    func `only http and https are accepted`(url: String) throws {
         guard case .unsupportedScheme(let refused) = try reason(of: request(url)) else {
             Issue.record("not the scheme")
             return
@@ -76,13 +76,13 @@ internal import Testing
         #expect(refused.absoluteString == url)
     }
 
-    @Test func `a scheme can be allowed`() throws {
+    @Test func `the accepted schemes can be changed`() throws {
         try request("ftp://h/").validateForSending(allowedSchemes: ["ftp"])
         #expect(throws: AFError.self) { try request().validateForSending(allowedSchemes: ["https"]) }
     }
 
     @Test(arguments: ["http://", "http:///p", "http:p", "http://:80/", "https://?q"])
-    func `a URL without host is refused`(url: String) throws {
+    func `a URL without a host is refused`(url: String) throws {
         guard case .missingHost(let refused) = try reason(of: request(url)) else {
             Issue.record("not the host")
             return
@@ -91,7 +91,7 @@ internal import Testing
     }
 
     @Test(arguments: ["", "PO ST", "GET\r\nX: 1", "GÊT", "G(T", "\0", "CONNECT", "connect", "ConNect"])
-    func `a method that no server is asked for is refused`(method: String) throws {
+    func `an invalid method and CONNECT are refused`(method: String) throws {
         guard case .invalidMethod(let refused) = try reason(of: request(method: method)) else {
             Issue.record("not the method")
             return
@@ -100,7 +100,7 @@ internal import Testing
     }
 
     @Test(arguments: ["QUERY", "PROPFIND", "M-SEARCH", "get"])
-    func `any other method is sent`(method: String) throws {
+    func `any other method is accepted`(method: String) throws {
         try request(method: method).validateForSending()
     }
 
@@ -111,7 +111,9 @@ internal import Testing
         ("Content-Length", ""), ("Content-Length", "01"), ("Content-Length", "1, 1"),
         ("Content-Length", "+1"),
     ])
-    func `a header that would change the request is refused`(name: String, value: String) throws {
+    func `a header field that would change the request's framing is refused`(name: String, value: String)
+        throws
+    {
         let request = try request(method: "POST", headers: [name: value, "A": "1"], body: Data([1]))
         guard case .invalidHeader(name, value) = try reason(of: request) else {
             Issue.record("not the header")
@@ -119,7 +121,7 @@ internal import Testing
         }
     }
 
-    @Test func `an error names the header and its value`() throws {
+    @Test func `the error names the header field and its value`() throws {
         let error = refusal(of: try request(headers: ["X": "1\r\nY: 2"]))
         #expect(
             error?.localizedDescription
@@ -128,13 +130,13 @@ internal import Testing
         )
     }
 
-    @Test func `tabs, blanks and letters of any script are sent`() throws {
+    @Test func `tabs, spaces and letters of any script are accepted`() throws {
         try request(headers: ["X": "", "Y": "a\tb ü", "Content-Length": "0", "Host": "other"])
             .validateForSending()
     }
 
     @Test(arguments: ["GET", "HEAD", "get"])
-    func `a body is not sent with GET or HEAD`(method: String) throws {
+    func `a body with GET or HEAD is refused`(method: String) throws {
         for body in [Data(), Data([1, 2])] {
             guard case .bodyDataInGETRequest(body) = try reason(of: request(method: method, body: body))
             else {
@@ -156,7 +158,7 @@ internal import Testing
             (nil, "", false), (nil, "99999999999999999999", false),
         ] as [(Int64?, String, Bool)]
     )
-    func `the length of an upload is held to what is known`(count: Int64?, header: String, isSent: Bool)
+    func `the Content-Length of an upload must match its length`(count: Int64?, header: String, isSent: Bool)
         throws
     {
         let request = try request(method: "POST", headers: ["Content-Length": header])
@@ -167,7 +169,7 @@ internal import Testing
         }
     }
 
-    @Test func `a stream may say how long it is`() throws {
+    @Test func `a Content-Length is accepted for a stream`() throws {
         var request = try request(method: "POST", headers: ["Content-Length": "3"])
         request.httpBodyStream = InputStream(data: Data([1, 2, 3]))
         try request.validateForSending()

@@ -18,14 +18,14 @@ internal import Testing
         try URLRequest(url: server.url + path, method: .get)
     }
 
-    @Test func `a request that takes longer than its total timeout ends`() async throws {
+    @Test func `the total timeout ends a request`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
         let options = RequestOptions(totalTimeout: 0.2)
         let error = await session.request(try request(server).with(options)).response().error
         #expect((error as? URLError)?.code == .timedOut)
     }
 
-    @Test func `the session's options are for requests that say nothing themselves`() async throws {
+    @Test func `the session's options apply to requests without their own`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
         session.requestOptions.totalTimeout = 0.2
         let patient = session.request(try request(server).with(RequestOptions(totalTimeout: 60)))
@@ -35,7 +35,7 @@ internal import Testing
         #expect(await patient.responseString().value == "late")
     }
 
-    @Test func `connecting may take as long as it is given`() async throws {
+    @Test func `the connect timeout limits connecting`() async throws {
         let deaf = try UnansweringPort()
         let options = RequestOptions(connectTimeout: 0.2)
         let url = try URLRequest(url: "http://127.0.0.1:\(deaf.port)/", method: .get)
@@ -44,7 +44,7 @@ internal import Testing
         #expect(error.transferFailure?.phase == .connect)
     }
 
-    @Test func `a connected server that is silent for too long is given up`() async throws {
+    @Test func `the idle timeout ends a request to a silent server`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
         let options = RequestOptions(idleTimeout: 1)
         let error = try #require(await session.request(try request(server).with(options)).response().error)
@@ -52,7 +52,7 @@ internal import Testing
         #expect(error.transferFailure?.phase == .response)
     }
 
-    @Test func `a request's own timeout interval comes before the session's options`() throws {
+    @Test func `a request's timeout interval overrides the session's options`() throws {
         var request = try URLRequest(url: "http://localhost/", method: .get)
         session.requestOptions.idleTimeout = 5
         #expect(idleTimeout(of: request) == .seconds(5))
@@ -67,7 +67,7 @@ internal import Testing
         return plan.original.value.map { core.idleTimeout(of: $0) }
     }
 
-    @Test func `the more urgent request goes first`() async throws {
+    @Test func `the request with the higher priority is sent first`() async throws {
         let server = try ScriptedServer { $0.number == 1 ? .stall(then: .respond("")) : .respond("") }
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpMaximumConnectionsPerHost = 1
@@ -95,7 +95,7 @@ internal import Testing
         (RequestOptions(priority: 1.5), "priority is 1.5; accepted: 0 to 1"),
         (RequestOptions(maximumDataBytes: -1), "maximumDataBytes is -1; accepted: 0 or more"),
     ])
-    func `options out of range are refused by name, and nothing is sent`(
+    func `an option out of range is refused by name, and nothing is sent`(
         options: RequestOptions,
         words: String
     ) async throws {
@@ -105,7 +105,7 @@ internal import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test func `a response is kept in memory up to the limit, and its error says what helps`() async throws {
+    @Test func `a response above the memory limit fails with a hint`() async throws {
         let server = try ScriptedServer { _ in .respond(String(repeating: "x", count: 1_000)) }
         let exact = session.request(try request(server).with(RequestOptions(maximumDataBytes: 1_000)))
         #expect(await exact.responseData().value?.count == 1_000)
@@ -118,14 +118,14 @@ internal import Testing
         #expect(response.response?.statusCode == 200)
     }
 
-    @Test func `an endless response ends at the limit that nobody has set`() async throws {
+    @Test func `an endless response ends at the default memory limit`() async throws {
         let server = try ScriptedServer { _ in .endlessBody }
         let response = await session.request(server.url).responseData()
         #expect((response.error as? URLError)?.code == .dataLengthExceedsMaximum)
         #expect(response.data?.count == 16 << 20)
     }
 
-    @Test func `downloads and uploads have options too`() async throws {
+    @Test func `options apply to downloads and uploads`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
         let options = RequestOptions(totalTimeout: 0.2)
         let download = await session.download(try request(server).with(options)).response()
@@ -135,7 +135,7 @@ internal import Testing
         #expect((upload.error as? URLError)?.code == .timedOut)
     }
 
-    @Test func `the last word counts, option by option`() throws {
+    @Test func `the last value of each option is used`() throws {
         let inner = try URLRequest(url: "http://localhost/", method: .get)
             .with(RequestOptions(connectTimeout: 1, priority: 0.25))
         let outer = inner.with(RequestOptions(connectTimeout: 2))

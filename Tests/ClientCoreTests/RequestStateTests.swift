@@ -37,7 +37,7 @@ internal import Testing
         }
     }
 
-    @Test mutating func `a request that goes well is prepared, sent, validated and told`() {
+    @Test mutating func `a successful request is prepared, sent, validated and finished`() {
         #expect(after(.added(1), .resumed) == ["prepare 1"])
         #expect(after(.prepared(attempt: 1, failure: nil)) == ["send 1"])
         #expect(after(.ended(attempt: 1, failure: nil)) == ["validate 1"])
@@ -52,7 +52,7 @@ internal import Testing
         #expect(after(.resumed) == [])
     }
 
-    @Test(arguments: [0, 1, 2]) mutating func `every kind of failure is offered to the retrier`(kind: Int) {
+    @Test(arguments: [0, 1, 2]) mutating func `the retrier is asked about every kind of failure`(kind: Int) {
         _ = after(.resumed)
         var asked: [String]
         if kind == 0 {
@@ -75,7 +75,7 @@ internal import Testing
         #expect(after(.decided(attempt: 1, .retry(after: .zero))) == ["prepare 2"])
     }
 
-    @Test mutating func `giving up keeps the failure, or takes the retrier's`() {
+    @Test mutating func `giving up keeps the failure or replaces it with the retrier's error`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: Failure()))
         var other = self
         #expect(after(.decided(attempt: 1, .giveUp(nil))) == ["offer 1 1"])
@@ -90,7 +90,7 @@ internal import Testing
         _ = after(.decided(attempt: 1, .giveUp(nil)))
     }
 
-    @Test mutating func `a request is offered after retriers and before handlers`() {
+    @Test mutating func `a failure is offered to owners after retriers and before handlers`() {
         handOver()
         var other = self
         #expect(after(.answered(attempt: 1, failure: nil)) == ["completed", "run 1"])
@@ -99,7 +99,7 @@ internal import Testing
         #expect(after(.added(2)) == ["run 2"])
     }
 
-    @Test mutating func `a request that somebody has is neither paused nor sent`() {
+    @Test mutating func `a request that an owner retains is neither paused nor sent`() {
         handOver()
         #expect(after(.suspended, .resumed, .suspended, .amended(.credential), .amended(.validator)) == [])
         #expect(after(.waited(attempt: 1), .decided(attempt: 1, .retry(after: .zero))) == [])
@@ -108,7 +108,7 @@ internal import Testing
     }
 
     @Test(arguments: [State.Interruption.cancelled, .sessionDropped])
-    mutating func `who has a request hears of its end before its handlers`(
+    mutating func `an owner is notified of the request's end before the handlers are called`(
         interruption: RequestState<Int>.Interruption
     ) {
         handOver()
@@ -117,7 +117,7 @@ internal import Testing
         #expect(after(.answered(attempt: 1, failure: nil), .declined(attempt: 1)) == [])
     }
 
-    @Test mutating func `what somebody else has answered is final`() {
+    @Test mutating func `an owner's answer is final`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: Failure()), .decided(attempt: 1, .giveUp(nil)))
         var other = self
         #expect(after(.answered(attempt: 1, failure: nil)) == ["completed"])
@@ -127,7 +127,7 @@ internal import Testing
         #expect(late.flatMap { other.after($0) } == [])
     }
 
-    @Test mutating func `a failure is offered to who is named late, as long as nobody was told`() {
+    @Test mutating func `an owner set late is offered the failure until a handler has run`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: Failure()), .decided(attempt: 1, .giveUp(nil)))
         #expect(after(.amended(.owner)) == [])
         #expect(after(.declined(attempt: 1)) == ["failed 1"])
@@ -136,20 +136,20 @@ internal import Testing
         #expect(after(.amended(.owner)) == [])
     }
 
-    @Test mutating func `a cancelled transfer is asked to stop, and its end is the request's`() {
+    @Test mutating func `cancelling a transfer stops it, and its end ends the request`() {
         _ = after(.added(1), .resumed, .prepared(attempt: 1, failure: nil))
         #expect(after(.interrupted(.cancelled)) == ["stop"])
         #expect(after(.interrupted(.sessionDropped)) == [])
         #expect(after(.ended(attempt: 1, failure: Failure())) == ["cancelled", "run 1"])
     }
 
-    @Test mutating func `a request that is cancelled while somebody thinks about it ends at once`() {
+    @Test mutating func `a request cancelled during the retry decision ends immediately`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: Failure()))
         #expect(after(.interrupted(.cancelled)) == ["cancelled"])
         #expect(after(.decided(attempt: 1, .retry(after: .zero))) == [])
     }
 
-    @Test mutating func `a request that is cancelled while it waits ends at once`() {
+    @Test mutating func `a request cancelled during its retry delay ends immediately`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: Failure()))
         _ = after(.decided(attempt: 1, .retry(after: .seconds(9))))
         #expect(after(.interrupted(.sessionDropped)) == ["sessionDropped"])
@@ -167,12 +167,12 @@ internal import Testing
         #expect(after(.resumed) == ["prepare 2"])
     }
 
-    @Test mutating func `a request that is cancelled while it is held back has nothing to stop`() {
+    @Test mutating func `cancelling a request that is held by a suspension stops no transfer`() {
         _ = after(.resumed, .suspended, .prepared(attempt: 1, failure: nil))
         #expect(after(.interrupted(.cancelled)) == ["cancelled"])
     }
 
-    @Test mutating func `a validator that comes after the end counts as long as nobody was told`() {
+    @Test mutating func `a validator added after the end counts until a handler has run`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: nil), .ended(attempt: 1, failure: nil))
         #expect(after(.amended(.validator)) == [])
         #expect(after(.validated(attempt: 1, failure: nil)) == ["completed"])
@@ -184,7 +184,7 @@ internal import Testing
     }
 
     @Test
-    mutating func `a credential that comes after a failure sends the request again, a validator does not`() {
+    mutating func `a credential set after a failure sends the request again, and a validator does not`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: nil), .ended(attempt: 1, failure: nil))
         _ = after(.validated(attempt: 1, failure: Failure()), .decided(attempt: 1, .giveUp(nil)))
         _ = after(.declined(attempt: 1))
@@ -194,7 +194,7 @@ internal import Testing
         #expect(after(.amended(.credential)) == [])
     }
 
-    @Test mutating func `a credential that comes after the end sends the request again`() {
+    @Test mutating func `a credential set after the end sends the request again`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: nil), .ended(attempt: 1, failure: nil))
         _ = after(.validated(attempt: 1, failure: nil))
         #expect(after(.amended(.credential)) == ["prepare 1"])

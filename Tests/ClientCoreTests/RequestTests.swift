@@ -15,7 +15,7 @@ internal import Testing
     }
 
     @Test(arguments: [HTTPMethod.get, .post, .put, .patch, .delete, .options])
-    func `a method and its headers arrive`(method: HTTPMethod) async throws {
+    func `the method and the header fields are sent`(method: HTTPMethod) async throws {
         let server = try ScriptedServer { .respond("\($0.method) done") }
         let request = session.request(
             server.url,
@@ -32,7 +32,7 @@ internal import Testing
         #expect(received.values(of: "User-Agent") == ["netwatch/0.1.0"])
     }
 
-    @Test func `a body goes with a URLRequest`() async throws {
+    @Test func `a URLRequest is sent with its body`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 201) }
         var urlRequest = try URLRequest(url: server.url, method: .post, headers: ["User-Agent": "mine"])
         urlRequest.httpBody = Data("body".utf8)
@@ -45,14 +45,14 @@ internal import Testing
     }
 
     @Test(arguments: [404, 500])
-    func `a status is no error`(status: Int) async throws {
+    func `an error status is not an error`(status: Int) async throws {
         let server = try ScriptedServer { _ in .respond(status: status, body: [1]) }
         let response = await session.request(server.url).responseData()
         #expect(response.result.isSuccess)
         #expect(response.response?.statusCode == status)
     }
 
-    @Test func `a request knows its response while the body is still to come`() async throws {
+    @Test func `the response is available while the body is still arriving`() async throws {
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", then: .stall(then: .send("x", then: .keep)))
         }
@@ -64,7 +64,7 @@ internal import Testing
         #expect(await request.responseData().value == Data("x".utf8))
     }
 
-    @Test func `response fields of one name become one`() async throws {
+    @Test func `response fields with the same name are joined`() async throws {
         let server = try ScriptedServer { _ in
             .respond(status: 204, headers: [.init("X-a", "1"), .init("x-A", "2"), .init("ETag", "\"x\"")])
         }
@@ -73,7 +73,7 @@ internal import Testing
         #expect(response?.value(forHTTPHeaderField: "etag") == "\"x\"")
     }
 
-    @Test func `a session on a unix socket sends everything there`() async throws {
+    @Test func `a session for a unix socket sends every request there`() async throws {
         let path = temporarySocketPath()
         defer { unlink(path) }
         let server = try ScriptedServer(unixPath: path) { .respond($0.target) }
@@ -91,7 +91,7 @@ internal import Testing
         #expect((error as? URLError)?.code == .timedOut)
     }
 
-    @Test func `a body over the limit keeps the response and that much of the body`() async throws {
+    @Test func `a body above the limit fails with the response and the bytes up to the limit`() async throws {
         let server = try ScriptedServer { _ in .respond("123456") }
         let urlRequest = try URLRequest(url: server.url, method: .get)
         let response = await session.transfer(
@@ -116,24 +116,24 @@ internal import Testing
     }
 
     @Test(arguments: [HTTPMethod.get, .head, .put, .delete, .options, .trace])
-    func `an idempotent request takes the pooled connection`(method: HTTPMethod) async throws {
+    func `an idempotent request uses a pooled connection`(method: HTTPMethod) async throws {
         let server = try ScriptedServer()
         #expect(try await connection(of: URLRequest(url: server.url, method: method), server) == 1)
     }
 
     @Test(arguments: [HTTPMethod.post, .patch])
-    func `a request that must not come twice takes a new connection`(method: HTTPMethod) async throws {
+    func `a request that is not idempotent uses a new connection`(method: HTTPMethod) async throws {
         let server = try ScriptedServer()
         #expect(try await connection(of: URLRequest(url: server.url, method: method), server) == 2)
     }
 
-    @Test func `a key makes a POST take the pooled connection`() async throws {
+    @Test func `a POST with an idempotency key uses a pooled connection`() async throws {
         let server = try ScriptedServer()
         let keyed = try URLRequest(url: server.url, method: .post, headers: ["idempotency-key": "1"])
         #expect(await connection(of: keyed, server) == 1)
     }
 
-    @Test func `a POST whose connection closes under it is received once`() async throws {
+    @Test func `a POST is received once if its connection closes`() async throws {
         let server = try ScriptedServer { $0.number == 1 ? .respond("") : .close }
         _ = await session.request(server.url).response()
         let response = await session.request(server.url, method: .post).response()
@@ -142,7 +142,7 @@ internal import Testing
         #expect(server.requests.map(\.method) == ["GET", "POST"])
     }
 
-    @Test func `renewed connections are new`() async throws {
+    @Test func `later requests use new connections after dropConnections`() async throws {
         let server = try ScriptedServer()
         _ = await session.request(server.url).response()
         session.dropConnections()

@@ -56,7 +56,7 @@ internal import Testing
 
     // MARK: Mapping
 
-    @Test func `a value is mapped, and what a transform throws is the error`() {
+    @Test func `a value is mapped, and an error thrown by the transform is the result`() {
         let one = response(.success(1))
         #expect(one.map { "\($0)" }.value == "1")
         #expect(one.flatMap { $0 + 1 }.value == 2)
@@ -71,7 +71,7 @@ internal import Testing
         #expect(two.flatMapError { _ in Refused() }.value == 2)
     }
 
-    @Test func `a failure passes by, and its error is mapped`() {
+    @Test func `a failure is not mapped, and its error can be mapped`() {
         let failed = response(Result<Int, any Error>.failure(URLError(.timedOut)))
         #expect((failed.map { "\($0)" }.error as? URLError)?.code == .timedOut)
         #expect((failed.flatMap { "\($0)" }.error as? URLError)?.code == .timedOut)
@@ -84,7 +84,7 @@ internal import Testing
         #expect(download.tryMapError { _ -> URLError in throw Refused() }.error is Refused)
     }
 
-    @Test func `everything else is kept when a value is mapped`() {
+    @Test func `mapping keeps all other properties`() {
         let data = response(.success(1)).map { $0 }.flatMap { $0 }.mapError { _ in Refused() }
             .flatMapError { _ in Refused() }
         #expect(data.request == request)
@@ -103,7 +103,7 @@ internal import Testing
         #expect(download.metrics?.redirectCount == 7)
     }
 
-    @Test func `a result gives its value or its error to whoever asks`() throws {
+    @Test func `a result returns its value or its error`() throws {
         let success = Result<Int, any Error>.success(1)
         let failure = Result<Int, any Error>.failure(Refused())
         var calls: [String] = []
@@ -120,13 +120,13 @@ internal import Testing
 
     // MARK: Descriptions
 
-    @Test func `a response tells its result`() {
+    @Test func `a response's description contains its result`() {
         #expect("\(response(.success(1)))" == "SUCCESS: 1")
         #expect("\(response(Result<Int, any Error>.failure(Refused())))" == "FAILURE: Refused()")
         #expect("\(download(.success(1)))" == "SUCCESS: 1")
     }
 
-    @Test func `a response tells all to who debugs, but no credentials`() {
+    @Test func `a debug description contains everything except credentials`() {
         #expect(
             response(.success(1)).debugDescription == """
                 [Request]: POST http://host/path
@@ -156,7 +156,7 @@ internal import Testing
         )
     }
 
-    @Test func `a body is shown as far as it is text`() {
+    @Test func `the description contains a body only if it is text`() {
         #expect(BodyText.of(nil) == "none")
         #expect(BodyText.of(Data()) == "empty")
         #expect(BodyText.of(Data("a\tb\r\nc\u{1F600}".utf8)) == "a\tb\r\nc\u{1F600}")
@@ -167,7 +167,7 @@ internal import Testing
     }
 
     @Test(arguments: [0, 1, 2, 3])
-    func `a long body is cut between characters`(shift: Int) {
+    func `a long body is truncated between characters`(shift: Int) {
         let text = String(repeating: "a", count: shift) + String(repeating: "\u{1F600}", count: 600)
         let shown = BodyText.of(Data(text.utf8))
         let whole = (BodyText.limit - shift) / 4

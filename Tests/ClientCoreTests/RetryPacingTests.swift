@@ -5,7 +5,8 @@ internal import Testing
 
 /// How retries are spread over time.
 @Suite struct RetryPacingTests {
-    @Test(arguments: 0..<50) func `a few go at once, the others one after another, in their order`(
+    @Test(arguments: 0..<50)
+    func `the first requests start at once and the others in order, one after another`(
         seed: UInt64
     ) {
         var generator = SeededGenerator(seed: seed)
@@ -17,7 +18,7 @@ internal import Testing
         }
     }
 
-    @Test(arguments: 0..<50) func `delays double up to the longest, and none is like the other`(
+    @Test(arguments: 0..<50) func `delays double up to the maximum and are random`(
         seed: UInt64
     ) {
         var generator = SeededGenerator(seed: seed)
@@ -31,7 +32,7 @@ internal import Testing
         #expect(delays.count > 1)
     }
 
-    @Test func `figures that make no sense are moved to those that do`() {
+    @Test func `invalid values are replaced`() {
         let pacing = RetryPacing(
             atOnce: 0,
             interval: .seconds(-1),

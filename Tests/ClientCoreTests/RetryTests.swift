@@ -61,7 +61,7 @@ internal import Testing
         }
     }
 
-    @Test func `each attempt is adapted anew, and the router is asked once`() async throws {
+    @Test func `each attempt is adapted again, and the router is called once`() async throws {
         let server = try ScriptedServer { $0.number < 3 ? .respond(status: 503) : .respond("ok") }
         let asked = Recorder<String>()
         session.adapter = Numbering()
@@ -73,14 +73,14 @@ internal import Testing
         #expect(request.retryCount == 2)
     }
 
-    @Test func `a retrier that forgets the request lets its failure stand`() async throws {
+    @Test func `a retrier that releases its completion lets the failure stand`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         session.retrier = Retrier { _, _ in }
         let response = await session.request(server.url).validate().response()
         #expect((response.error as? AFError)?.responseCode == 503)
     }
 
-    @Test func `a cancelled request does not wait for its retrier`() async throws {
+    @Test func `cancelling a request does not wait for its retrier`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         let held = Recorder<RequestRetryCompletion>()
         session.retrier = Retrier { held.record($1) }
@@ -93,7 +93,7 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `a cancelled request does not wait for its delay`() async throws {
+    @Test func `cancelling a request does not wait for its retry delay`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         let asked = Recorder<UInt>()
         session.retrier = Retrier {
@@ -107,7 +107,7 @@ internal import Testing
         #expect((await response.error as? URLError)?.code == .cancelled)
     }
 
-    @Test func `an adapter's error is the request's, and the retrier is asked about it`() async throws {
+    @Test func `an adapter's error is the request's error, and the retrier is asked about it`() async throws {
         struct Refusing: RequestAdapter {
             func adapt(_ urlRequest: URLRequest) throws -> URLRequest { throw Refused() }
         }
@@ -118,7 +118,7 @@ internal import Testing
         #expect(retrier.asked.withLock { $0 } == [0, 1, 2])
     }
 
-    @Test func `an interceptor adapts after the adapter and is asked after the retrier`() async throws {
+    @Test func `an interceptor adapts after the adapter and retries after the retrier`() async throws {
         struct Interceptor: RequestInterceptor {
             func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
                 var urlRequest = urlRequest
@@ -144,7 +144,7 @@ internal import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a stream that was read is sent again if there is another`(isRenewed: Bool) async throws {
+    func `a consumed stream is replaced by the delegate's new stream`(isRenewed: Bool) async throws {
         let server = try ScriptedServer { $0.number == 1 ? .respond(status: 503) : .respond("ok") }
         session.retrier = Retrier { $1($0 == 0, 0) }
         if isRenewed {

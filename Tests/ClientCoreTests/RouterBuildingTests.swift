@@ -60,7 +60,7 @@ internal import Testing
         }
     }
 
-    @Test func `a search is one URL, its parameters sorted`() throws {
+    @Test func `a search is one URL with sorted parameters`() throws {
         let request = try Search.search(query: "foo bar", page: 1).asURLRequest()
         #expect(request.url?.absoluteString == "https://example.com/search?offset=50&q=foo%20bar")
         #expect(request.httpMethod == "GET")
@@ -68,7 +68,7 @@ internal import Testing
         #expect(first?.url?.absoluteString == "https://example.com/search?q=foo%20bar")
     }
 
-    @Test func `a resource is created, read, updated and destroyed`() throws {
+    @Test func `a resource is created, read, updated and deleted`() throws {
         let parameters: Parameters = ["name": "Mattt & Co", "age": 1]
         let created = try Users.create(parameters).asURLRequest()
         #expect(created.httpMethod == "POST")
@@ -86,14 +86,14 @@ internal import Testing
         }
     }
 
-    @Test func `an encoding is used by hand`() throws {
+    @Test func `an encoding can be called directly`() throws {
         let urlRequest = URLRequest(url: try #require(URL(string: "https://httpbin.org/get")))
         let parameters: Parameters = ["foo": "bar"]
         let encoded = try URLEncoding.queryString.encode(urlRequest, with: parameters)
         #expect(encoded.url?.absoluteString == "https://httpbin.org/get?foo=bar")
     }
 
-    @Test func `a URL is made of texts, URLs, components and types of the program's own`() throws {
+    @Test func `a URL is created from strings, URLs, components and custom types`() throws {
         struct User: URLConvertible {
             let name: String
             func asURL() throws -> URL { try "https://example.com/users/\(name)/".asURL() }

@@ -10,7 +10,7 @@ internal import Testing
 
 /// The serial queue of requests, and the threads that run it.
 @Suite(.timeLimit(.minutes(1))) struct SerialQueueTests {
-    @Test func `everything runs once, in order and by itself`() async throws {
+    @Test func `work runs once, in order and one at a time`() async throws {
         let queue = SerialQueue()
         let runs = Recorder<Int>()
         let running = Atomic(0)
@@ -31,13 +31,13 @@ internal import Testing
         #expect(count == 0)
     }
 
-    @Test func `what may wait runs at once when nothing is to come`() async throws {
+    @Test func `deferred work runs immediately if no other work is expected`() async throws {
         let (queue, runs) = (SerialQueue(), Recorder<Int>())
         queue.asyncWithNext { runs.record(1) }
         try await runs.wait { $0 == [1] }
     }
 
-    @Test func `what may wait runs in its place of the next turn`() async throws {
+    @Test func `deferred work runs in order in the next turn`() async throws {
         let (queue, runs) = (SerialQueue(), Recorder<Int>())
         queue.begin { queue.setAwaiting(true) }
         queue.asyncWithNext { runs.record(1) }
@@ -50,7 +50,7 @@ internal import Testing
         #expect(runs.values == [1, 2])
     }
 
-    @Test func `a beginning runs at once, and what it asks for on another thread`() async throws {
+    @Test func `begin runs on the caller's thread, and the work it submits on another`() async throws {
         let (queue, threads) = (SerialQueue(), Recorder<UInt>())
         let caller = currentThread()
         queue.begin {
@@ -66,7 +66,7 @@ internal import Testing
     // MARK: Requests
 
     /// That thread may hold a lock that the callbacks need.
-    @Test func `nothing of the program's is called on the thread that makes a request`() async throws {
+    @Test func `creating a request calls no user code on the caller's thread`() async throws {
         let server = try ScriptedServer()
         let (session, threads) = (SessionManager(engine: try TransferEngine()), Recorder<UInt>())
         session.retrier = Witness(threads)
@@ -81,7 +81,7 @@ internal import Testing
     }
 
     @Test(arguments: ["ftp://host/", "http://host:99999/"])
-    func `a retrier is not asked on the thread that makes a request`(url: String) async throws {
+    func `a retrier is not called on the thread that creates the request`(url: String) async throws {
         let (session, threads) = (SessionManager(engine: try TransferEngine()), Recorder<UInt>())
         session.retrier = Witness(threads)
         let caller = currentThread()

@@ -14,7 +14,7 @@ internal import Testing
     private let failure = URLError(.timedOut)
 
     @Test(arguments: [204, 205])
-    func `a status without content makes an empty value, whatever the body is`(status: Int) {
+    func `a status without content returns an empty value, whatever the body`(status: Int) {
         for data in [nil, Data(), Data("x".utf8)] {
             let head = head(status)
             #expect(
@@ -30,7 +30,7 @@ internal import Testing
         }
     }
 
-    @Test func `an error goes before everything else`() {
+    @Test func `the request's error takes precedence`() {
         let (head, data) = (head(204), Data("1".utf8))
         let failures: [(any Error)?] = [
             DataRequest.dataResponseSerializer().serializeResponse(nil, head, data, failure).error,
@@ -44,7 +44,7 @@ internal import Testing
         for error in failures { #expect((error as? URLError)?.code == .timedOut) }
     }
 
-    @Test func `no data is an error for all, and empty data for some`() {
+    @Test func `missing data is always an error, and empty data for some serializers`() {
         let data = DataRequest.dataResponseSerializer().serializeResponse
         #expect(serializationFailure(data(nil, head(), nil, nil)) == "inputDataNil")
         #expect(data(nil, head(), Data(), nil).value == Data())
@@ -62,7 +62,7 @@ internal import Testing
         }
     }
 
-    @Test func `a body without a head is serialized all the same`() {
+    @Test func `a body without a head is serialized`() {
         let data = Data("[1]".utf8)
         #expect(DataRequest.dataResponseSerializer().serializeResponse(nil, nil, data, nil).value == data)
         #expect(DataRequest.stringResponseSerializer().serializeResponse(nil, nil, data, nil).value == "[1]")
@@ -70,7 +70,7 @@ internal import Testing
         #expect(json.value as? [Int] == [1])
     }
 
-    @Test func `a text has the encoding given, else the response's, else ISO 8859-1`() {
+    @Test func `text uses the given encoding, then the response's charset, then ISO 8859-1`() {
         let data = Data("é".utf8)
         func text(_ encoding: String.Encoding?, _ type: String?) -> String? {
             let head = head(type: type)
@@ -84,14 +84,14 @@ internal import Testing
         #expect(text(nil, nil) == "Ã©")
     }
 
-    @Test func `what is no text in its encoding is an error that names it`() {
+    @Test func `a body that is not valid text is an error that names the encoding`() {
         let serializer = DataRequest.stringResponseSerializer()
         let head = head(type: "text/plain; charset=UTF-8")
         let result = serializer.serializeResponse(nil, head, Data([0xFF]), nil)
         #expect((result.error as? AFError)?.failedStringEncoding == .utf8)
     }
 
-    @Test func `JSON may be a fragment by default, and need not be`() {
+    @Test func `JSON fragments are accepted by default and can be refused`() {
         let data = Data("\"x\"".utf8)
         let any = DataRequest.jsonResponseSerializer().serializeResponse(nil, head(), data, nil)
         #expect(any.value as? String == "x")
@@ -106,7 +106,7 @@ internal import Testing
     }
 
     @Test(arguments: [PropertyListSerialization.PropertyListFormat.xml, .binary])
-    func `a property list is read in either format`(
+    func `a property list is parsed in both formats`(
         format: PropertyListSerialization.PropertyListFormat
     ) throws {
         let object: [String: Any] = ["a": [1, 2], "b": "text"]
@@ -119,7 +119,7 @@ internal import Testing
         #expect(serializationFailure(broken) == "propertyListSerializationFailed")
     }
 
-    @Test func `a value is decoded from JSON, and from what another decoder reads`() throws {
+    @Test func `a value is decoded from JSON or by another decoder`() throws {
         let post = Post(title: "x")
         let json = DataRequest.decodableResponseSerializer(of: Post.self)
         #expect(json.serializeResponse(nil, head(), try JSONEncoder().encode(post), nil).value == post)
@@ -132,7 +132,7 @@ internal import Testing
         #expect((other.error as? AFError)?.underlyingError is DecodingError)
     }
 
-    @Test func `only a type that has an empty value is decoded from no content`() {
+    @Test func `only a type with an empty value is decoded from no content`() {
         let empty = DataRequest.decodableResponseSerializer(of: Empty.self)
         #expect(empty.serializeResponse(nil, head(204), Data(), nil).value == Empty.value)
         #expect(empty.serializeResponse(nil, head(205), nil, nil).value == Empty.value)
@@ -145,7 +145,7 @@ internal import Testing
         #expect(post.serializeResponse(nil, head(204), content, nil).value == Post(title: "x"))
     }
 
-    @Test func `a serializer can be made of others`() {
+    @Test func `serializers can be composed`() {
         struct Unreadable: Error {}
         let length = DataResponseSerializer<Int> { request, response, data, error in
             guard error == nil else { return .failure(Unreadable()) }
@@ -172,7 +172,7 @@ internal import Testing
         file = URL(fileURLWithPath: directory.file("body"))
     }
 
-    @Test func `a file is read and serialized like a body`() throws {
+    @Test func `a file is serialized like a body`() throws {
         try Data("[1]".utf8).write(to: file)
         let head = head()
         #expect(
@@ -189,7 +189,7 @@ internal import Testing
         #expect(list.value as? [Int] == [1])
     }
 
-    @Test func `a file that is missing is an error that names it`() {
+    @Test func `a missing file is an error that names it`() {
         let serializer = DownloadResponseSerializer.data()
         #expect(serializationFailure(serializer.serializeResponse(nil, head(), nil, nil)) == "inputFileNil")
         let missing = serializer.serializeResponse(nil, head(), file, nil)
@@ -197,7 +197,7 @@ internal import Testing
         #expect((missing.error as? AFError)?.url == file)
     }
 
-    @Test func `a URL that is no file is not loaded`() async throws {
+    @Test func `a URL that is not a file URL is not loaded`() async throws {
         let server = try ScriptedServer { _ in .respond("x") }
         let result = DownloadResponseSerializer.data()
             .serializeResponse(nil, head(), URL(string: server.url), nil)

@@ -41,7 +41,7 @@ struct ServerTrustEvaluateTests {
     }
 
     @Test
-    func `the default evaluation is the handshake's verdict, and the name of the host that is asked for`() {
+    func `the default evaluation uses the handshake's verdict and the given host name`() {
         let shown = trust([own, intermediate])
         let strict = ServerTrustPolicy.performDefaultEvaluation(validateHost: true)
         #expect(strict.evaluate(shown, forHost: "policy.test"))
@@ -53,7 +53,7 @@ struct ServerTrustEvaluateTests {
         #expect(!lax.evaluate(trust([own], code: 10), forHost: "policy.test"))
     }
 
-    @Test func `a pin vouches for the chain below it, whatever the system knows`() {
+    @Test func `a pinned certificate validates the chain below it, whatever the system trusts`() {
         let shown = trust([own, intermediate], code: 20)
         for pin in [root, intermediate, own] {
             #expect(pins([pin]).evaluate(shown, forHost: "policy.test"), "\(pin)")
@@ -66,7 +66,7 @@ struct ServerTrustEvaluateTests {
         #expect(!pins([root]).evaluate(trust([]), forHost: "policy.test"))
     }
 
-    @Test func `a pin does not make up for the time, the use, or another authority`() throws {
+    @Test func `a pinned certificate does not excuse its expiry, its use, or another authority`() throws {
         _ = try authority.server("old.test", validity: ("20200101000000Z", "20210101000000Z"))
         _ = try authority.client("client.test")
         let old = try Certificate(contentsOf: authority.url("old.test.pem"))
@@ -79,7 +79,7 @@ struct ServerTrustEvaluateTests {
         #expect(!pins([forged]).evaluate(trust([own, intermediate]), forHost: "policy.test"))
     }
 
-    @Test func `without the chain neither verdict nor name count`() {
+    @Test func `without chain validation neither verdict nor host name count`() {
         let shown = trust([own, intermediate], code: 10)
         #expect(pins([intermediate], chain: false).evaluate(shown, forHost: "other.test"))
         #expect(!pins([root], chain: false).evaluate(shown, forHost: "policy.test"))
@@ -87,7 +87,7 @@ struct ServerTrustEvaluateTests {
         #expect(!keys([root], chain: false).evaluate(shown, forHost: "policy.test"))
     }
 
-    @Test func `a pinned key needs the verdict too`() {
+    @Test func `a pinned key also requires a trusted verdict`() {
         let shown = trust([own, intermediate])
         #expect(keys([root, intermediate]).evaluate(shown, forHost: "policy.test"))
         #expect(!keys([root, intermediate]).evaluate(shown, forHost: "other.test"))
@@ -95,7 +95,7 @@ struct ServerTrustEvaluateTests {
         #expect(!keys([intermediate]).evaluate(trust([own, intermediate], code: 20), forHost: "policy.test"))
     }
 
-    @Test func `a list tells who was revoked, what is stapled nobody can tell`() throws {
+    @Test func `revocation lists are evaluated, and stapled responses cannot be`() throws {
         let revoked = try authority.server("revoked.test")
         try authority.revoke(revoked)
         _ = try authority.revocationList("list.pem")
@@ -117,7 +117,7 @@ struct ServerTrustEvaluateTests {
         #expect(!policy([.stapledStatus, .lists([list])]).evaluate(good, forHost: "policy.test"))
     }
 
-    @Test func `a program's own evaluation may ask other policies`() {
+    @Test func `a custom evaluation can call other policies`() {
         let pins = pins([root])
         let either = ServerTrustPolicy.customEvaluation { trust, host in
             pins.evaluate(trust, forHost: host) || host == "lax.test"

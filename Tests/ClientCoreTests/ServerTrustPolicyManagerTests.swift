@@ -14,7 +14,7 @@ internal import Testing
             ("bücher.example", "xn--bcher-kva.example"),
         ]
     )
-    func `a host is the same however it is written`(text: String, expected: String) {
+    func `different spellings of a host are the same host`(text: String, expected: String) {
         #expect(TrustHost.normalized(text) == expected)
         let manager = ServerTrustPolicyManager(policies: [text: .disableEvaluation])
         #expect(manager.serverTrustPolicy(forHost: expected) == .disableEvaluation)
@@ -23,7 +23,7 @@ internal import Testing
     }
 
     @Test(arguments: ["https://0x7f.1/", "https://2130706433/", "https://127.1/", "https://[0::1]/"])
-    func `a host is what libcurl connects to, however the URL writes it`(text: String) throws {
+    func `the host is the one that libcurl connects to`(text: String) throws {
         let policies: [String: ServerTrustPolicy] = [
             "127.0.0.1": .disableEvaluation, "::1": .disableEvaluation,
         ]
@@ -37,7 +37,7 @@ internal import Testing
             "user@example.com", "[::1]:443",
         ]
     )
-    func `what is no host is refused, and so is every request`(text: String) throws {
+    func `an invalid host is refused, and so is every request`(text: String) throws {
         let manager = ServerTrustPolicyManager(policies: [text: .disableEvaluation])
         let trust = SessionTrust(manager)
         let url = try #require(URL(string: "https://example.com/"))
@@ -49,7 +49,7 @@ internal import Testing
         }
     }
 
-    @Test func `two policies for one host are refused`() {
+    @Test func `two policies for the same host are refused`() {
         let manager = ServerTrustPolicyManager(policies: [
             "example.com": .disableEvaluation,
             "EXAMPLE.com.": .performDefaultEvaluation(validateHost: true),
@@ -67,7 +67,7 @@ internal import Testing
         }
     }
 
-    @Test func `a subclass has hosts of its own kind, and is asked for each hop`() throws {
+    @Test func `a subclass is called for each hop`() throws {
         let manager = Wildcards(policies: ["*.example.com": .disableEvaluation])
         let trust = SessionTrust(manager)
         for host in ["api.Example.com", "api.example.com", "example.com."] {
@@ -78,7 +78,7 @@ internal import Testing
         #expect(manager.asked.values == ["api.example.com", "api.example.com", "example.com"])
     }
 
-    @Test func `hosts without TLS and sessions without a manager are not judged here`() throws {
+    @Test func `hosts without TLS, and sessions without a manager, need no policy`() throws {
         let http = try #require(URL(string: "http://example.com/"))
         let https = try #require(URL(string: "https://example.com/"))
         let strict = ServerTrustPolicyManager(policies: [:], allHostsMustBeEvaluated: true)
@@ -93,7 +93,7 @@ internal import Testing
         }
     }
 
-    @Test func `equal policies give equal trust, so that connections are shared`() throws {
+    @Test func `equal policies result in equal trust, so that connections are shared`() throws {
         let evaluation = ServerTrustPolicy.customEvaluation { _, _ in true }
         let manager = ServerTrustPolicyManager(policies: [
             "a.example": evaluation, "b.example": evaluation,
@@ -114,14 +114,14 @@ internal import Testing
         }
     }
 
-    @Test func `policies that are made for each request do not add up`() throws {
+    @Test func `policies created for each request do not accumulate`() throws {
         let session = SessionTrust(Fickle(policies: [:]))
         let url = URL(string: "https://example.com/")
         for _ in 0..<200 { _ = try session.decision(for: url) }
         #expect(session.rememberedCount <= 64)
     }
 
-    @Test func `an identity is shown to its host only`() throws {
+    @Test func `a client identity is sent only to its host`() throws {
         let authority = try TestAuthority.shared()
         let issued = try authority.client("manager.test")
         let identity = try ClientIdentity(
@@ -137,7 +137,7 @@ internal import Testing
     }
 
     @Test(arguments: [77 as Int32])
-    func `a request that is refused at set-up tells the queue that the set-up is to blame`(code: Int32) {
+    func `a request refused before sending has a transfer failure of its configuration`(code: Int32) {
         let error = AFError.serverTrustEvaluationFailed(reason: .noCertificatesFound)
         #expect((error as any Error).transferFailure?.code == code)
         #expect((error as any Error).transferFailure?.phase == .prepare)

@@ -44,14 +44,14 @@ struct ServerTrustPolicyTests {
 
     // MARK: Engine settings
 
-    @Test func `the default evaluation is what hosts get without a policy`() {
+    @Test func `the default evaluation equals the evaluation without a policy`() {
         #expect(ServerTrustPolicy.performDefaultEvaluation(validateHost: true).transferTrust == .standard)
         let lax = ServerTrustPolicy.performDefaultEvaluation(validateHost: false).transferTrust
         #expect(lax.anchors == .system)
         #expect(!lax.checksHost)
     }
 
-    @Test func `pinned certificates are the only anchors when the chain is evaluated`() throws {
+    @Test func `pinned certificates are the only anchors if the chain is validated`() throws {
         let pins = [try certificate(root), try certificate(intermediate)]
         let trust = ServerTrustPolicy.pinCertificates(
             certificates: pins,
@@ -64,7 +64,7 @@ struct ServerTrustPolicyTests {
         #expect(trust.check == nil)
     }
 
-    @Test func `revocation is by what the server staples and by lists`() throws {
+    @Test func `revocation is checked by stapled responses and lists`() throws {
         let path = try authority.revocationList("policy.crl")
         let list = try CertificateRevocationList(contentsOf: URL(fileURLWithPath: path))
         let trust = ServerTrustPolicy.performRevokedEvaluation(
@@ -76,7 +76,7 @@ struct ServerTrustPolicyTests {
         #expect(try CertificateRevocationList(data: Data(trust.revocationLists)) == list)
     }
 
-    @Test func `without evaluation nobody has to vouch`() {
+    @Test func `without evaluation no authority is required`() {
         let trust = ServerTrustPolicy.disableEvaluation.transferTrust
         #expect(trust.anchors == nil)
         #expect(!trust.checksHost)
@@ -89,7 +89,7 @@ struct ServerTrustPolicyTests {
         policy.transferTrust.check?.evaluate(presented)
     }
 
-    @Test func `without the chain any certificate of it will do, to the byte`() throws {
+    @Test func `without chain validation any certificate of the chain matches by its bytes`() throws {
         for pin in [server, intermediate, root] {
             let policy = ServerTrustPolicy.pinCertificates(
                 certificates: [try certificate(pin)],
@@ -103,7 +103,7 @@ struct ServerTrustPolicyTests {
         }
     }
 
-    @Test func `any key of the chain will do, and the chain counts if it is asked for`() throws {
+    @Test func `any key of the chain matches, and the chain is validated on request`() throws {
         let key = try certificate(intermediate).publicKey
         func policy(chain: Bool) -> ServerTrustPolicy {
             .pinPublicKeys(publicKeys: [key], validateCertificateChain: chain, validateHost: true)
@@ -119,7 +119,7 @@ struct ServerTrustPolicyTests {
         #expect(accepts(policy(chain: false), presented([server])) == false)
     }
 
-    @Test func `a pinned certificate that is only sent beside the chain proves nothing`() throws {
+    @Test func `a pinned certificate outside of the chain is ignored`() throws {
         _ = try authority.selfSigned("stranger.test")
         let stranger = try authority.der("stranger.test")
         for pin in [server, intermediate, root] {
@@ -141,7 +141,7 @@ struct ServerTrustPolicyTests {
         }
     }
 
-    @Test func `an issuer is who has signed, not who has its name`() throws {
+    @Test func `an issuer is identified by its signature, not by its name`() throws {
         // Another authority whose certificates have the same names.
         let impostor = try TestAuthority()
         let forged = try impostor.der("intermediate")
@@ -150,7 +150,7 @@ struct ServerTrustPolicyTests {
         #expect(chain.compactMap { $0.x509.der } == [server, intermediate, root].map { Data($0) })
     }
 
-    @Test func `what a server sends is looked at a limited number of times`() throws {
+    @Test func `the number of evaluated certificates is limited`() throws {
         let impostor = try TestAuthority()
         let forged = try impostor.der("intermediate")
         let chain = CertificateChain.linked([server] + Array(repeating: forged, count: 199) + [intermediate])
@@ -159,7 +159,7 @@ struct ServerTrustPolicyTests {
         #expect(CertificateChain.linked([[1, 2, 3], []]).isEmpty)
     }
 
-    @Test func `a custom evaluation gets the chain, the host and the verdict`() throws {
+    @Test func `a custom evaluation receives the chain, the host and the verdict`() throws {
         let seen = Recorder<ServerTrust>()
         let policy = ServerTrustPolicy.customEvaluation { trust, host in
             seen.record(trust)
@@ -186,7 +186,7 @@ struct ServerTrustPolicyTests {
             ("127.0.0.1", false), ("", false),
         ]
     )
-    func `a certificate names a host or it does not`(host: String, expected: Bool) throws {
+    func `a certificate names a host according to RFC 6125`(host: String, expected: Bool) throws {
         let shown = PresentedTrust(
             host: host,
             chain: [server],
@@ -198,7 +198,7 @@ struct ServerTrustPolicyTests {
 
     // MARK: Policies that trust no server
 
-    @Test func `a policy that can trust no server says so`() throws {
+    @Test func `a policy that can trust no server reports an error`() throws {
         _ = try authority.server("gone.test", validity: ("20200101000000Z", "20210101000000Z"))
         let gone = try certificate(try authority.der("gone.test"))
         func reason(_ policy: ServerTrustPolicy) -> AFError.ServerTrustFailureReason? {
@@ -226,7 +226,7 @@ struct ServerTrustPolicyTests {
         #expect(reason(.disableEvaluation) == nil)
     }
 
-    @Test func `lists that have all expired vouch for nothing`() throws {
+    @Test func `a policy with only expired lists reports an error`() throws {
         let old = try authority.revocationList(
             "old.crl",
             "-crl_lastupdate 20200101000000Z -crl_nextupdate 20200201000000Z"
@@ -245,7 +245,7 @@ struct ServerTrustPolicyTests {
 
     // MARK: Files
 
-    @Test func `all keys of a file are pins, and a damaged certificate in it is said to be that`() throws {
+    @Test func `all keys of a file are pins, and a damaged certificate is reported`() throws {
         let scratch = try ScratchDirectory()
         let (one, other) = ("intermediate.pem", "root.pem")
         let key = try authority.openssl("openssl x509 -in \(other) -noout -pubkey")
@@ -259,7 +259,7 @@ struct ServerTrustPolicyTests {
         #expect(error?.kind == .certificate)
     }
 
-    @Test func `pins are read from a directory, and a bad file is named`() throws {
+    @Test func `pins are read from a directory, and the error names an invalid file`() throws {
         let scratch = try ScratchDirectory()
         for name in ["b.cer", "c.PEM"] {
             try scratch.write(Array(try authority.data("intermediate.pem")), to: name)

@@ -73,7 +73,9 @@ struct ServerTrustTests {
             ("self.test", .chain(.selfSigned)),
         ] as [(String, Outcome)]
     )
-    private func `nobody the system knows vouches for these`(host: String, expected: Outcome) async throws {
+    private func `servers that no system authority has issued are refused`(host: String, expected: Outcome)
+        async throws
+    {
         #expect(await outcome(host, nil) == expected)
         #expect(await outcome(host, .performDefaultEvaluation(validateHost: false)) == expected)
         let session = server.session(nil)
@@ -84,8 +86,7 @@ struct ServerTrustTests {
     // MARK: Pinned certificates
 
     @Test(arguments: ["root", "intermediate", "valid.test"])
-    func `a pinned root, intermediate or certificate of its own lets the server in`(pin: String) async throws
-    {
+    func `a pinned root, intermediate or server certificate is accepted`(pin: String) async throws {
         #expect(await outcome("valid.test", try pins(pin)) == .answered)
         #expect(await outcome("www.wild.test", try pins(pin)) == .answered)
         #expect(await outcome("localhost", try pins(pin)) == .answered)
@@ -98,14 +99,14 @@ struct ServerTrustTests {
             ("self.test", .certificatePin),
         ] as [(String, Outcome)]
     )
-    private func `a pinned root does not make up for what is wrong`(host: String, expected: Outcome)
+    private func `a pinned root does not excuse other problems`(host: String, expected: Outcome)
         async throws
     {
         #expect(await outcome(host, try pins("root")) == expected)
         #expect(await outcome(host, try pins("intermediate")) == expected)
     }
 
-    @Test func `another server's pins keep the server out, and the error shows both`() async throws {
+    @Test func `a server without a pinned certificate is refused, and the error lists both`() async throws {
         let policy = try pins("self.test", "wrong.test")
         let session = server.session(["valid.test": policy])
         let response = await session.request("\(server.url("valid.test"))/").response()
@@ -130,7 +131,7 @@ struct ServerTrustTests {
         #expect(error.localizedDescription.contains("it shows CN=valid.test (by CN=netwatch intermediate"))
     }
 
-    @Test func `a server that does not send its intermediate is told from one without a pin`() async throws {
+    @Test func `a missing intermediate is distinguished from a missing pin`() async throws {
         let session = server.session(["alone.test": try pins("root")])
         let response = await session.request("\(server.url("alone.test"))/").response()
         let error = try #require(response.error as? AFError)
@@ -148,16 +149,17 @@ struct ServerTrustTests {
         #expect(await outcome("alone.test", try pins("alone.test")) == .answered)
     }
 
-    @Test func `a self-signed certificate is its own pin`() async throws {
+    @Test func `a self-signed certificate can be pinned`() async throws {
         #expect(await outcome("self.test", try pins("self.test")) == .answered)
     }
 
-    @Test func `the host's name is looked at if it is asked for`() async throws {
+    @Test func `the host name is checked if the policy requires it`() async throws {
         #expect(await outcome("wrong.test", try pins("root", host: false)) == .answered)
         #expect(await outcome("wrong.test", try pins("wrong.test", host: true)) == .host)
     }
 
-    @Test func `without the chain neither time nor name count, but the certificate to the byte`() async throws
+    @Test func `without chain validation only the certificate's bytes count, not its dates or names`()
+        async throws
     {
         for host in ["expired.test", "future.test", "wrong.test", "self.test", "valid.test"] {
             #expect(await outcome(host, try pins(host, chain: false)) == .answered, "\(host)")
@@ -170,20 +172,20 @@ struct ServerTrustTests {
 
     // MARK: Pinned keys
 
-    @Test func `any key of the chain will do without it, whatever else is wrong`() async throws {
+    @Test func `without chain validation any key of the chain is accepted`() async throws {
         for pin in ["expired.test", "intermediate"] {
             #expect(await outcome("expired.test", try keys(pin, chain: false)) == .answered, "\(pin)")
         }
         #expect(await outcome("expired.test", try keys("valid.test", chain: false)) == .keyPin)
     }
 
-    @Test func `a pinned key does not make up for an authority that nobody knows`() async throws {
+    @Test func `a pinned key does not replace a trusted authority`() async throws {
         #expect(await outcome("valid.test", try keys("valid.test", chain: true)) == .chain(.unknownIssuer))
     }
 
     // MARK: Custom and disabled evaluation
 
-    @Test func `a custom evaluation has the only word, and sees everything`() async throws {
+    @Test func `a custom evaluation decides alone and receives all details`() async throws {
         let seen = Recorder<ServerTrust>()
         let session = server.session([
             "expired.test": .customEvaluation { trust, host in
@@ -216,7 +218,7 @@ struct ServerTrustTests {
     // MARK: Versions of TLS
 
     @Test(arguments: TLSServer.Version.allCases)
-    func `each version of TLS is judged alike`(version: TLSServer.Version) async throws {
+    func `every TLS version is evaluated in the same way`(version: TLSServer.Version) async throws {
         let server = try await TLSServer.shared(version)
         let root = try server.certificate("root")
         let key = try server.certificate("intermediate").publicKey
@@ -248,7 +250,7 @@ struct ServerTrustTests {
 
     // MARK: Hosts
 
-    @Test func `a host without a policy is refused before it is asked, if all must have one`() async throws {
+    @Test func `a host without a required policy is refused before connecting`() async throws {
         let manager = ServerTrustPolicyManager(
             policies: ["valid.test": try pins("root")],
             allHostsMustBeEvaluated: true
@@ -264,7 +266,7 @@ struct ServerTrustTests {
         #expect(other.error?.transferFailure?.phase == .prepare)
     }
 
-    @Test func `pins that can never match keep every request from being sent`() async throws {
+    @Test func `pins that cannot match prevent every request`() async throws {
         let session = server.session(["valid.test": try pins("expired.test")])
         for _ in 0..<2 {
             let response = await session.request("\(server.url("valid.test"))/").response()
@@ -276,7 +278,7 @@ struct ServerTrustTests {
         }
     }
 
-    @Test func `each hop of a redirect is judged by its own host's policy`() async throws {
+    @Test func `each hop of a redirect is evaluated by its own host's policy`() async throws {
         let session = server.session([
             "self.test": .disableEvaluation, "valid.test": try pins("root"), "wrong.test": try pins("root"),
         ])
@@ -301,7 +303,7 @@ struct ServerTrustTests {
         }
     }
 
-    @Test func `a strict request after a lax one takes no connection of its`() async throws {
+    @Test func `a request with a stricter policy does not reuse a connection of a weaker one`() async throws {
         let manager = Changing(policies: [:])
         let session = server.session(manager)
         let url = "\(server.url("self.test"))/"
@@ -324,7 +326,7 @@ struct ServerTrustTests {
     }
 
     /// A resumed TLS session has no certificates, so they could not be evaluated.
-    @Test func `no TLS session of an earlier connection lets a server in`() async throws {
+    @Test func `a TLS session of an earlier connection does not bypass the evaluation`() async throws {
         for _ in 0..<10 {
             #expect(await outcome("self.test", .customEvaluation { _, _ in true }) == .answered)
             #expect(await outcome("self.test", .customEvaluation { _, _ in false }) == .custom)
@@ -332,7 +334,7 @@ struct ServerTrustTests {
         }
     }
 
-    @Test func `a manager of a program's own knows wildcards`() async throws {
+    @Test func `a manager subclass can match wildcards`() async throws {
         final class Wildcards: ServerTrustPolicyManager, @unchecked Sendable {
             override func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
                 host.hasSuffix(".wild.test")

@@ -10,7 +10,7 @@ internal import Testing
 
     private func settings() -> SessionSettings { SessionSettings(configuration) }
 
-    @Test func `a configuration that was left alone says what Foundation says`() {
+    @Test func `an unchanged configuration has Foundation's defaults`() {
         let settings = settings()
         #expect(settings.headers.isEmpty)
         #expect(settings.idleTimeout == .seconds(60))
@@ -20,7 +20,7 @@ internal import Testing
         #expect(settings.refusal == nil)
     }
 
-    @Test func `headers become text`() {
+    @Test func `header values are converted to text`() {
         configuration.httpAdditionalHeaders = ["DNT": "1", "X-Int": 5, "X-Bool": true, 7: "no", "x-int": 6]
         #expect(settings().headers == ["DNT": "1", "X-Bool": "true", "x-int": "6"])
     }
@@ -29,12 +29,12 @@ internal import Testing
         (0.5, Duration.milliseconds(500)), (90, .seconds(90)), (0, .seconds(60)),
         (.infinity, .seconds(Int32.max)), (1e300, .seconds(Int32.max)),
     ])
-    func `a timeout is a time`(interval: TimeInterval, expected: Duration) {
+    func `a timeout is converted to a duration`(interval: TimeInterval, expected: Duration) {
         configuration.timeoutIntervalForRequest = interval
         #expect(settings().idleTimeout == expected)
     }
 
-    @Test func `a total timeout is a time`() {
+    @Test func `a total timeout is converted to a duration`() {
         configuration.timeoutIntervalForResource = 3
         #expect(settings().totalTimeout == .seconds(3))
         configuration.timeoutIntervalForResource = 0
@@ -42,7 +42,7 @@ internal import Testing
     }
 
     @Test(arguments: [-1, -.infinity, .nan] as [TimeInterval])
-    func `what is no time is refused by name`(interval: TimeInterval) {
+    func `an invalid timeout is refused by name`(interval: TimeInterval) {
         let accepted = "is \(interval); accepted: seconds from 0, which stands for the default"
         configuration.timeoutIntervalForRequest = interval
         #expect(settings().refusal == "`timeoutIntervalForRequest` \(accepted)")
@@ -54,7 +54,7 @@ internal import Testing
     @Test(arguments: [
         (60, Duration.seconds(20)), (5, .seconds(5)), (0, .seconds(20)), (.infinity, .seconds(Int32.max)),
     ])
-    func `a request's own timeout counts, unless it is the default`(own: TimeInterval, expected: Duration)
+    func `a request's own timeout is used unless it is the default`(own: TimeInterval, expected: Duration)
         throws
     {
         configuration.timeoutIntervalForRequest = 20
@@ -63,7 +63,7 @@ internal import Testing
         #expect(settings().idleTimeout(of: request) == expected)
     }
 
-    @Test func `settings do not change with their configuration`() {
+    @Test func `later changes to the configuration have no effect`() {
         let settings = settings()
         configuration.httpAdditionalHeaders = ["A": "b"]
         configuration.timeoutIntervalForRequest = 1
@@ -73,7 +73,7 @@ internal import Testing
         #expect(settings.sendsCookies)
     }
 
-    @Test func `cookies are those of the configuration`() throws {
+    @Test func `cookies follow the configuration`() throws {
         configuration.httpCookieAcceptPolicy = .always
         configuration.httpShouldSetCookies = false
         let settings = settings()
@@ -94,7 +94,7 @@ internal import Testing
 
     // MARK: Properties
 
-    @Test func `what is refused is named`() {
+    @Test func `the error names the refused property`() {
         let demands: [(ConfigurationProperty, (URLSessionConfiguration) -> Void)] = [
             (.connectionProxyDictionary, { $0.connectionProxyDictionary = ["HTTPEnable": 1] }),
             (.allowsCellularAccess, { $0.allowsCellularAccess = false }),
@@ -112,14 +112,14 @@ internal import Testing
         #expect(Set(refused) == Set(demands.map(\.0)))
     }
 
-    @Test func `what asks for nothing is not refused`() {
+    @Test func `a refused property with its default value is accepted`() {
         configuration.connectionProxyDictionary = [:]
         configuration.protocolClasses = []
         configuration.requestCachePolicy = .reloadIgnoringLocalCacheData
         #expect(settings().refusal == nil)
     }
 
-    @Test func `what is ignored is not refused`() {
+    @Test func `ignored properties are accepted`() {
         configuration.networkServiceType = .background
         configuration.isDiscretionary = true
         configuration.httpMaximumConnectionsPerHost = 1
@@ -130,7 +130,7 @@ internal import Testing
 
     /// Foundation's documented properties by key path. If Foundation removes one, this does not compile. New ones
     /// must be noticed by a reader of the documentation.
-    @Test func `every property of a configuration has its place in the table`() {
+    @Test func `every property of a configuration is in the table`() {
         let paths: [ConfigurationProperty: PartialKeyPath<URLSessionConfiguration>] = [
             .identifier: \.identifier,
             .requestCachePolicy: \.requestCachePolicy,

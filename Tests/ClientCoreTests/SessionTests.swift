@@ -15,7 +15,7 @@ internal import Testing
         return SessionManager(engine: try TransferEngine(), settings: SessionSettings(configuration))
     }
 
-    @Test func `cookies come back to where they were set, redirects included`() async throws {
+    @Test func `cookies are sent to the server that set them, also in redirects`() async throws {
         let server = try ScriptedServer { request in
             guard request.target == "/set" else { return .respond("") }
             let headers: [ScriptedServer.Header] = [
@@ -34,7 +34,7 @@ internal import Testing
         #expect(session.request(server.url).cURLDescription().contains("a=1; b=2"))
     }
 
-    @Test func `a request's fields win over the session's, however they are written`() async throws {
+    @Test func `a request's fields override the session's, whatever their case`() async throws {
         let server = try ScriptedServer()
         let session = try session { $0.httpAdditionalHeaders = ["X-One": "session", "DNT": "1"] }
         _ = await session.request(server.url, headers: ["x-one": "request"]).response()
@@ -42,7 +42,7 @@ internal import Testing
         #expect(server.requests.last?.values(of: "DNT") == ["1"])
     }
 
-    @Test func `a session's own credentials stay with the origin that was named`() async throws {
+    @Test func `a session's credentials are not sent to another origin`() async throws {
         let other = try ScriptedServer()
         let elsewhere = other.url
         let server = try ScriptedServer { _ in
@@ -55,7 +55,7 @@ internal import Testing
         #expect(other.requests.last?.values(of: "DNT") == ["1"])
     }
 
-    @Test func `a session's name for one server is not another's`() async throws {
+    @Test func `a session's Host field is not sent to another server`() async throws {
         let other = try ScriptedServer()
         let elsewhere = other.url
         let server = try ScriptedServer { _ in
@@ -67,7 +67,7 @@ internal import Testing
         #expect(other.requests.last?.values(of: "Host") == [elsewhere.replacing("http://", with: "")])
     }
 
-    @Test func `a configuration that cannot be honoured is every request's error`() async throws {
+    @Test func `every request fails with an unsupported configuration's error`() async throws {
         let session = try session { $0.connectionProxyDictionary = ["HTTPProxy": "proxy.example"] }
         let error = await session.request("http://127.0.0.1:1/").response().error
         guard case .sessionConfigurationRefused(let property) = error as? AFError else {
@@ -77,7 +77,7 @@ internal import Testing
         #expect(property.contains("connectionProxyDictionary"))
     }
 
-    @Test func `handlers without a queue are called on the session's`() async throws {
+    @Test func `handlers without a queue are called on the session's queue`() async throws {
         let server = try ScriptedServer()
         let session = try session()
         let queue = DispatchQueue(label: "handlers")
@@ -93,7 +93,7 @@ internal import Testing
         #expect(onQueue.values + progressOnQueue.values.prefix(1) == [true, true])
     }
 
-    @Test func `nothing is sent before resume when the session waits for it`() async throws {
+    @Test func `nothing is sent before resume if the session does not start requests`() async throws {
         let server = try ScriptedServer()
         let session = try session()
         session.startRequestsImmediately = false
@@ -108,7 +108,7 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/other", "/held"])
     }
 
-    @Test func `requests are gone from their session when they have ended`() async throws {
+    @Test func `a session releases its finished requests`() async throws {
         let server = try ScriptedServer()
         let session = try session()
         weak var request: DataRequest?
@@ -125,7 +125,7 @@ internal import Testing
         #expect(request == nil)
     }
 
-    @Test func `a progress closure that comes late is told how far the request is`() async throws {
+    @Test func `a progress closure set late is called with the current progress`() async throws {
         let report = ProgressReport()
         report.update(5, of: 10)
         let seen = Recorder<Int64>()

@@ -29,7 +29,7 @@ internal import Testing
         #expect(error?.code == code, sourceLocation: location)
     }
 
-    @Test func `a stream is written to and read from with URLSessionStreamTask's functions`() async throws {
+    @Test func `a stream reads and writes with the functions of URLSessionStreamTask`() async throws {
         let server = try SocketServer.echo()
         let reads = Recorder<Read>()
         let writes = Recorder<String>()
@@ -53,7 +53,7 @@ internal import Testing
         #expect(reads.values[1].error == nil)
     }
 
-    @Test func `a stream can be waited for`() async throws {
+    @Test func `reads and writes can be awaited`() async throws {
         let server = try SocketServer.echo(address: "::1")
         let stream = session.stream(withHostName: "::1", port: Int(server.port))
         try await stream.write(Data([1, 2, 3]))
@@ -63,7 +63,9 @@ internal import Testing
         #expect(end.data.isEmpty && end.isAtEnd)
     }
 
-    @Test func `without starting at once it waits for resume or for being waited for`() async throws {
+    @Test func `a stream that does not start immediately starts with resume or an awaited operation`()
+        async throws
+    {
         let server = try SocketServer.echo()
         session.startRequestsImmediately = false
         let stream = session.stream(withHostName: "127.0.0.1", port: Int(server.port))
@@ -82,7 +84,7 @@ internal import Testing
         #expect(errors.values[1] == nil)
     }
 
-    @Test func `a suspended stream stands still until it is resumed`() async throws {
+    @Test func `a suspended stream neither reads nor writes until it is resumed`() async throws {
         let server = try SocketServer.echo()
         let stream = session.stream(withHostName: "127.0.0.1", port: Int(server.port))
         try await stream.write(Data([1]))
@@ -92,7 +94,7 @@ internal import Testing
         #expect(try await stream.readData(maxLength: 1).data == Data([1]))
     }
 
-    @Test func `what waits when a stream is cancelled gets an error, once, and what comes later`()
+    @Test func `cancelling a stream fails pending and later operations once each`()
         async throws
     {
         let server = try SocketServer { _ = $0.readAll() }
@@ -112,7 +114,7 @@ internal import Testing
         #expect(errors.values == [.cancelled, .cancelled, .cancelled, .cancelled])
     }
 
-    @Test func `a dropped session ends its streams`() async throws {
+    @Test func `releasing a session ends its streams`() async throws {
         let closed = Recorder<Void>()
         let server = try SocketServer { peer in
             _ = peer.readAll()
@@ -133,7 +135,7 @@ internal import Testing
         }
     }
 
-    @Test func `a session keeps a stream that nobody else does until it has ended`() async throws {
+    @Test func `a session retains a stream until it has ended`() async throws {
         let closed = Recorder<Int>()
         let server = try SocketServer { peer in
             peer.closeWrite()
@@ -153,7 +155,7 @@ internal import Testing
         while dropped != nil { await Task.yield() }
     }
 
-    @Test func `a server that cannot be reached is URLError's, with the system's number`() async throws {
+    @Test func `an unreachable server fails with a URLError and the errno`() async throws {
         let port = try RefusingPort()
         let refused = session.stream(withHostName: "127.0.0.1", port: Int(port.port))
         let error = await #expect(throws: URLError.self) { try await refused.write(Data([1])) }
@@ -169,7 +171,7 @@ internal import Testing
         #expect(bad?.transferFailure?.message == "port 0 is not between 1 and 65535")
     }
 
-    @Test func `a lost connection is networkConnectionLost, with what had come`() async throws {
+    @Test func `a lost connection fails with networkConnectionLost and the received bytes`() async throws {
         let server = try SocketServer { peer in
             peer.resetWhenClosed()
             peer.write([1, 2, 3])
@@ -186,7 +188,7 @@ internal import Testing
         #expect((reads.values[0].error as? URLError)?.code == .networkConnectionLost)
     }
 
-    @Test func `cancelling a task gives its read up, and the next gets its bytes`() async throws {
+    @Test func `cancelling a task cancels its read, and the next read returns its bytes`() async throws {
         let server = try SocketServer { peer in
             peer.write([1, 2])
             _ = peer.readAll()
@@ -205,7 +207,7 @@ internal import Testing
         #expect(try await stream.readData(ofMinLength: 2, maxLength: 2).data == Data([1, 2]))
     }
 
-    @Test func `a session that refuses requests, or is for a unix socket, refuses streams`() async throws {
+    @Test func `a session with an unsupported configuration or a unix socket refuses streams`() async throws {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.connectionProxyDictionary = ["HTTPEnable": 1]
         for session in [SessionManager(configuration: configuration), SessionManager(unixSocketPath: "/x")] {
@@ -218,7 +220,7 @@ internal import Testing
         }
     }
 
-    @Test func `the default session makes streams too`() async throws {
+    @Test func `the default session creates streams`() async throws {
         let server = try SocketServer.echo()
         let made = stream(withHostName: "127.0.0.1", port: Int(server.port))
         try await made.write(Data([1]))

@@ -48,7 +48,7 @@ struct SystemTrustTests {
         )
     }
 
-    @Test func `the default evaluation looks at the chain, the time and the host`() async throws {
+    @Test func `the default evaluation checks the chain, the validity period and the host`() async throws {
         let policy = ServerTrustPolicy.performDefaultEvaluation(validateHost: true)
         #expect(try await reason("valid.test", policy) == nil)
         let expired = try await reason("expired.test", policy)
@@ -61,14 +61,14 @@ struct SystemTrustTests {
     }
 
     @Test(arguments: ["root", "intermediate", "valid.test"])
-    func `any key of the chain will do, the root's too, which the server does not send`(pin: String)
+    func `any key of the chain can be pinned, also the root's, which the server does not send`(pin: String)
         async throws
     {
         #expect(try await reason("valid.test", try keys(pin)) == nil)
         #expect(try await reason("valid.test", try keys("self.test", pin)) == nil)
     }
 
-    @Test func `another key does not, and the error shows the server's`() async throws {
+    @Test func `a server without a pinned key is refused, and the error lists its keys`() async throws {
         let reason = try await reason("valid.test", try keys("self.test"))
         guard case .publicKeyPinningFailed(let output, let pinned) = reason else {
             Issue.record("\(String(describing: reason))")
@@ -82,14 +82,14 @@ struct SystemTrustTests {
         }
     }
 
-    @Test func `a key that fits does not make up for the time or the name`() async throws {
+    @Test func `a pinned key does not excuse an expired certificate or a wrong name`() async throws {
         let expired = try await reason("expired.test", try keys("expired.test"))
         if case .defaultEvaluationFailed = expired {} else { Issue.record("\(String(describing: expired))") }
         let wrong = try await reason("wrong.test", try keys("wrong.test"))
         if case .hostValidationFailed = wrong {} else { Issue.record("\(String(describing: wrong))") }
     }
 
-    @Test func `a certificate on its issuer's list is refused`() async throws {
+    @Test func `a certificate on its issuer's revocation list is refused`() async throws {
         #expect(try await reason("valid.test", try lists("list.pem")) == nil)
         let revoked = try await reason("revoked.test", try lists("list.pem"))
         guard case .revocationCheckFailed(let output) = revoked else {
@@ -102,7 +102,7 @@ struct SystemTrustTests {
     }
 
     @Test(arguments: ["foreign.pem", "old.pem"])
-    func `without its issuer's list, or with an old one, nothing vouches for a certificate`(
+    func `a certificate without a current list of its issuer is refused`(
         list: String
     ) async throws {
         let reason = try await reason("valid.test", try lists(list))
@@ -110,7 +110,7 @@ struct SystemTrustTests {
         #expect(reason?.output?.verdict?.problem == .revocationUnknown)
     }
 
-    @Test func `a stapled answer has to be there and to be good`() async throws {
+    @Test func `a stapled response must be present and good`() async throws {
         let policy = ServerTrustPolicy.performRevokedEvaluation(
             validateHost: true,
             revocationFlags: .stapledStatus

@@ -5,7 +5,7 @@ internal import Testing
 
 /// Request timelines.
 @Suite struct TimelineTests {
-    @Test func `durations are between times`() {
+    @Test func `durations are differences of times`() {
         let timeline = Timeline(
             requestStartTime: 10,
             initialResponseTime: 10.25,
@@ -34,7 +34,7 @@ internal import Testing
         #expect(Timeline().totalDuration == 0)
     }
 
-    @Test func `one reading of the wall clock places monotonic durations`() {
+    @Test func `one reading of the wall clock dates all monotonic times`() {
         let timeline = Timeline(
             start: Date(timeIntervalSinceReferenceDate: 100),
             firstByte: .milliseconds(250),
@@ -49,7 +49,7 @@ internal import Testing
         #expect(silent.initialResponseTime == silent.requestCompletedTime)
     }
 
-    @Test func `texts have three decimals`() {
+    @Test func `descriptions have three decimals`() {
         let timeline = Timeline(
             requestStartTime: 1,
             initialResponseTime: 1.4281,
@@ -69,7 +69,7 @@ internal import Testing
         )
     }
 
-    @Test func `metrics are told in a line for each transaction`() throws {
+    @Test func `the description of metrics has a line for each transaction`() throws {
         let start = Date(timeIntervalSinceReferenceDate: 0)
         let url = try #require(URL(string: "http://host/"))
         var first = TransactionMetrics(request: URLRequest(url: url), response: head(302))

@@ -19,7 +19,7 @@ internal import Testing
         events.compactMap { if case .body(let piece) = $0 { piece.bytes[0] } else { nil } }
     }
 
-    @Test func `little is taken all at once, and the queue is told once`() {
+    @Test func `a few events are taken at once, and the queue is woken once`() {
         #expect(deliver(0..<3, size: 1000))
         #expect(!deliver(3..<5, size: 1000))
         let (events, isMore) = control.take()
@@ -29,7 +29,7 @@ internal import Testing
 
     /// Taken events no longer count against the limit. If all were taken at once, a full buffer would stay in memory
     /// together with the events that follow.
-    @Test func `much is taken in parts, in order, and the queue is told once`() {
+    @Test func `many events are taken in parts and in order, and the queue is woken once`() {
         #expect(deliver(0..<100, size: 60_000))
         var (taken, largest, isMore): ([UInt8], Int, Bool) = ([], 0, true)
         while isMore {

@@ -10,7 +10,7 @@ internal import Testing
     .timeLimit(.minutes(1))
 )
 struct TrustTests {
-    @Test func `a server that is not trusted gets nothing, and the error says why`() async throws {
+    @Test func `an untrusted server receives nothing, and the error has the reason`() async throws {
         let directory = try ScratchDirectory()
         try shell(
             """

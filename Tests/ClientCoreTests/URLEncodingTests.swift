@@ -19,7 +19,7 @@ internal import Testing
     // MARK: Destinations
 
     @Test(arguments: [HTTPMethod.get, .head, .delete])
-    func `the method puts parameters into the URL`(method: HTTPMethod) throws {
+    func `GET, HEAD and DELETE encode parameters into the URL`(method: HTTPMethod) throws {
         for encoding in [URLEncoding.default, .methodDependent, URLEncoding(destination: .methodDependent)] {
             let encoded = try encoding.encode(
                 plainRequest("https://httpbin.org/get", method),
@@ -32,7 +32,7 @@ internal import Testing
     }
 
     @Test(arguments: [HTTPMethod.post, .put, .patch, .options, .trace])
-    func `the method puts parameters into the body`(method: HTTPMethod) throws {
+    func `other methods encode parameters into the body`(method: HTTPMethod) throws {
         let parameters: Parameters = ["foo": "bar", "baz": ["a", 1], "qux": ["x": 1, "y": 2, "z": 3]]
         for encoding in [URLEncoding.default, .httpBody] {
             let encoded = try encoding.encode(
@@ -51,7 +51,7 @@ internal import Testing
         }
     }
 
-    @Test func `a forced destination does not ask the method`() throws {
+    @Test func `an explicit destination overrides the method's`() throws {
         let inURL = try URLEncoding.queryString.encode(plainRequest("http://h/p", .post), with: ["a": 1])
         #expect(inURL.url?.absoluteString == "http://h/p?a=1")
         #expect(inURL.httpBody == nil)
@@ -67,7 +67,7 @@ internal import Testing
         ("http://h?x=%20", "http://h?x=%20&a=1"),
         ("http://h/p??b", "http://h/p??b&a=1"),
     ])
-    func `the query that is there stays`(url: String, expected: String) throws {
+    func `an existing query is kept`(url: String, expected: String) throws {
         let encoded = try URLEncoding.default.encode(plainRequest(url), with: ["a": 1])
         #expect(encoded.url?.absoluteString == expected)
     }
@@ -78,7 +78,7 @@ internal import Testing
         #expect(encoded.url?.absoluteString == "http://h/b/p?a=1")
     }
 
-    @Test func `no parameters leave the request untouched`() throws {
+    @Test func `without parameters the request is unchanged`() throws {
         var request = try plainRequest("http://h/p?x", .post)
         request.httpBody = Data([1])
         let encodings: [any ParameterEncoding] = [
@@ -89,7 +89,7 @@ internal import Testing
         #expect(try URLEncoding.default.encode(get, with: [:]) == get)
     }
 
-    @Test func `a content type that is there stays`() throws {
+    @Test func `an existing content type is kept`() throws {
         let request = try URLRequest(url: "http://h", method: .post, headers: ["content-type": "mine"])
         let encodings: [any ParameterEncoding] = [
             URLEncoding.default, JSONEncoding.default, PropertyListEncoding.default,
@@ -100,7 +100,7 @@ internal import Testing
         }
     }
 
-    @Test func `a missing URL is named`() throws {
+    @Test func `a missing URL is an error`() throws {
         var request = try plainRequest()
         request.url = nil
         let error = #expect(throws: AFError.self) { try URLEncoding.default.encode(request, with: ["a": 1]) }
@@ -112,7 +112,7 @@ internal import Testing
 
     // MARK: Values
 
-    @Test func `arrays have brackets, none, or their indices`() {
+    @Test func `arrays are encoded with brackets, without, or with indices`() {
         #expect(pairs([1, 2]) == "k%5B%5D=1&k%5B%5D=2")
         #expect(pairs([1, 2], URLEncoding(arrayEncoding: .noBrackets)) == "k=1&k=2")
         #expect(pairs([1, 2], URLEncoding(arrayEncoding: .indexInBrackets)) == "k%5B0%5D=1&k%5B1%5D=2")
@@ -120,7 +120,7 @@ internal import Testing
         #expect(pairs([Int]()) == "")
     }
 
-    @Test func `Booleans are told from numbers, wherever they come from`() throws {
+    @Test func `Booleans are distinguished from numbers, whatever their source`() throws {
         let json = #"{"t": true, "f": false, "one": 1, "zero": 0, "real": 1.0}"#
         let parsed = try #require(
             JSONSerialization.jsonObject(with: Data(json.utf8)) as? Parameters
@@ -138,7 +138,7 @@ internal import Testing
         #expect(pairs([true, false] as NSArray, literal) == "k%5B%5D=true&k%5B%5D=false")
     }
 
-    @Test func `numbers print the same everywhere`() {
+    @Test func `numbers are encoded in the same way on every run`() {
         let numbers: [(Any, String)] = [
             (1.0, "1"), (NSNumber(value: 1.0), "1"), (Float(2), "2"), (CGFloat(3), "3"),
             (Float16(0.5), "0.5"),
@@ -151,7 +151,7 @@ internal import Testing
         for (number, text) in numbers { #expect(pairs(number) == "k=\(text)") }
     }
 
-    @Test func `nothing is empty, and optionals are what is in them`() {
+    @Test func `nil is encoded as empty, and optionals as their values`() {
         #expect(pairs(NSNull()) == "k=")
         #expect(pairs(Int?.none as Any) == "k=")
         #expect(pairs(Int??.some(.none) as Any) == "k=")
@@ -160,7 +160,7 @@ internal import Testing
         #expect(pairs(["a": nil] as [String: Int?]) == "k%5Ba%5D=")
     }
 
-    @Test func `other values are described`() throws {
+    @Test func `other values are encoded by their description`() throws {
         struct Point { let x = 1 }
         #expect(pairs(Substring("ab")) == "k=ab")
         #expect(pairs(Character("é")) == "k=%C3%A9")
@@ -184,7 +184,7 @@ internal import Testing
         #expect(pairs(Set(names)) == sorted.map { "k%5B%5D=\($0)" }.joined(separator: "&"))
     }
 
-    @Test func `all that RFC 3986 reserves is escaped, but the slash and the question mark`() {
+    @Test func `the reserved characters of RFC 3986 are escaped, except slash and question mark`() {
         let encoding = URLEncoding.default
         #expect(encoding.escape(":#[]@!$&'()*+,;=") == "%3A%23%5B%5D%40%21%24%26%27%28%29%2A%2B%2C%3B%3D")
         #expect(encoding.escape("/?") == "/?")
@@ -197,7 +197,7 @@ internal import Testing
         #expect(encoding.escape("e\u{301}") == "e%CC%81")
     }
 
-    @Test func `what is nested too deep is an error`() throws {
+    @Test func `parameters nested too deep are an error`() throws {
         let deep = (0..<512).reduce(1 as Any) { value, _ in [value] }
         let query = try query(["deep": deep])
         #expect(query?.utf8.count == "deep=1".utf8.count + 512 * "%5B%5D".utf8.count)
@@ -211,7 +211,7 @@ internal import Testing
         #expect(pairs.map(\.0) == ["k%5B%5D"])
     }
 
-    @Test func `what was encoded arrives byte for byte`() async throws {
+    @Test func `encoded parameters arrive unchanged`() async throws {
         let server = try ScriptedServer()
         let session = SessionManager(engine: try TransferEngine())
         let parameters: Parameters = ["a b": "ü&=+#?/%", "l": [1, true]]
@@ -234,7 +234,7 @@ internal import Testing
     )
 
     @Test(arguments: [URLEncoding.Destination.queryString, .httpBody])
-    func `Python reads random pairs back`(destination: URLEncoding.Destination) async throws {
+    func `Python decodes random pairs`(destination: URLEncoding.Destination) async throws {
         let seed = UInt64.random(in: 0...UInt64.max)
         var generator = SeededGenerator(seed: seed)
         var parameters: [String: String] = [:]

@@ -24,7 +24,7 @@ internal import Testing
 
     // MARK: Statuses
 
-    @Test func `a status is one of any sequence`() {
+    @Test func `the status must be in the sequence`() {
         func codes(_ codes: some Sequence<Int>) -> [Int] {
             let acceptable = AcceptableStatusCodes(codes)
             return [100, 199, 200, 204, 299, 300, 404, 999].filter { acceptable.contains($0) }
@@ -40,14 +40,14 @@ internal import Testing
         #expect(codes(200..<200) == [])
     }
 
-    @Test func `a sequence good for one pass validates each attempt`() {
+    @Test func `a single-pass sequence validates every attempt`() {
         let acceptable = AcceptableStatusCodes(AnyIterator([503, 200].makeIterator()))
         #expect(error(ResponseValidation.status(of: head(200), acceptable: acceptable)) == nil)
         #expect(error(ResponseValidation.status(of: head(503), acceptable: acceptable)) == nil)
     }
 
     @Test(arguments: [(199, false), (200, true), (299, true), (300, false), (404, false), (500, false)])
-    func `by default 200 to 299 will do`(status: Int, isAccepted: Bool) {
+    func `200 to 299 are accepted by default`(status: Int, isAccepted: Bool) {
         let acceptable = ResponseValidation.defaultStatusCodes
         let error = error(ResponseValidation.status(of: head(status), acceptable: acceptable))
         #expect(error?.responseCode == (isAccepted ? nil : status))
@@ -76,13 +76,13 @@ internal import Testing
         #expect(accepts(acceptable, type) == isAccepted)
     }
 
-    @Test func `a missing or unreadable type will do only where any will`() {
+    @Test func `a missing or malformed type is accepted only if all types are`() {
         #expect(accepts(["text/html", "*/*"], nil))
         #expect(accepts(["*/*;q=0.1"], "no type"))
         #expect(!accepts(["text/*", "*/html"], nil))
     }
 
-    @Test func `errors name what was asked for and what came`() {
+    @Test func `errors contain the accepted and the received type`() {
         let missing = error(
             ResponseValidation.contentType(of: head(), acceptable: ["a/b", "c/d"], body: Data([1]))
         )
@@ -99,7 +99,7 @@ internal import Testing
         #expect(unreadable?.responseContentType == "e")
     }
 
-    @Test func `an empty body is of any type`() {
+    @Test func `an empty body matches every type`() {
         #expect(accepts(["image/png"], "text/html", body: ""))
         #expect(accepts(["image/png"], nil, body: ""))
         let none = ResponseValidation.contentType(of: head(), acceptable: ["a/b"], body: nil)
@@ -116,13 +116,13 @@ internal import Testing
             ("a/b;x=\"1,2;q=0\",c/d", ["a/b;x=\"1,2;q=0\"", "c/d"]), ("a/b;q=x", ["a/b;q=x"]),
         ] as [(String?, [String])]
     )
-    func `what is accepted stands between commas`(accept: String?, types: [String]) {
+    func `the accepted types are separated by commas`(accept: String?, types: [String]) {
         var request = URLRequest(url: URL(fileURLWithPath: "/"))
         request.setValue(accept, forHTTPHeaderField: "Accept")
         #expect(ResponseValidation.acceptableContentTypes(of: request) == types)
     }
 
-    @Test func `a request that could not be made accepts anything`() {
+    @Test func `without a request every type is accepted`() {
         #expect(ResponseValidation.acceptableContentTypes(of: nil) == ["*/*"])
     }
 
@@ -150,7 +150,7 @@ internal import Testing
         }
     }
 
-    @Test func `a pipe in a file's place is not waited for`() throws {
+    @Test func `a pipe instead of a file is not waited for`() throws {
         let directory = try ScratchDirectory()
         let path = directory.file("pipe")
         try #require(mkfifo(path, 0o600) == 0)

@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `an adapter adds the token where it belongs`() async throws {
+    @Test func `an adapter adds the token to matching requests`() async throws {
         let httpbin = try await HTTPBin.shared()
         sessionManager.adapter = AccessTokenAdapter(accessToken: "1234", prefix: httpbin.url)
         let response = await once {
@@ -43,7 +43,7 @@ import Testing
         #expect(elsewhere.requests.map { $0.values(of: "Authorization") } == [[]])
     }
 
-    @Test func `an adapter's error is the request's`() async throws {
+    @Test func `an adapter's error is the request's error`() async throws {
         struct NoToken: Error {}
         struct Refusing: RequestAdapter {
             func adapt(_ urlRequest: URLRequest) throws -> URLRequest { throw NoToken() }
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `a retrier waits longer each time`() async throws {
+    @Test func `a retrier can increase its delay`() async throws {
         let server = try ScriptedServer { $0.number < 4 ? .respond(status: 503) : .respond("well") }
         let (backoff, waits) = (Backoff(), Waits())
         sessionManager.retrier = backoff
@@ -100,7 +100,7 @@ import Testing
         #expect(waits.delays.values == [0.001, 0.002, 0.004])
     }
 
-    @Test func `a retrier that has enough lets the last failure stand`() async throws {
+    @Test func `after the last retry the failure stands`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         sessionManager.retrier = Backoff()
         let response = await once {
@@ -110,7 +110,7 @@ import Testing
         #expect(server.requests.count == 4)
     }
 
-    @Test func `what the failed attempt had received is gone`() async throws {
+    @Test func `data of a failed attempt is discarded`() async throws {
         let server = try ScriptedServer { request in
             request.number == 1 ? .respond(status: 503, body: Array("sorry".utf8)) : .respond("ok")
         }
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `an upload is tried again with its whole body`(isFile: Bool) async throws {
+    func `an upload is retried with its complete body`(isFile: Bool) async throws {
         let server = try ScriptedServer { $0.number < 3 ? .respond(status: 503) : .respond("ok") }
         let scratch = try ScratchDirectory()
         let body = [UInt8](repeating: 7, count: 200_000)
@@ -177,7 +177,7 @@ import Testing
         )
     }
 
-    @Test func `many failures share one refresh and are retried in the order they failed`() async throws {
+    @Test func `concurrent failures share one token refresh and are retried in order`() async throws {
         let (server, _) = try Self.service(failures: 5)
         let oauthHandler = handler(server)
         sessionManager.adapter = oauthHandler
@@ -221,7 +221,7 @@ import Testing
         #expect(server.requests.filter { $0.target == "/oauth2/token" }.count == 1)
     }
 
-    @Test func `a refresh that fails lets the failures stand`() async throws {
+    @Test func `after a failed refresh the failures stand`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 401) }
         let oauthHandler = handler(server)
         sessionManager.adapter = oauthHandler

@@ -25,7 +25,7 @@ import Testing
         #expect(object(response.value)["user"] as? String == (isHidden ? nil : user))
     }
 
-    @Test func `nginx takes the credentials too`() async throws {
+    @Test func `nginx accepts the credentials`() async throws {
         let nginx = try await Nginx.shared()
         let response = await once {
             ClientCore.request("\(nginx.url)/basic/")
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: ["basic-auth", "digest-auth/auth"])
-    func `a challenge without credentials is a response like any other`(scheme: String) async throws {
+    func `a challenge without credentials is a normal response`(scheme: String) async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
             sessionManager.request("\(httpbin.url)/\(scheme)/\(user)/\(password)")
@@ -95,7 +95,7 @@ import Testing
         return .respond(status: 401, headers: [.init("WWW-Authenticate", #"Basic realm="here""#)])
     }
 
-    @Test func `a challenge costs two requests, the first one without credentials`() async throws {
+    @Test func `a challenge takes two requests, the first without credentials`() async throws {
         let server = try ScriptedServer { Self.challenging($0) }
         let response = await once {
             ClientCore.request(server.url)
@@ -106,7 +106,7 @@ import Testing
         #expect(sent == [[], ["Basic dXNlcjpwYXNzd29yZA=="]])
     }
 
-    @Test func `a server that asks for nothing sees no credentials`() async throws {
+    @Test func `a server that does not ask for credentials receives none`() async throws {
         let server = try ScriptedServer()
         _ = await once {
             ClientCore.request(server.url)
@@ -115,7 +115,7 @@ import Testing
         #expect(server.requests.map { $0.values(of: "Authorization") } == [[]])
     }
 
-    @Test func `credentials do not follow a redirect to another origin`() async throws {
+    @Test func `credentials are not sent to another origin after a redirect`() async throws {
         let other = try ScriptedServer { Self.challenging($0) }
         let server = try ScriptedServer { _ in
             .respond(status: 302, headers: [.init("Location", other.url)])
@@ -128,7 +128,7 @@ import Testing
         #expect(other.requests.allSatisfy { $0.values(of: "Authorization").isEmpty })
     }
 
-    @Test func `a body is sent whole with the answer to a challenge`() async throws {
+    @Test func `a body is sent completely after a challenge`() async throws {
         let server = try ScriptedServer { Self.challenging($0) }
         let body = Data(repeating: 0x61, count: 300_000)
         let response = await once {

@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct BigBodyTests {
     private let sessionManager = SessionManager(configuration: .ephemeral)
 
-    @Test func `a consumer that is held up holds the server up`() async throws {
+    @Test func `a slow consumer slows the server down`() async throws {
         let piece = [UInt8](repeating: 7, count: 1 << 20)
         let server = try ScriptedServer { _ in
             let body = (0..<50).reduce(ScriptedServer.Action.close) { rest, _ in .send(piece, then: rest) }

@@ -189,7 +189,7 @@ private func loadUser(
         #expect(status == 200)
     }
 
-    @Test func `what a transform throws is the response's error`() async throws {
+    @Test func `an error thrown by a transform is the response's error`() async throws {
         let response: DataResponse<User> = await once { done in
             loadUser(from: "\(server.url)/users") { done($0) }
         }
@@ -207,7 +207,7 @@ private func loadUser(
         #expect(response.error is URLError)
     }
 
-    @Test func `a mapped response can come on another queue`() async throws {
+    @Test func `a mapped response can be delivered on another queue`() async throws {
         let user: User? = await once { done in
             loadUser(from: "\(server.url)/users/ada") { response in
                 dispatchPrecondition(condition: .onQueue(.main))
@@ -217,7 +217,7 @@ private func loadUser(
         #expect(user?.name == "Ada")
     }
 
-    @Test func `a program can have a serializer of its own, for XML`() async throws {
+    @Test func `a custom serializer can parse XML`() async throws {
         let httpbin = try await HTTPBin.shared()
         let title: String? = await once { done in
             ClientCore.request("\(httpbin.url)/xml").responseXMLDocument { response in
@@ -228,7 +228,7 @@ private func loadUser(
         #expect(title == "Sample Slide Show")
     }
 
-    @Test func `a serializer of one's own can tell its errors`() async throws {
+    @Test func `a custom serializer can return its own errors`() async throws {
         let errors = Recorder<String>()
         for path in ["broken", "close"] {
             ClientCore.request("\(server.url)/\(path)").responseXMLDocument { response in
@@ -243,7 +243,7 @@ private func loadUser(
         #expect(errors.values.sorted() == ["XML", "network true"])
     }
 
-    @Test func `a response can be an object`() async throws {
+    @Test func `a response is decoded as an object`() async throws {
         let user: User? = await once { done in
             ClientCore.request("\(server.url)/users/ada").responseObject {
                 (response: DataResponse<User>) in
@@ -263,7 +263,7 @@ private func loadUser(
         }
     }
 
-    @Test func `a response can be a collection`() async throws {
+    @Test func `a response is decoded as a collection`() async throws {
         let queue = DispatchQueue(label: "guide")
         let users: [User]? = await once { done in
             ClientCore.request("\(server.url)/users").responseCollection(queue: queue) {

@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `map and flatMap change the value and keep the rest`() async throws {
+    @Test func `map and flatMap transform the value and keep the rest`() async throws {
         let server = try users()
         let response: DataResponse<Any> = await once {
             ClientCore.request("\(server.url)/users/1").responseJSON(completionHandler: $0)
@@ -45,7 +45,7 @@ import Testing
         #expect(failed.map { $0 + 1 }.error is Refused)
     }
 
-    @Test func `a download's response is mapped as well`() async throws {
+    @Test func `a download's response is mapped`() async throws {
         let server = try users()
         let response = await once {
             ClientCore.download("\(server.url)/users/1").responseJSON(completionHandler: $0)
@@ -56,7 +56,7 @@ import Testing
         try response.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 
-    @Test func `a serializer of one's own takes part in the chain`() async throws {
+    @Test func `a custom serializer can be chained`() async throws {
         let server = try users()
         let lines: DataResponse<[String]> = await once {
             ClientCore.request("\(server.url)/users").responseWords(completionHandler: $0)
@@ -72,7 +72,7 @@ import Testing
         #expect((error as? URLError)?.code == .cannotConnectToHost)
     }
 
-    @Test func `a download serializer of one's own reads the file`() async throws {
+    @Test func `a custom download serializer reads the file`() async throws {
         let server = try users()
         let length = DownloadResponseSerializer<Int> { _, _, fileURL, error in
             if let error { return .failure(error) }
@@ -86,7 +86,7 @@ import Testing
         try response.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 
-    @Test func `generic serializers make objects and collections`() async throws {
+    @Test func `generic serializers create objects and collections`() async throws {
         let server = try users()
         let one: DataResponse<User> = await once {
             ClientCore.request("\(server.url)/users/1").responseObject(completionHandler: $0)
@@ -106,7 +106,7 @@ import Testing
         #expect((error as? AFError)?.isResponseSerializationError == true)
     }
 
-    @Test func `an error can be cast to AFError and asked for its reason`() async throws {
+    @Test func `an error can be cast to AFError, which has its reason`() async throws {
         let request = ClientCore.request("")
         let response = await once { request.responseJSON(completionHandler: $0) }
         let error = try #require(response.error as? AFError)

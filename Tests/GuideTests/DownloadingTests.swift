@@ -16,7 +16,7 @@ import Testing
         URL(fileURLWithPath: scratch.file(name))
     }
 
-    @Test func `a download is in a temporary file`() async throws {
+    @Test func `a download without a destination is in a temporary file`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
             ClientCore.download("\(httpbin.url)/image/png").responseData(completionHandler: $0)
@@ -29,7 +29,7 @@ import Testing
         try FileManager.default.removeItem(at: file)
     }
 
-    @Test func `a destination makes its directories and replaces what was there`() async throws {
+    @Test func `a destination creates its directories and replaces an existing file`() async throws {
         let httpbin = try await HTTPBin.shared()
         let fileURL = place("new/er/pig.png")
         let destination: DownloadRequest.DownloadFileDestination = { _, _ in
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `a destination sees the temporary file and the response`() async throws {
+    @Test func `a destination receives the temporary file and the response`() async throws {
         let httpbin = try await HTTPBin.shared()
         let seen = Recorder<String>()
         let fileURL = place("pig")
@@ -64,7 +64,7 @@ import Testing
         #expect(seen.values == ["200 8090"])
     }
 
-    @Test func `without the options an occupied place and a missing directory are errors`() async throws {
+    @Test func `without the options an existing file and a missing directory are errors`() async throws {
         let httpbin = try await HTTPBin.shared()
         try scratch.write(Array("old".utf8), to: "occupied")
         for name in ["occupied", "missing/file"] {
@@ -85,7 +85,7 @@ import Testing
         #expect(try String(contentsOf: place("occupied"), encoding: .utf8) == "old")
     }
 
-    @Test func `a place that cannot be written is an error`() async throws {
+    @Test func `an unwritable destination is an error`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
             ClientCore.download("\(httpbin.url)/bytes/10") { _, _ in
@@ -97,7 +97,7 @@ import Testing
         try response.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 
-    @Test func `without validation an error's body goes to the destination as well`() async throws {
+    @Test func `without validation an error's body is moved to the destination`() async throws {
         let httpbin = try await HTTPBin.shared()
         let fileURL = place("teapot")
         let response = await once {
@@ -108,7 +108,7 @@ import Testing
         #expect(response.value?.contains("teapot") == true)
     }
 
-    @Test func `the suggested destination takes the name from the server`() async throws {
+    @Test func `the suggested destination uses the server's file name`() async throws {
         let server = try ScriptedServer { _ in
             let header = ScriptedServer.Header("Content-Disposition", #"attachment; filename="../pig.png""#)
             return .respond(status: 200, headers: [header], body: Array("oink".utf8))
@@ -130,7 +130,7 @@ import Testing
         #expect(name.values == [documents.appendingPathComponent("pig.png").path])
     }
 
-    @Test func `parameters, headers and a request of one's own are sent`() async throws {
+    @Test func `parameters, headers and a custom request are sent`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
             ClientCore.download(
@@ -152,7 +152,7 @@ import Testing
     // MARK: Progress
 
     @Test(arguments: [false, true])
-    func `progress is told on its queue, up to the end`(isOnMain: Bool) async throws {
+    func `progress is reported on its queue up to the total`(isOnMain: Bool) async throws {
         let httpbin = try await HTTPBin.shared()
         let utilityQueue = DispatchQueue(label: "utility")
         let fractions = Recorder<Double>()
@@ -180,7 +180,7 @@ import Testing
         try response.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 
-    @Test func `only the last progress closure counts`() async throws {
+    @Test func `only the last progress closure is called`() async throws {
         let httpbin = try await HTTPBin.shared()
         let told = Recorder<Int>()
         let queue = DispatchQueue(label: "progress")
@@ -193,7 +193,7 @@ import Testing
         try response.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 
-    @Test func `progress counts bytes on the wire, so that a compressed body ends at its total`() async throws
+    @Test func `progress counts bytes on the wire, so that a compressed body reaches its total`() async throws
     {
         let httpbin = try await HTTPBin.shared()
         let request = ClientCore.download("\(httpbin.url)/gzip")
@@ -206,7 +206,7 @@ import Testing
 
     // MARK: Handlers
 
-    @Test func `the handlers read the file`() async throws {
+    @Test func `the response handlers read the file`() async throws {
         let httpbin = try await HTTPBin.shared()
         let plist = try PropertyListSerialization.data(
             fromPropertyList: ["foo": "bar"],
@@ -237,7 +237,7 @@ import Testing
         }
     }
 
-    @Test func `several handlers read the same file, also where it was moved to`() async throws {
+    @Test func `several handlers read the same file, also at its destination`() async throws {
         let httpbin = try await HTTPBin.shared()
         let fileURL = place("json")
         let lengths = Recorder<Int>()
@@ -252,7 +252,7 @@ import Testing
         #expect(lengths.values == [size, size])
     }
 
-    @Test func `a file that is gone is an error of the handler`() async throws {
+    @Test func `a missing file is the handler's error`() async throws {
         let httpbin = try await HTTPBin.shared()
         let request = ClientCore.download("\(httpbin.url)/bytes/10")
         let response = await once { request.response(completionHandler: $0) }
@@ -266,7 +266,7 @@ import Testing
         #expect(url == file)
     }
 
-    @Test func `an empty file is there too`() async throws {
+    @Test func `an empty response creates an empty file`() async throws {
         let server = try ScriptedServer()
         let fileURL = place("empty")
         let response = await once {

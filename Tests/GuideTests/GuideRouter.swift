@@ -25,7 +25,7 @@ enum Router: URLRequestConvertible {
 }
 
 @Suite struct GuideRouterTests {
-    @Test func `a router makes its requests`() throws {
+    @Test func `a router creates its requests`() throws {
         let url = try Router.search(query: "foo bar", page: 1).asURLRequest().url
         #expect(url?.absoluteString == "https://example.com/search?offset=50&q=foo%20bar")
     }

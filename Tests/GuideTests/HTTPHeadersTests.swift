@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct HTTPHeadersTests {
-    @Test func `headers go with a request`() async throws {
+    @Test func `header fields are sent with a request`() async throws {
         let httpbin = try await HTTPBin.shared()
         let headers: HTTPHeaders = [
             "Authorization": "Basic dXNlcjpwYXNzd29yZA==",
@@ -20,13 +20,13 @@ import Testing
         #expect(value?["Accept"] == "application/json")
     }
 
-    @Test func `names that differ in case are one field`() async throws {
+    @Test func `names that differ in case are the same field`() async throws {
         let server = try ScriptedServer()
         _ = await ClientCore.request(server.url, headers: ["x-name": "b", "X-Name": "a"]).response()
         #expect(server.requests.first?.values(of: "X-Name") == ["b"])
     }
 
-    @Test func `a header replaces a default one`() async throws {
+    @Test func `a header field overrides a default one`() async throws {
         let httpbin = try await HTTPBin.shared()
         let headers: HTTPHeaders = ["user-agent": "mine", "accept-language": "ia"]
         let sent = try await ClientCore.request("\(httpbin.url)/anything", headers: headers).echo.headers
@@ -34,7 +34,7 @@ import Testing
         #expect(sent["Accept-Language"] == "ia")
     }
 
-    @Test func `a header with a line break is refused`() async throws {
+    @Test func `a header field with a line break is refused`() async throws {
         let server = try ScriptedServer()
         let error: Error? = await once { done in
             ClientCore.request(server.url, headers: ["X-Name": "a\r\nX-Other: b"]).response {
@@ -45,7 +45,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test func `the default headers are as documented`() throws {
+    @Test func `the default header fields are as documented`() throws {
         let headers = SessionManager.defaultHTTPHeaders
         let encodings = try #require(headers["Accept-Encoding"])
         #expect(encodings.hasPrefix("br;q=1.0, gzip;q=0.9") || encodings.hasPrefix("gzip;q=1.0"))
@@ -59,7 +59,8 @@ import Testing
     }
 
     @Test(arguments: [("gzip", "gzipped"), ("deflate", "deflated"), ("brotli", "brotli")])
-    func `what the default session accepts is decoded`(page: String, key: String) async throws {
+    func `every encoding that the default session accepts is decoded`(page: String, key: String) async throws
+    {
         let httpbin = try await HTTPBin.shared()
         let json: [String: Any]? = await once { done in
             ClientCore.request("\(httpbin.url)/\(page)").responseJSON { response in

@@ -6,21 +6,21 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct HTTPMethodTests {
     @Test(arguments: [HTTPMethod.get, .post, .put, .patch, .delete, .trace])
-    func `a method arrives`(method: HTTPMethod) async throws {
+    func `the method is sent`(method: HTTPMethod) async throws {
         let httpbin = try await HTTPBin.shared()
         let request = ClientCore.request("\(httpbin.url)/anything", method: method)
         #expect(try await request.echo.method == method.rawValue)
         #expect(request.description == "\(method.rawValue) \(httpbin.url)/anything (200)")
     }
 
-    @Test func `a HEAD has a response without a body`() async throws {
+    @Test func `a response to HEAD has no body`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await ClientCore.request("\(httpbin.url)/get", method: .head).responseData()
         #expect(response.response?.statusCode == 200)
         #expect(response.result.value == Data())
     }
 
-    @Test func `OPTIONS asks for the methods`() async throws {
+    @Test func `OPTIONS returns the allowed methods`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await ClientCore.request("\(httpbin.url)/put", method: .options).response()
         let allowed = response.response?.value(forHTTPHeaderField: "Allow") ?? ""
@@ -28,7 +28,7 @@ import Testing
         #expect(!allowed.contains("GET"))
     }
 
-    @Test func `httpbin's own pages take their methods only`() async throws {
+    @Test func `httpbin's pages accept only their method`() async throws {
         let httpbin = try await HTTPBin.shared()
         let calls: [(String, HTTPMethod)] = [
             ("get", .get), ("post", .post), ("put", .put), ("patch", .patch), ("delete", .delete),

@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct MakingRequestsTests {
-    @Test func `a URL alone makes a GET`() async throws {
+    @Test func `a request with only a URL is a GET`() async throws {
         let httpbin = try await HTTPBin.shared()
         let json: [String: Any]? = await once { done in
             ClientCore.request("\(httpbin.url)/anything").responseJSON { response in
@@ -34,7 +34,7 @@ import Testing
         #expect(echo.headers["User-Agent"] == SessionManager.defaultHTTPHeaders["User-Agent"])
     }
 
-    @Test func `what cannot be sent tells its handlers`() async throws {
+    @Test func `an invalid request calls its handlers with an error`() async throws {
         let invalid: Error? = await once { done in
             ClientCore.request("").responseJSON { done($0.result.error) }
         }
@@ -51,7 +51,7 @@ import Testing
         #expect((unencodable as? AFError)?.isParameterEncodingError == true)
     }
 
-    @Test func `a request of one's own is sent as it is`() async throws {
+    @Test func `a custom URLRequest is sent unchanged`() async throws {
         let httpbin = try await HTTPBin.shared()
         var urlRequest = URLRequest(url: try #require(URL(string: "\(httpbin.url)/anything")))
         urlRequest.httpMethod = "PUT"
@@ -62,7 +62,7 @@ import Testing
         #expect(echo.json == ["foo": "bar"])
     }
 
-    @Test func `each function makes its kind of request`() throws {
+    @Test func `each function returns its type of request`() throws {
         let session = SessionManager()
         session.startRequestsImmediately = false
         let data: DataRequest = session.request("http://127.0.0.1/")
@@ -74,7 +74,7 @@ import Testing
         for request in all { request.cancel() }
     }
 
-    @Test func `every call gives back the request`() async throws {
+    @Test func `calls can be chained`() async throws {
         let server = try ScriptedServer()
         let request = ClientCore.request(server.url)
         let chained =

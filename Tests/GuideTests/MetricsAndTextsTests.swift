@@ -23,7 +23,7 @@ import Testing
         #expect("\(timeline)".prefixMatch(of: pattern) != nil)
     }
 
-    @Test func `the timeline spans the attempts`() async throws {
+    @Test func `the timeline covers all attempts`() async throws {
         let server = try ScriptedServer { $0.number < 2 ? .respond(status: 503) : .respond("") }
         let sessionManager = SessionManager(configuration: .ephemeral)
         let failed = Recorder<TimeInterval>()
@@ -64,7 +64,7 @@ import Testing
         #expect(metrics.taskInterval.duration > 0)
     }
 
-    @Test func `metrics count the redirects and have a transaction for each`() async throws {
+    @Test func `metrics count redirects and have a transaction for each`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
             ClientCore.request("\(httpbin.url)/redirect/3").response(completionHandler: $0)
@@ -73,7 +73,7 @@ import Testing
         #expect(response.metrics?.transactionMetrics.map { $0.response?.statusCode } == [302, 302, 302, 200])
     }
 
-    @Test func `downloads and uploads have them too`() async throws {
+    @Test func `downloads and uploads have metrics`() async throws {
         let httpbin = try await HTTPBin.shared()
         let download = await once {
             ClientCore.download("\(httpbin.url)/bytes/10").responseData(completionHandler: $0)
@@ -90,7 +90,7 @@ import Testing
 
     // MARK: Descriptions
 
-    @Test func `a request prints itself, with the status once there is one`() async throws {
+    @Test func `the description of a request contains its status once there is one`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
         let request = ClientCore.request("\(server.url)/ip")
         await server.requests(atLeast: 1)
@@ -100,7 +100,7 @@ import Testing
         #expect("\(request)" == "GET \(server.url)/ip (200)")
     }
 
-    @Test func `a request debug-prints itself as a command`() async throws {
+    @Test func `the debug description of a request is a curl command`() async throws {
         let httpbin = try await HTTPBin.shared()
         let request = ClientCore.request("\(httpbin.url)/get", parameters: ["foo": "bar"])
         let lines = request.debugDescription.components(separatedBy: " \\\n\t")
@@ -116,7 +116,7 @@ import Testing
         _ = await request.response()
     }
 
-    @Test func `the command has the credentials and the body, and hides secrets on request`() async throws {
+    @Test func `the command contains credentials and body, and redacts secrets on request`() async throws {
         let httpbin = try await HTTPBin.shared()
         let request = ClientCore.request(
             "\(httpbin.url)/post",
@@ -132,14 +132,14 @@ import Testing
         _ = await request.response()
     }
 
-    @Test func `a request that cannot be made says so`() async throws {
+    @Test func `a request that could not be created has an empty description`() async throws {
         let request = ClientCore.request("")
         #expect("\(request)" == "")
         #expect(request.debugDescription == "$ curl command could not be created")
         _ = await request.response()
     }
 
-    @Test func `a response debug-prints its parts`() async throws {
+    @Test func `the debug description of a response contains all its parts`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
             ClientCore.request("\(httpbin.url)/get").responseString(completionHandler: $0)

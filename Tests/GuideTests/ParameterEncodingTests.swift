@@ -46,7 +46,7 @@ private struct TextListEncoding: ParameterEncoding {
         }
     }
 
-    @Test func `parameters come after the query that is there`() async throws {
+    @Test func `parameters are appended to an existing query`() async throws {
         let httpbin = try await HTTPBin.shared()
         let url = "\(httpbin.url)/anything?first=1"
         for method in [HTTPMethod.get, .delete] {
@@ -63,7 +63,7 @@ private struct TextListEncoding: ParameterEncoding {
         #expect(echo.headers["Content-Type"] == nil)
     }
 
-    @Test func `parameters of a POST are a form, lists and dictionaries with brackets`() async throws {
+    @Test func `parameters of a POST are a form, with brackets for arrays and dictionaries`() async throws {
         let httpbin = try await HTTPBin.shared()
         let url = "\(httpbin.url)/post"
         let parameters: Parameters = [
@@ -86,7 +86,7 @@ private struct TextListEncoding: ParameterEncoding {
         }
     }
 
-    @Test func `a form has its fields in sorted order`() async throws {
+    @Test func `the fields of a form are sorted`() async throws {
         let parameters: Parameters = ["c": 1, "a": ["z": 1, "y": 2], "b": [2, 1]]
         let request = ClientCore.request(
             "http://127.0.0.1:1/",
@@ -97,7 +97,7 @@ private struct TextListEncoding: ParameterEncoding {
         #expect(String(decoding: body, as: UTF8.self) == "a%5By%5D=2&a%5Bz%5D=1&b%5B%5D=2&b%5B%5D=1&c=1")
     }
 
-    @Test func `an encoding can put parameters elsewhere`() async throws {
+    @Test func `an encoding can override the destination of parameters`() async throws {
         let httpbin = try await HTTPBin.shared()
         let url = "\(httpbin.url)/anything"
         let query = try await ClientCore.request(
@@ -118,7 +118,7 @@ private struct TextListEncoding: ParameterEncoding {
         #expect(body.form == ["foo": "bar"])
     }
 
-    @Test func `a Content-Type of one's own stays`() async throws {
+    @Test func `an existing Content-Type is kept`() async throws {
         let httpbin = try await HTTPBin.shared()
         let echo = try await ClientCore.request(
             "\(httpbin.url)/post",
@@ -130,7 +130,7 @@ private struct TextListEncoding: ParameterEncoding {
         #expect(echo.form == ["foo": "bar"])
     }
 
-    @Test func `truth is a number or a word`() async throws {
+    @Test func `Booleans are encoded as numbers or literals`() async throws {
         let httpbin = try await HTTPBin.shared()
         let parameters: Parameters = ["yes": true, "no": false, "one": 1]
         let numeric = try await ClientCore.request("\(httpbin.url)/get", parameters: parameters).echo
@@ -144,7 +144,7 @@ private struct TextListEncoding: ParameterEncoding {
         #expect(literal.args == ["yes": "true", "no": "false", "one": "1"])
     }
 
-    @Test func `a list has brackets or not`() async throws {
+    @Test func `arrays are encoded with or without brackets`() async throws {
         let httpbin = try await HTTPBin.shared()
         let parameters: Parameters = ["foo": [1, 2]]
         let brackets = try await ClientCore.request("\(httpbin.url)/get", parameters: parameters).echo
@@ -158,7 +158,7 @@ private struct TextListEncoding: ParameterEncoding {
         #expect(none.args == ["foo": ["1", "2"]])
     }
 
-    @Test func `every character arrives, in a query and in a form`() async throws {
+    @Test func `every character is preserved in a query and in a form`() async throws {
         let httpbin = try await HTTPBin.shared()
         let text = ":#[]@!$&'()*+,;=/?%\" \\é日🧭\n"
         for method in [HTTPMethod.get, .post] {
@@ -194,14 +194,14 @@ private struct TextListEncoding: ParameterEncoding {
         }
     }
 
-    @Test func `any JSON can be encoded into a request`() async throws {
+    @Test func `any JSON value can be encoded into a request`() async throws {
         let httpbin = try await HTTPBin.shared()
         let urlRequest = try URLRequest(url: "\(httpbin.url)/post", method: .post)
         let encoded = try JSONEncoding.default.encode(urlRequest, withJSONObject: ["a", "b"])
         #expect(try await ClientCore.request(encoded).echo.json == ["a", "b"])
     }
 
-    @Test func `what is no JSON is an error`() async throws {
+    @Test func `a value that JSON cannot contain is an error`() async throws {
         let error: Error? = await once { done in
             ClientCore.request(
                 "http://127.0.0.1:1/",
@@ -246,7 +246,7 @@ private struct TextListEncoding: ParameterEncoding {
 
     // MARK: Custom encodings
 
-    @Test func `a program can have an encoding of its own`() async throws {
+    @Test func `a program can define an encoding`() async throws {
         let httpbin = try await HTTPBin.shared()
         let echo = try await ClientCore.request(
             "\(httpbin.url)/post",

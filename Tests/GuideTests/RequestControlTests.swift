@@ -11,7 +11,7 @@ private final class SuspensionMonitor: EventMonitor {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct RequestControlTests {
-    @Test func `a suspended request stays where it is until it is resumed`() async throws {
+    @Test func `a suspended request stops until it is resumed`() async throws {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n"
         let server = try ScriptedServer { request in
             request.target == "/held"
@@ -38,7 +38,7 @@ private final class SuspensionMonitor: EventMonitor {
         #expect(order.values == ["nothing so far", "halfhalf"])
     }
 
-    @Test func `a request that is suspended before its start sends nothing`() async throws {
+    @Test func `a request suspended before its start sends nothing`() async throws {
         let server = try ScriptedServer { .respond($0.target) }
         let sessionManager = SessionManager()
         sessionManager.startRequestsImmediately = false
@@ -52,7 +52,7 @@ private final class SuspensionMonitor: EventMonitor {
         #expect(text == "/held")
     }
 
-    @Test func `cancelling tells every handler, each once`() async throws {
+    @Test func `cancelling calls every handler once`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let codes = Recorder<URLError.Code?>()
         let request = ClientCore.request(server.url)
@@ -66,7 +66,7 @@ private final class SuspensionMonitor: EventMonitor {
         #expect(codes.values == [.cancelled, .cancelled, .cancelled])
     }
 
-    @Test func `cancelling a request that has ended changes nothing`() async throws {
+    @Test func `cancelling a finished request has no effect`() async throws {
         let server = try ScriptedServer { _ in .respond("done") }
         let request = ClientCore.request(server.url)
         #expect(try await request.string == "done")

@@ -11,7 +11,7 @@ private struct Page: Decodable, Equatable, Sendable {
 @Suite(.timeLimit(.minutes(5))) struct ResponseHandlingTests {
     // MARK: The five handlers
 
-    @Test func `response hands on what came`() async throws {
+    @Test func `response returns the response without serialization`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response: DefaultDataResponse = await once { done in
             ClientCore.request("\(httpbin.url)/get").response { response in done(response) }
@@ -25,7 +25,7 @@ private struct Page: Decodable, Equatable, Sendable {
         #expect(response.metrics?.transactionMetrics.count == 1)
     }
 
-    @Test func `responseData gives the bytes`() async throws {
+    @Test func `responseData returns the bytes`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response: DataResponse<Data> = await once { done in
             ClientCore.request("\(httpbin.url)/bytes/1000?seed=7").responseData { done($0) }
@@ -35,7 +35,7 @@ private struct Page: Decodable, Equatable, Sendable {
         #expect(response.data == response.result.value)
     }
 
-    @Test func `responseString gives the text`() async throws {
+    @Test func `responseString returns the text`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response: DataResponse<String> = await once { done in
             ClientCore.request("\(httpbin.url)/get").responseString { done($0) }
@@ -44,7 +44,7 @@ private struct Page: Decodable, Equatable, Sendable {
         #expect(response.result.value?.contains("\"\(httpbin.url)/get\"") == true)
     }
 
-    @Test func `responseJSON gives dictionaries and lists`() async throws {
+    @Test func `responseJSON returns dictionaries and arrays`() async throws {
         let httpbin = try await HTTPBin.shared()
         let url: String? = await once { done in
             ClientCore.request("\(httpbin.url)/get").responseJSON { response in
@@ -54,7 +54,7 @@ private struct Page: Decodable, Equatable, Sendable {
         #expect(url == "\(httpbin.url)/get")
     }
 
-    @Test func `responsePropertyList gives dictionaries and lists`() async throws {
+    @Test func `responsePropertyList returns dictionaries and arrays`() async throws {
         let nginx = try await Nginx.shared()
         for format in [PropertyListSerialization.PropertyListFormat.xml, .binary] {
             let data = try PropertyListSerialization.data(
@@ -74,7 +74,7 @@ private struct Page: Decodable, Equatable, Sendable {
         }
     }
 
-    @Test func `responseDecodable gives a value of a type`() async throws {
+    @Test func `responseDecodable returns a decoded value`() async throws {
         let httpbin = try await HTTPBin.shared()
         let named: Page? = await once { done in
             ClientCore.request("\(httpbin.url)/get").responseDecodable(of: Page.self) { done($0.value) }
@@ -91,7 +91,7 @@ private struct Page: Decodable, Equatable, Sendable {
 
     // MARK: Serialization errors
 
-    @Test func `what is no JSON, no list or no such value is an error beside the response`() async throws {
+    @Test func `an invalid body is a serialization error with the response`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 200, body: [0xff]) }
         let errors = Recorder<AFError?>()
         let request = ClientCore.request(server.url)
@@ -106,7 +106,7 @@ private struct Page: Decodable, Equatable, Sendable {
         #expect(request.response?.statusCode == 200)
     }
 
-    @Test func `an empty body is data and text, and neither JSON nor a list`() async throws {
+    @Test func `an empty body is data and text, but neither JSON nor a property list`() async throws {
         let server = try ScriptedServer()
         let request = ClientCore.request(server.url)
         #expect(await request.responseData().value == Data())
@@ -120,7 +120,7 @@ private struct Page: Decodable, Equatable, Sendable {
     }
 
     @Test(arguments: [204, 205])
-    func `no content is an empty value`(status: Int) async throws {
+    func `a status without content returns an empty value`(status: Int) async throws {
         let httpbin = try await HTTPBin.shared()
         let request = ClientCore.request("\(httpbin.url)/status/\(status)")
         #expect(await request.responseData().value == Data())
@@ -137,7 +137,7 @@ private struct Page: Decodable, Equatable, Sendable {
         ("text/plain; charset=windows-1252", [0x80], "€"), ("text/plain", [0xe9], "é"),
         ("text/plain; charset=unheard-of", [0xe9], "é"),
     ])
-    func `a text has the response's charset, else ISO 8859-1`(
+    func `text uses the response's charset or ISO 8859-1`(
         type: String,
         body: [UInt8],
         text: String
@@ -148,7 +148,7 @@ private struct Page: Decodable, Equatable, Sendable {
         #expect(try await ClientCore.request(server.url).string == text)
     }
 
-    @Test func `an encoding of the program's goes before the charset`() async throws {
+    @Test func `an explicit encoding overrides the charset`() async throws {
         let server = try ScriptedServer { _ in
             .respond(
                 status: 200,
@@ -178,7 +178,7 @@ private struct Page: Decodable, Equatable, Sendable {
         #expect(await request.responsePropertyList().error is AFError)
     }
 
-    @Test func `cancelling who awaits cancels the request`() async throws {
+    @Test func `cancelling the awaiting task cancels the request`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let task = Task { try await ClientCore.request(server.url).data }
         task.cancel()
@@ -187,7 +187,7 @@ private struct Page: Decodable, Equatable, Sendable {
 
     // MARK: Several handlers
 
-    @Test func `handlers are called in their order, each once`() async throws {
+    @Test func `handlers are called in order and once each`() async throws {
         let httpbin = try await HTTPBin.shared()
         let calls = Recorder<String>()
         let request = ClientCore.request("\(httpbin.url)/get")
@@ -207,7 +207,7 @@ private struct Page: Decodable, Equatable, Sendable {
         )
     }
 
-    @Test func `a handler that comes after the end is called`() async throws {
+    @Test func `a handler added after the end is called`() async throws {
         let server = try ScriptedServer { _ in .respond("done") }
         let request = ClientCore.request(server.url)
         let first: String? = await once { done in request.responseString { done($0.value) } }
@@ -216,7 +216,7 @@ private struct Page: Decodable, Equatable, Sendable {
         #expect(server.requests.count == 1)
     }
 
-    @Test func `the result is there only for the handlers`() async throws {
+    @Test func `a response is only available in its handlers`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("done")) }
         let order = Recorder<String?>()
         let request = ClientCore.request(server.url).responseString { order.record($0.value) }
@@ -240,7 +240,7 @@ private struct Page: Decodable, Equatable, Sendable {
         #expect(isMain)
     }
 
-    @Test func `a handler is called on the queue it names`() async throws {
+    @Test func `a handler is called on its queue`() async throws {
         let httpbin = try await HTTPBin.shared()
         let utilityQueue = DispatchQueue.global(qos: .utility)
         let own = DispatchQueue(label: "guide")

@@ -104,7 +104,7 @@ import Testing
 
     // MARK: nginx
 
-    @Test func `a cancelled download goes on where it was`() async throws {
+    @Test func `a cancelled download resumes where it ended`() async throws {
         let nginx = try await Nginx.shared()
         let content = Self.bytes(64 << 20, seed: 1)
         let source = nginx.root.appendingPathComponent("resumed-\(UInt64.random(in: 0 ... .max))")
@@ -122,7 +122,7 @@ import Testing
         try response.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 
-    @Test func `a file that has changed on the server comes whole and new`() async throws {
+    @Test func `a file that changed on the server is downloaded completely`() async throws {
         let nginx = try await Nginx.shared()
         let source = nginx.root.appendingPathComponent("changed-\(UInt64.random(in: 0 ... .max))")
         try Data(Self.bytes(64 << 20, seed: 2)).write(to: source)
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func `a download that the server ends early goes on with the next call`() async throws {
+    @Test func `a truncated download is resumed by the next call`() async throws {
         let content = Self.bytes(200_000, seed: 4)
         let versions = Versions(content)
         let server = try ScriptedServer { versions.answer($0) }
@@ -186,7 +186,7 @@ import Testing
         #expect(server.requests.flatMap { $0.values(of: "If-Range") } == ["\"v1\""])
     }
 
-    @Test func `a retrier's attempts go on where the last one ended`() async throws {
+    @Test func `a retry resumes where the last attempt ended`() async throws {
         let content = Self.bytes(200_000, seed: 5)
         let versions = Versions(content)
         let server = try ScriptedServer { versions.answer($0) }
@@ -200,7 +200,7 @@ import Testing
         #expect(request.progress.completedUnitCount == 200_000)
     }
 
-    @Test func `a retrier's attempt after a refused body begins anew`() async throws {
+    @Test func `a retry after a failed validation starts over`() async throws {
         struct Refused: Error {}
         let content = Self.bytes(80_000, seed: 6)
         let versions = Versions(content)
@@ -248,16 +248,16 @@ import Testing
         try response.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 
-    @Test func `a server that answers 416 is asked for the whole file`() async throws {
+    @Test func `after a 416 the complete file is requested`() async throws {
         // The new file is shorter than the bytes already received.
         try await expectWholeFile(Self.bytes(8_000, seed: 8), replacing: Self.bytes(200_000, seed: 7))
     }
 
-    @Test func `a part of another version is not joined to what is there`() async throws {
+    @Test func `a part of another version is not appended`() async throws {
         try await expectWholeFile(Self.bytes(160_000, seed: 10), replacing: Self.bytes(200_000, seed: 9))
     }
 
-    @Test func `an error in between does not cost what has come`() async throws {
+    @Test func `an error response keeps the partial file`() async throws {
         let content = Self.bytes(200_000, seed: 11)
         let versions = Versions(content)
         let server = try ScriptedServer { request in
@@ -281,7 +281,7 @@ import Testing
         try third.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 
-    @Test func `what has come is thrown away if that is asked for`() async throws {
+    @Test func `cancelling can discard the partial file`() async throws {
         let versions = Versions(Self.bytes(200_000, seed: 12))
         let server = try ScriptedServer { versions.answer($0) }
         let progress = Recorder<Int64>()
@@ -299,7 +299,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: file))
     }
 
-    @Test func `data that is no record is a typed error`() async throws {
+    @Test func `invalid resume data is a typed error`() async throws {
         let response = await once {
             sessionManager.download(resumingWith: Data("<plist/>".utf8)).response(completionHandler: $0)
         }
@@ -308,7 +308,7 @@ import Testing
 
     // MARK: Kept partial files
 
-    @Test func `a kept partial file is continued by another session, through a redirect`() async throws {
+    @Test func `a kept partial file is resumed by another session, through a redirect`() async throws {
         let content = Self.bytes(200_000, seed: 13)
         let versions = Versions(content)
         let server = try ScriptedServer { request in
@@ -342,7 +342,7 @@ import Testing
         #expect(left == ["pig"])
     }
 
-    @Test func `a kept partial file is taken by one request at a time`() async throws {
+    @Test func `a kept partial file is written by one request at a time`() async throws {
         let versions = Versions(Self.bytes(200_000, seed: 14))
         let server = try ScriptedServer { versions.answer($0) }
         let partial = place("pig.partial")

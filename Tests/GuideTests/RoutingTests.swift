@@ -96,7 +96,7 @@ private struct BrokenRouter: URLRequestConvertible {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct RoutingTests {
-    @Test func `a URL may be a text, a URL or its components`() async throws {
+    @Test func `a URL can be a string, a URL or its components`() async throws {
         let httpbin = try await HTTPBin.shared()
         let urlString = "\(httpbin.url)/post"
         let url = try #require(URL(string: urlString))
@@ -110,14 +110,14 @@ private struct BrokenRouter: URLRequestConvertible {
         }
     }
 
-    @Test func `a model may be a URL`() async throws {
+    @Test func `a model can be a URL`() async throws {
         let httpbin = try await HTTPBin.shared()
         let article = Article(server: httpbin.url, name: "tea")
         let echo = try await ClientCore.request(article).echo
         #expect(echo.url == "\(httpbin.url)/anything/articles/tea/")
     }
 
-    @Test func `what makes no URL is named in the error`() async throws {
+    @Test func `the error names a value that is not a URL`() async throws {
         let error: Error? = await once { done in
             ClientCore.request("").response { done($0.error) }
         }
@@ -131,7 +131,7 @@ private struct BrokenRouter: URLRequestConvertible {
         #expect((other as? AFError)?.urlConvertible as? URLComponents == components)
     }
 
-    @Test func `a router makes, reads, changes and removes`() async throws {
+    @Test func `a router creates, reads, updates and deletes`() async throws {
         let httpbin = try await HTTPBin.shared()
         let server = httpbin.url
         let create = try await ClientCore.request(
@@ -153,7 +153,7 @@ private struct BrokenRouter: URLRequestConvertible {
         #expect(destroy.url == "\(server)/anything/articles/tea")
     }
 
-    @Test func `a retry asks the adapter again, but not the router`() async throws {
+    @Test func `a retry calls the adapter again, but not the router`() async throws {
         let server = try ScriptedServer { request in
             .respond(status: request.number == 1 ? 500 : 200)
         }
@@ -168,7 +168,7 @@ private struct BrokenRouter: URLRequestConvertible {
         #expect(router.calls.values.count == 1)
     }
 
-    @Test func `what a router throws is the request's error`() async throws {
+    @Test func `an error thrown by a router is the request's error`() async throws {
         let error: Error? = await once { done in
             ClientCore.request(BrokenRouter()).responseString { done($0.result.error) }
         }

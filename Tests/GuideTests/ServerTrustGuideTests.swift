@@ -56,7 +56,7 @@ struct ServerTrustGuideTests {
         withExtendedLifetime(scratch) {}
     }
 
-    @Test func `pins come from a bundle, and what is none is skipped`() throws {
+    @Test func `pins are read from a bundle, and other files are skipped`() throws {
         let (scratch, bundle) = try bundle()
         let root = try Certificate(contentsOf: URL(fileURLWithPath: authority.root))
         #expect(ServerTrustPolicy.certificates(in: bundle) == [root])
@@ -71,7 +71,7 @@ struct ServerTrustGuideTests {
         withExtendedLifetime(scratch) {}
     }
 
-    @Test func `keys are pinned, with and without the chain`() async throws {
+    @Test func `keys are pinned, with and without chain validation`() async throws {
         let (scratch, bundle) = try bundle()
         let certificate = try Certificate(contentsOf: URL(fileURLWithPath: authority.file("server.pem")))
         let sessionManager = SessionManager(
@@ -122,7 +122,7 @@ struct ServerTrustGuideTests {
         }
     }
 
-    @Test func `a subclass of the manager matches in its own way`() async throws {
+    @Test func `a subclass of the manager can match hosts differently`() async throws {
         let sessionManager = SessionManager(
             serverTrustPolicyManager: CustomServerTrustPolicyManager(policies: ["local*": .disableEvaluation])
         )
@@ -132,7 +132,7 @@ struct ServerTrustGuideTests {
         #expect((other.error as? AFError)?.isServerTrustEvaluationError == true)
     }
 
-    @Test func `the default evaluation refuses an authority that the system does not know`() async throws {
+    @Test func `the default evaluation refuses an unknown authority`() async throws {
         let sessionManager = SessionManager(
             serverTrustPolicyManager: ServerTrustPolicyManager(policies: [
                 "localhost": .performDefaultEvaluation(validateHost: true)

@@ -4,7 +4,7 @@ import NetwatchTestSupport
 import Testing
 
 @Suite struct ServersTests {
-    @Test func `httpbin and nginx answer`() async throws {
+    @Test func `httpbin and nginx respond`() async throws {
         let httpbin = try await HTTPBin.shared()
         let nginx = try await Nginx.shared()
         try Data("hello".utf8).write(to: nginx.root.appendingPathComponent("hello.txt"))

@@ -10,7 +10,7 @@ import Testing
 
     // MARK: Override closures
 
-    @Test func `the redirect closure keeps a request where it was`() async throws {
+    @Test func `the redirect closure can change the redirected request`() async throws {
         let server = try ScriptedServer { request in
             guard request.number < 3 else { return .respond("stayed") }
             return .respond(status: 302, headers: [.init("Location", "http://127.0.0.1:1/elsewhere")])
@@ -36,7 +36,7 @@ import Testing
         #expect(server.requests.map(\.target) == ["/here", "/here", "/here"])
     }
 
-    @Test func `without a request the redirect is the response`() async throws {
+    @Test func `without a new request the redirect is the response`() async throws {
         let httpbin = try await HTTPBin.shared()
         sessionManager.delegate.taskWillPerformHTTPRedirection = { _, _, _, _ in nil }
         let response = await once {
@@ -48,7 +48,7 @@ import Testing
         #expect(response.response?.value(forHTTPHeaderField: "Location") == "/get")
     }
 
-    @Test func `by default redirects are followed`() async throws {
+    @Test func `redirects are followed by default`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
             sessionManager.request("\(httpbin.url)/redirect/2").response(completionHandler: $0)
@@ -57,7 +57,7 @@ import Testing
         #expect(response.response?.statusCode == 200)
     }
 
-    @Test func `a redirect that never ends is an error`() async throws {
+    @Test func `an endless redirect is an error`() async throws {
         let server = try ScriptedServer { _ in
             .respond(status: 302, headers: [.init("Location", "/again")])
         }
@@ -66,7 +66,7 @@ import Testing
         #expect(server.requests.count == 17)
     }
 
-    @Test func `the challenge closure gives credentials`() async throws {
+    @Test func `the challenge closure returns credentials`() async throws {
         let httpbin = try await HTTPBin.shared()
         let asked = Recorder<String>()
         sessionManager.delegate.taskDidReceiveChallenge = { _, _, challenge in
@@ -90,7 +90,7 @@ import Testing
         )
     }
 
-    @Test func `the challenge closure may let the response stand, or cancel`() async throws {
+    @Test func `the challenge closure can accept the response or cancel`() async throws {
         let httpbin = try await HTTPBin.shared()
         let url = "\(httpbin.url)/basic-auth/user/password"
         sessionManager.delegate.taskDidReceiveChallenge = { _, _, _ in (.performDefaultHandling, nil) }
@@ -104,7 +104,7 @@ import Testing
         #expect((cancelled.error as? URLError)?.code == .cancelled)
     }
 
-    @Test func `the response closure may refuse a body`() async throws {
+    @Test func `the response closure can refuse a body`() async throws {
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nunwanted", then: .stall(then: .close))
         }
@@ -114,7 +114,7 @@ import Testing
         #expect(response.response?.statusCode == 200)
     }
 
-    @Test func `the completion closure hears of the end`() async throws {
+    @Test func `the completion closure is called at the end`() async throws {
         let httpbin = try await HTTPBin.shared()
         let ended = Recorder<String>()
         sessionManager.delegate.taskDidComplete = { _, task, error in

@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct SessionManagerTests {
     private let own = ["Accept-Encoding", "Accept-Language", "User-Agent"]
 
-    @Test func `the default session sends the default headers`() async throws {
+    @Test func `the default session sends the default header fields`() async throws {
         let httpbin = try await HTTPBin.shared()
         let sent = try await ClientCore.request("\(httpbin.url)/anything").echo.headers
         let headers = SessionManager.defaultHTTPHeaders
@@ -15,7 +15,7 @@ import Testing
         for name in own { #expect(sent[name] == headers[name]) }
     }
 
-    @Test func `a session of one's own sends none of them`() async throws {
+    @Test func `a custom session sends no default header fields`() async throws {
         let httpbin = try await HTTPBin.shared()
         let sessionManager = ClientCore.SessionManager(configuration: URLSessionConfiguration.default)
         let sent = try await sessionManager.request("\(httpbin.url)/anything").echo.headers
@@ -24,7 +24,9 @@ import Testing
         #expect(sent["User-Agent"] != SessionManager.defaultHTTPHeaders["User-Agent"])
     }
 
-    @Test func `a session's headers go with every request, and the request's own win`() async throws {
+    @Test func `a session's header fields are sent with every request, and the request's own override them`()
+        async throws
+    {
         let httpbin = try await HTTPBin.shared()
         var defaultHeaders = ClientCore.SessionManager.defaultHTTPHeaders
         defaultHeaders["DNT"] = "1 (Do Not Track Enabled)"
@@ -38,7 +40,7 @@ import Testing
         #expect(try await second.echo.headers["Dnt"] == "0")
     }
 
-    @Test func `an ephemeral session keeps its cookies to itself`() async throws {
+    @Test func `ephemeral sessions do not share cookies`() async throws {
         let httpbin = try await HTTPBin.shared()
         let sessionManager = ClientCore.SessionManager(configuration: URLSessionConfiguration.ephemeral)
         let set = await sessionManager.request("\(httpbin.url)/cookies/set/fruit/pear").responseJSON()
@@ -55,7 +57,7 @@ import Testing
         try await sessionManager.request("\(httpbin.url)/cookies").decodable()
     }
 
-    @Test func `a background session is refused and says why`() async throws {
+    @Test func `a background session is refused with an explanation`() async throws {
         let server = try ScriptedServer()
         let configuration = URLSessionConfiguration.default
         configuration.identifier = "com.example.app.background"
@@ -71,7 +73,7 @@ import Testing
         #expect(server.requests.isEmpty)
     }
 
-    @Test func `a server that says nothing is waited for as long as the session says`() async throws {
+    @Test func `the session's idle timeout ends a request to a silent server`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let configuration = URLSessionConfiguration.default
         configuration.timeoutIntervalForRequest = 1
@@ -82,7 +84,7 @@ import Testing
         #expect((error as? URLError)?.code == .timedOut)
     }
 
-    @Test func `a response takes no longer than the session says`() async throws {
+    @Test func `the session's total timeout ends a request`() async throws {
         let server = try ScriptedServer { _ in .drippingBody }
         let configuration = URLSessionConfiguration.default
         configuration.timeoutIntervalForResource = 1
@@ -93,7 +95,7 @@ import Testing
         #expect((error as? URLError)?.code == .timedOut)
     }
 
-    @Test func `dropping a session ends its requests, and the error says so`() async throws {
+    @Test func `releasing a session ends its requests with a named error`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         var sessionManager: SessionManager? = SessionManager()
         let errors = Recorder<Bool>()
@@ -107,7 +109,7 @@ import Testing
         #expect(errors.values == [true, true])
     }
 
-    @Test func `a session may leave the start of its requests to the program`() async throws {
+    @Test func `a session can leave the start of requests to the program`() async throws {
         let server = try ScriptedServer { .respond($0.target) }
         let sessionManager = SessionManager()
         sessionManager.startRequestsImmediately = false

@@ -5,7 +5,7 @@ import Testing
 
 /// Stream tasks in a program written for Alamofire 4.
 @Suite struct StreamGuideTests {
-    @Test func `a stream is made by its host and port`() async throws {
+    @Test func `a stream is created with a host and a port`() async throws {
         let server = try SocketServer.echo()
         let sessionManager = ClientCore.SessionManager(configuration: .default)
         for stream in [

@@ -18,7 +18,7 @@ import Testing
 
     // MARK: Data, files, streams
 
-    @Test func `data is uploaded as it is, without a content type`() async throws {
+    @Test func `data is uploaded without a content type`() async throws {
         let httpbin = try await HTTPBin.shared()
         let imageData = Data("pixels".utf8)
         let response = await once {
@@ -30,7 +30,7 @@ import Testing
         #expect(headers["Content-Length"] as? String == "6")
     }
 
-    @Test func `a file is uploaded as it is`() async throws {
+    @Test func `a file is uploaded unchanged`() async throws {
         let httpbin = try await HTTPBin.shared()
         let fileURL = try file("video.mov", Array("frames".utf8))
         let response = await once {
@@ -40,7 +40,7 @@ import Testing
         #expect(object(response.value)["data"] as? String == "frames")
     }
 
-    @Test func `a big file arrives whole`() async throws {
+    @Test func `a large file is uploaded completely`() async throws {
         let nginx = try await Nginx.shared()
         var content = Data()
         while content.count < 20 << 20 {
@@ -81,7 +81,7 @@ import Testing
         #expect(server.requests.map { $0.values(of: "Content-Length") } == [["0"], ["0"]])
     }
 
-    @Test func `a request of one's own is sent with the data`() async throws {
+    @Test func `data is uploaded with a custom URLRequest`() async throws {
         let httpbin = try await HTTPBin.shared()
         let urlRequest = try URLRequest(
             url: "\(httpbin.url)/post",
@@ -94,7 +94,7 @@ import Testing
         #expect(object(response.value)["data"] as? String == "text")
     }
 
-    @Test func `a file that is not there is an error before anything is sent`() async throws {
+    @Test func `a missing file is an error before anything is sent`() async throws {
         let server = try ScriptedServer()
         let missing = URL(fileURLWithPath: scratch.file("gone"))
         let response = await once {
@@ -108,7 +108,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test func `a file that vanishes before another attempt is an error of that attempt`() async throws {
+    @Test func `a file that is removed before a retry fails that attempt`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         let sessionManager = SessionManager(configuration: .ephemeral)
         let fileURL = try file("short-lived", [1, 2, 3])
@@ -126,7 +126,7 @@ import Testing
     // MARK: Forms
 
     @Test(arguments: [nil, 0] as [UInt64?])
-    func `a form is uploaded from memory, or from disk`(threshold: UInt64?) async throws {
+    func `a form is uploaded from memory or from disk`(threshold: UInt64?) async throws {
         let httpbin = try await HTTPBin.shared()
         let unicornImageURL = try file("unicorn.png", Array("horn".utf8))
         let rainbowImageURL = try file("rainbow.jpg", Array("colours".utf8))
@@ -158,7 +158,7 @@ import Testing
 
     private typealias EncodingResult = SessionManager.MultipartFormDataEncodingResult
 
-    @Test func `encoding is told on the main queue`() async throws {
+    @Test func `the encoding completion is called on the main queue`() async throws {
         let server = try ScriptedServer()
         let isMain: Bool = await once { told in
             ClientCore.upload(
@@ -173,7 +173,7 @@ import Testing
         #expect(isMain)
     }
 
-    @Test func `a form on disk survives another attempt, and its file goes with the end`() async throws {
+    @Test func `a form on disk is sent again in a retry, and its file is removed at the end`() async throws {
         let server = try ScriptedServer { request in
             .stall(then: request.number < 3 ? .respond(status: 503) : .respond("taken"))
         }
@@ -200,7 +200,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: streamFileURL.path))
     }
 
-    @Test func `a form whose file is not there is a failure of its encoding`() async throws {
+    @Test func `a form with a missing file fails to encode`() async throws {
         let server = try ScriptedServer()
         let missing = URL(fileURLWithPath: scratch.file("gone.png"))
         let result = await once { (completion: @escaping @Sendable (EncodingResult) -> Void) in
@@ -219,7 +219,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test func `quotes and line breaks stay in their names`() async throws {
+    @Test func `quotes and line breaks in names are escaped`() async throws {
         let httpbin = try await HTTPBin.shared()
         let result = await once { (completion: @escaping @Sendable (EncodingResult) -> Void) in
             ClientCore.upload(
@@ -249,7 +249,7 @@ import Testing
 
     // MARK: Progress
 
-    @Test func `one request reports both directions on the main queue`() async throws {
+    @Test func `one request reports progress in both directions on the main queue`() async throws {
         let httpbin = try await HTTPBin.shared()
         let fileURL = try file("video.mov", [UInt8](repeating: 0x61, count: 2_000_000))
         let (up, down) = (Recorder<Double>(), Recorder<Double>())

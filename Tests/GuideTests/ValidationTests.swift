@@ -10,7 +10,7 @@ import Testing
 
     // MARK: Validation
 
-    @Test func `without validation every completed request is a success`() async throws {
+    @Test func `without validation every complete response is a success`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
             ClientCore.request("\(httpbin.url)/status/500").responseData(completionHandler: $0)
@@ -20,7 +20,7 @@ import Testing
     }
 
     @Test(arguments: [200, 404])
-    func `manual validation looks at the status`(status: Int) async throws {
+    func `manual validation checks the status`(status: Int) async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
             ClientCore.request("\(httpbin.url)/status/\(status)")
@@ -36,7 +36,7 @@ import Testing
         ("application/json", true), ("application/*", true), ("*/json", true), ("*/*", true),
         ("text/html", false), ("image/*", false),
     ])
-    func `manual validation looks at the content type`(type: String, isAccepted: Bool) async throws {
+    func `manual validation checks the content type`(type: String, isAccepted: Bool) async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {
             ClientCore.request("\(httpbin.url)/get")
@@ -48,7 +48,8 @@ import Testing
         #expect(error?.acceptableContentTypes == (isAccepted ? nil : [type]))
     }
 
-    @Test func `an empty body is of any type, and a body without one only of all`() async throws {
+    @Test func `an empty body matches every type, and a body without a type only the wildcard`() async throws
+    {
         let server = try ScriptedServer { $0.target == "/empty" ? .respond("") : .respond("x") }
         func error(_ path: String, _ type: String) async -> AFError? {
             await once {
@@ -65,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `automatic validation looks at the status and at what the request accepts`() async throws {
+    @Test func `automatic validation checks the status and the accepted types`() async throws {
         let httpbin = try await HTTPBin.shared()
         func response(_ path: String, accept: String) async -> DataResponse<Data> {
             await once {
@@ -80,7 +81,7 @@ import Testing
         #expect(failed?.responseCode == 503)
     }
 
-    @Test func `the first validation that fails is the error, and no later one is asked`() async throws {
+    @Test func `the first failed validation is the error, and later ones are not called`() async throws {
         let httpbin = try await HTTPBin.shared()
         let asked = Recorder<Int>()
         let response = await once {
@@ -100,7 +101,7 @@ import Testing
         #expect(asked.values == [1])
     }
 
-    @Test func `a closure sees the request and the body`() async throws {
+    @Test func `a closure receives the request and the body`() async throws {
         let httpbin = try await HTTPBin.shared()
         let seen = Recorder<String>()
         let response = await once {
@@ -115,7 +116,7 @@ import Testing
         #expect(seen.values == ["/bytes/10 200 10"])
     }
 
-    @Test func `a download is validated by its file, before it is moved`() async throws {
+    @Test func `a download's file is validated before it is moved`() async throws {
         let httpbin = try await HTTPBin.shared()
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: scratch.file("bytes"))
@@ -136,7 +137,7 @@ import Testing
         #expect(response.destinationURL == place)
     }
 
-    @Test func `a refused download replaces nothing`() async throws {
+    @Test func `a download that fails validation replaces nothing`() async throws {
         let httpbin = try await HTTPBin.shared()
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: try scratch.write(Array("old".utf8), to: "report"))

@@ -30,7 +30,7 @@ internal import Testing
         )
     }
 
-    @Test func `a download that was redirected goes on from where it was asked for`() async throws {
+    @Test func `a redirected download resumes from its original URL`() async throws {
         let server = try ScriptedServer { request in
             guard request.target == "/real" else {
                 return .respond(status: 302, headers: [.init("Location", "/real")])
@@ -48,7 +48,7 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/file", "/real", "/file", "/real"])
     }
 
-    @Test func `a whole file whose length was unknown is asked for its last byte`() async throws {
+    @Test func `a complete file of unknown length is checked by requesting its last byte`() async throws {
         let server = try ScriptedServer { request in
             switch request.values(of: "Range").first {
             case "bytes=5-":
@@ -72,7 +72,7 @@ internal import Testing
         #expect(server.requests.flatMap { $0.values(of: "Range") } == ["bytes=5-", "bytes=4-"])
     }
 
-    @Test func `a new version begins anew without a range`() async throws {
+    @Test func `a new version is downloaded again without a range`() async throws {
         let server = try ScriptedServer { request in
             if request.number == 1 { return Self.halves(request) }
             guard request.values(of: "Range").isEmpty else { return .respond(status: 412) }
@@ -84,7 +84,7 @@ internal import Testing
         #expect(server.requests.map { $0.values(of: "Range") } == [[], ["bytes=5-"], []])
     }
 
-    @Test func `what a validation refuses replaces nothing`() async throws {
+    @Test func `a download that fails validation replaces no file`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 404, body: Array("missing".utf8)) }
         let place = URL(fileURLWithPath: directory.path).appendingPathComponent("file")
         try Data("old".utf8).write(to: place)
@@ -100,7 +100,7 @@ internal import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a file that did not come whole is named only if it stays`(isResumable: Bool) async throws {
+    func `an incomplete file is reported only if it is kept`(isResumable: Bool) async throws {
         let fields = isResumable ? Self.fields : ""
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 10\r\n\r\n01234", then: .close)

@@ -41,7 +41,7 @@ internal import Testing
         FileManager.default.contents(atPath: source) == body
     }
 
-    @Test func `a file moves to a free place, with the permissions of new files`() throws {
+    @Test func `a file is moved to an unused path with the permissions of new files`() throws {
         let fresh = directory.file("fresh")
         close(open(fresh, O_CREAT | O_WRONLY, 0o666))
         try move(to: directory.file("file"))
@@ -53,7 +53,7 @@ internal import Testing
         #expect(one.st_mode == other.st_mode)
     }
 
-    @Test func `a file that somebody has removed meanwhile is copied by its descriptor`() throws {
+    @Test func `a file whose name was removed is copied from its descriptor`() throws {
         let open = try FileDescriptor.opening(source)
         let byDescriptor = "/proc/self/fd/\(open.rawValue)"
         try FileManager.default.removeItem(atPath: source)
@@ -67,7 +67,7 @@ internal import Testing
         }
     }
 
-    @Test func `so it is on another file system, whatever stands there`() throws {
+    @Test func `a removed file is copied to another file system, with and without an existing file`() throws {
         let open = try FileDescriptor.opening(source)
         try FileManager.default.removeItem(atPath: source)
         let place = URL(fileURLWithPath: "/dev/shm/netwatch-test-\(UUID().uuidString)")
@@ -83,7 +83,7 @@ internal import Testing
         #expect(try Data(contentsOf: place) == body)
     }
 
-    @Test func `an occupied place is an error, and nothing is lost`() throws {
+    @Test func `an existing file is an error, and both files are kept`() throws {
         let path = directory.file("file")
         try Data("old".utf8).write(to: URL(fileURLWithPath: path))
         #expect(moveErrno(to: path) == EEXIST)
@@ -92,7 +92,7 @@ internal import Testing
         #expect(isStillAtSource())
     }
 
-    @Test func `a link to nowhere is an occupied place too`() throws {
+    @Test func `a dangling symbolic link counts as an existing file`() throws {
         let path = directory.file("file")
         symlink(directory.file("nowhere"), path)
         #expect(moveErrno(to: path) == EEXIST)
@@ -106,7 +106,7 @@ internal import Testing
         #expect(FileManager.default.contents(atPath: path) == body)
     }
 
-    @Test func `removePreviousFile keeps the old file when the new one cannot come`() throws {
+    @Test func `removePreviousFile keeps the old file if the move fails`() throws {
         let path = directory.file("file")
         try Data("old".utf8).write(to: URL(fileURLWithPath: path))
         unlink(source)
@@ -114,7 +114,7 @@ internal import Testing
         #expect(FileManager.default.contents(atPath: path) == Data("old".utf8))
     }
 
-    @Test func `a directory in the way is never removed`() throws {
+    @Test func `a directory at the destination is never removed`() throws {
         let path = directory.file("directory")
         mkdir(path, 0o700)
         close(open(path + "/precious", O_CREAT | O_WRONLY, 0o600))
@@ -124,7 +124,7 @@ internal import Testing
         #expect(isStillAtSource())
     }
 
-    @Test func `missing directories are made on request only`() throws {
+    @Test func `missing directories are created only on request`() throws {
         let path = directory.file("a/b/c/file")
         #expect(moveErrno(to: path) == ENOENT)
         #expect(isStillAtSource())
@@ -132,13 +132,13 @@ internal import Testing
         #expect(FileManager.default.contents(atPath: path) == body)
     }
 
-    @Test func `a file among the directories is an error`() {
+    @Test func `a file in place of a directory is an error`() {
         #expect(moveErrno(to: source + "/file") == ENOTDIR)
         #expect(moveErrno(to: source + "/b/file", .createIntermediateDirectories) == ENOTDIR)
         #expect(isStillAtSource())
     }
 
-    @Test func `a place that nobody can write to is an error`() {
+    @Test func `an unwritable destination is an error`() {
         // Not even root can create files in /proc.
         #expect(moveErrno(to: "/proc/file") != nil)
         #expect(moveErrno(to: "/proc/a/b/file", .createIntermediateDirectories) != nil)
@@ -146,20 +146,20 @@ internal import Testing
     }
 
     @Test(arguments: ["http://example.com/file", "file:///tmp/a%00b"])
-    func `a destination that is no path is an error`(_ text: String) {
+    func `a destination that is not a file path is an error`(_ text: String) {
         #expect(throws: SystemError.self) {
             try DownloadedFile.move(source, to: URL(string: text)!, options: [], isDurable: false)
         }
         #expect(isStillAtSource())
     }
 
-    @Test func `a file may be in its place already`() throws {
+    @Test func `a file can already be at its destination`() throws {
         try move(to: source)
         #expect(isStillAtSource())
     }
 
     @Test(.enabled(if: isOtherFileSystem("/dev/shm"), "needs /dev/shm on a file system of its own"))
-    func `a file moves to another file system`() throws {
+    func `a file is moved to another file system`() throws {
         let there = try ScratchDirectory(in: "/dev/shm")
         try Data("old".utf8).write(to: URL(fileURLWithPath: there.file("file")))
         #expect(moveErrno(to: there.file("file")) == EEXIST)
@@ -172,7 +172,7 @@ internal import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: there.path) == ["file"])
     }
 
-    @Test func `of many who move to one free place one succeeds`() async throws {
+    @Test func `of many concurrent moves to one path exactly one succeeds`() async throws {
         let path = directory.file("file")
         let count = await withTaskGroup(of: Bool.self) { group in
             for number in 0..<20 {

@@ -50,7 +50,7 @@ internal import Testing
     }
 
     @Test(arguments: [false, true])
-    func `what somebody has tidied away meanwhile still gets to its place`(replaces: Bool) throws {
+    func `a file whose name was removed still gets to its destination`(replaces: Bool) throws {
         let download = try PartialDownload.temporary()
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(100))
@@ -60,7 +60,7 @@ internal import Testing
         #expect(contents(place.path) == bytes(100))
     }
 
-    @Test func `a directory that is tidied away before its file is made is made again`() throws {
+    @Test func `a directory removed before its file is created is created again`() throws {
         var (directories, tries) = ([String](), 0)
         let made = try TemporaryFiles.newFile(in: directory.path) { path throws(PartialFile.Failure) in
             directories.append((path as NSString).deletingLastPathComponent)
@@ -74,7 +74,7 @@ internal import Testing
         #expect(access(path, F_OK) == 0)
     }
 
-    @Test func `a temporary file is nobody else's, and goes with its owner`() throws {
+    @Test func `a temporary file is private and is deleted with its owner`() throws {
         var download: PartialDownload? = try PartialDownload.temporary()
         let path = try #require(download?.url.path)
         #expect(mode(path) == 0o600)
@@ -83,7 +83,7 @@ internal import Testing
         #expect(access(path, F_OK) != 0)
     }
 
-    @Test func `a temporary file that is to be continued stays, and is`() throws {
+    @Test func `a temporary file with a resume record is kept and can be continued`() throws {
         var download: PartialDownload? = try PartialDownload.temporary()
         try download?.startOver(get(), wholeHead(100))
         try download?.append(bytes(60))
@@ -100,14 +100,14 @@ internal import Testing
         #expect(access(resumed.url.path, F_OK) != 0)
     }
 
-    @Test func `a temporary file without a way to continue has no record`() throws {
+    @Test func `a temporary file that cannot be continued has no record`() throws {
         let download = try PartialDownload.temporary()
         try download.startOver(get(), transferHead(200))
         try download.append(bytes(60))
         #expect(download.resumeRecord() == nil)
     }
 
-    @Test func `starting over takes a new temporary file, so that an old record finds none`() throws {
+    @Test func `starting over uses a new temporary file, so that an old record does not match`() throws {
         let download = try PartialDownload.temporary()
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(60))
@@ -118,7 +118,7 @@ internal import Testing
         #expect(download.received == 0)
     }
 
-    @Test func `a kept file is continued where it ended`() throws {
+    @Test func `a kept file is continued at its end`() throws {
         try abandoned()
         #expect(mode(place.path) == 0o600)
         #expect(mode(recordPath) == 0o600)
@@ -133,7 +133,7 @@ internal import Testing
         #expect(access(recordPath, F_OK) != 0)
     }
 
-    @Test func `a kept file is continued with the record as data, unless it was begun anew since`() throws {
+    @Test func `a kept file is continued from resume data unless it was started over`() throws {
         try abandoned()
         let old = try #require(ResumeRecordFile(of: place.path).read())
         #expect(try PartialDownload.resuming(old).resumption?.offset == 60)
@@ -156,7 +156,9 @@ internal import Testing
         #expect(throws: Never.self) { try PartialDownload.kept(at: place, for: url) }
     }
 
-    @Test func `a lock goes with its owner, though a process that starts has a copy of it`() throws {
+    @Test func `a lock is released with its owner, even if a child process has a copy of the descriptor`()
+        throws
+    {
         var download: PartialDownload? = try PartialDownload.kept(at: place, for: url)
         let path = try #require(download?.url.path)
         let descriptor = try #require(openDescriptor(of: path))
@@ -177,7 +179,7 @@ internal import Testing
         if case .downloadResumeFailed(.partialFileInUse(place))? = afError(body) { true } else { false }
     }
 
-    @Test func `a power cut costs what was not synced`() throws {
+    @Test func `a power failure loses only bytes that were not synced`() throws {
         try powerCut()
         let resumed = try PartialDownload.kept(at: place, for: url)
         #expect(resumed.resumption?.offset == 50)
@@ -188,7 +190,7 @@ internal import Testing
     }
 
     @Test(arguments: ["missing", "garbage", "cut", "other URL", "short file", "long file", "symlink", "huge"])
-    func `a kept file without a record that fits starts over`(_ fault: String) throws {
+    func `a kept file without a matching record starts over`(_ fault: String) throws {
         try abandoned()
         let record = try #require(FileManager.default.contents(atPath: recordPath))
         switch fault {
@@ -218,7 +220,7 @@ internal import Testing
         #expect(contents(place.path) == bytes(100))
     }
 
-    @Test func `a file that is finished under another name is left to it`() throws {
+    @Test func `a file with a second name is not written to`() throws {
         // Simulates a process killed between link(2) and unlink(2).
         try abandoned()
         link(place.path, directory.file("finished"))
@@ -227,7 +229,7 @@ internal import Testing
         #expect(contents(directory.file("finished")) == bytes(60))
     }
 
-    @Test func `a place that is no plain file is refused`() throws {
+    @Test func `a path that is not a regular file is refused`() throws {
         symlink(directory.file("elsewhere"), place.path)
         #expect(systemErrno { _ = try PartialDownload.kept(at: place, for: url) } == ELOOP)
         let pipe = URL(fileURLWithPath: directory.file("pipe"))
@@ -246,7 +248,7 @@ internal import Testing
         (afError(body)?.underlyingError as? SystemError)?.errno
     }
 
-    @Test func `a record from outside opens no file that no download has made`() throws {
+    @Test func `a record cannot open a file that no download created`() throws {
         let precious = directory.file("precious")
         try Data(bytes(100)).write(to: URL(fileURLWithPath: precious))
         let record = ResumeRecord.sample(partialFile: precious)
@@ -259,7 +261,7 @@ internal import Testing
         #expect(contents(precious) == bytes(100))
     }
 
-    @Test func `a record whose file is gone, short or a link is refused`() throws {
+    @Test func `a record whose file is missing, too short or a link is refused`() throws {
         let record = try abandonedTemporary()
         let path = record.partialFile
         defer { unlink(path) }
@@ -282,7 +284,7 @@ internal import Testing
         if case .downloadResumeFailed(.partialFileMissing)? = afError(body) { true } else { false }
     }
 
-    @Test func `a short file is an error, and can be continued`() throws {
+    @Test func `a file that is too short is an error and can be continued`() throws {
         let download = try PartialDownload.kept(at: place, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(60))
@@ -291,7 +293,7 @@ internal import Testing
         #expect(download.resumeRecord()?.received == 60)
     }
 
-    @Test func `a file that was moved or discarded is not written to again`() throws {
+    @Test func `a moved or discarded file is not written to again`() throws {
         let download = try PartialDownload.kept(at: place, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.discard()
@@ -300,7 +302,7 @@ internal import Testing
         #expect(systemErrno { try download.append([1]) } == EBADF)
     }
 
-    @Test func `what the system refuses is an error that names the file`() throws {
+    @Test func `a system error names the file`() throws {
         let download = try PartialDownload.kept(at: place, for: url)
         try FileManager.default.removeItem(atPath: directory.path)
         let error = afError { try download.startOver(get(), wholeHead(100)) }
@@ -311,7 +313,7 @@ internal import Testing
         #expect((underlying as? SystemError)?.errno == ENOENT)
     }
 
-    @Test func `nothing is written before the server has answered, and never behind a hole`() throws {
+    @Test func `nothing is written before the response, and never after a gap`() throws {
         try abandoned()
         let download = try PartialDownload.kept(at: place, for: url)
         #expect(systemErrno { try download.append([1]) } == EINVAL)
@@ -319,7 +321,7 @@ internal import Testing
         #expect(contents(place.path) == bytes(60))
     }
 
-    @Test func `cancelling before the answer vouches for nothing that a power cut has left`() throws {
+    @Test func `cancelling before the response does not validate bytes from before a power failure`() throws {
         try powerCut()
         var download: PartialDownload? = try PartialDownload.kept(at: place, for: url)
         #expect(download?.resumeRecord()?.received == 50)
@@ -327,7 +329,7 @@ internal import Testing
         #expect(try PartialDownload.kept(at: place, for: url).resumption?.offset == 50)
     }
 
-    @Test func `a file that is too long is an error, and is not continued`() throws {
+    @Test func `a file that is too long is an error and is not continued`() throws {
         let download = try PartialDownload.kept(at: place, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(101))
@@ -338,7 +340,7 @@ internal import Testing
         #expect(download.resumeRecord() == nil)
     }
 
-    @Test func `a finished file moves, and its record goes`() throws {
+    @Test func `moving a finished file removes its record`() throws {
         try abandoned()
         let download = try PartialDownload.kept(at: place, for: url)
         try download.continueWriting(from: 60, total: 100)
@@ -350,7 +352,7 @@ internal import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == ["file"])
     }
 
-    @Test func `a finished file that cannot be moved is there still, with its record`() throws {
+    @Test func `a finished file that cannot be moved stays with its record`() throws {
         let download = try PartialDownload.kept(at: place, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(100))

@@ -22,7 +22,7 @@ internal import Testing
         }
     }
 
-    @Test func `the rest is asked for on condition that the version is the same`() {
+    @Test func `the remaining bytes are requested with If-Range`() {
         #expect(
             record.requestHeaders == [
                 .init("Range", "bytes=100-"), .init("If-Range", "\"v1\""),
@@ -32,14 +32,14 @@ internal import Testing
         #expect(ResumeRecord.sample(received: 0).requestHeaders.isEmpty)
     }
 
-    @Test func `of a whole file the last byte is asked for again, which tells its version`() {
+    @Test func `the last byte of a complete file is requested to identify its version`() {
         let whole = ResumeRecord.sample(received: 1000)
         #expect(whole.requestHeaders.first?.value == "bytes=999-")
         let answer = transferHead(206, ["Content-Range": "bytes 999-999/1000", "ETag": "\"v1\""])
         #expect(judge(answer, whole) == "continue at 999 of 1000")
     }
 
-    @Test func `206 with the right range is the rest`() {
+    @Test func `206 with the requested range continues`() {
         let range = "bytes 100-999/1000"
         #expect(judge(transferHead(206, ["Content-Range": range])) == "continue at 100 of 1000")
         #expect(
@@ -56,7 +56,7 @@ internal import Testing
         #expect(judge(transferHead(206, ["Content-Range": "bytes 100-999/*"])) == "continue at 100 of 1000")
     }
 
-    @Test func `206 of another version is not put behind this one`() {
+    @Test func `206 of another version restarts without a range`() {
         let range = "bytes 100-999/1000"
         #expect(
             judge(transferHead(206, ["Content-Range": range, "ETag": "\"v2\""])) == "restart without range"
@@ -80,19 +80,19 @@ internal import Testing
         transferHead(206, ["Content-Type": "multipart/byteranges; boundary=x"]),
         transferHead(206, ["Content-Type": "multipart/byteranges", "Content-Range": "bytes 100-999/1000"]),
     ])
-    func `206 that contradicts itself is refused`(_ head: TransferHead) {
+    func `an inconsistent 206 is refused`(_ head: TransferHead) {
         #expect(judge(head) == "invalid")
     }
 
-    @Test func `200 is the whole of what there is now`() {
+    @Test func `200 starts over`() {
         #expect(judge(wholeHead(1000)) == "start over")
     }
 
-    @Test func `412 asks for the whole`() {
+    @Test func `412 restarts without a range`() {
         #expect(judge(transferHead(412)) == "restart without range")
     }
 
-    @Test func `416 is the end if the lengths agree, and asks for the whole else`() {
+    @Test func `416 means complete if the lengths agree and otherwise restarts without a range`() {
         let unknown = ResumeRecord.sample(received: 100, total: nil)
         #expect(judge(transferHead(416, ["Content-Range": "bytes */100"]), unknown) == "already complete")
         #expect(judge(transferHead(416, ["Content-Range": "bytes */99"]), unknown) == "restart without range")
@@ -103,7 +103,7 @@ internal import Testing
     }
 
     @Test(arguments: [204, 304, 401, 403, 404, 429, 500, 503])
-    func `any other answer leaves the file alone`(_ status: Int) {
+    func `any other response keeps the partial file`(_ status: Int) {
         #expect(judge(transferHead(status, ["Content-Length": "9"])) == "other body")
     }
 
@@ -111,7 +111,7 @@ internal import Testing
         ("bytes 2-5/10", ContentRange.part(2...5, total: 10)), ("bytes 0-0/*", .part(0...0, total: nil)),
         ("Bytes */10", .unsatisfied(total: 10)),
     ])
-    func `a range is read`(_ text: String, _ range: ContentRange) {
+    func `a Content-Range is parsed`(_ text: String, _ range: ContentRange) {
         #expect(ContentRange(text) == range)
     }
 
@@ -120,11 +120,11 @@ internal import Testing
         "bytes 2-/10", "bytes +2-5/10", "bytes 2-5/10 ", "bytes  2-5/10", "bytes=2-5/10", "bytes */*",
         "bytes 2-5/99999999999999999999", "bytes 2-5-6/10", "bytes 2-5/10/10", "bytes ٢-5/10",
     ])
-    func `what is no range is none`(_ text: String) {
+    func `an invalid Content-Range is not parsed`(_ text: String) {
         #expect(ContentRange(text) == nil)
     }
 
-    @Test func `random ranges are read as what they say or not at all`() {
+    @Test func `random Content-Range values are parsed exactly or not at all`() {
         let pieces = ["bytes", " ", "-", "/", "*", "0", "1", "99", "7", "=", "\u{0}", "é", "+"]
         for seed in seeds(5000) {
             var generator = SeededGenerator(seed: seed)

@@ -31,7 +31,7 @@ internal import Testing
         return text.replacingOccurrences(of: old, with: new)
     }
 
-    @Test func `a record comes back as it was`() throws {
+    @Test func `a record is decoded as it was encoded`() throws {
         let record = ResumeRecord.sample()
         #expect(try ResumeRecord(data: try #require(record.data)) == record)
         let dated = try #require(
@@ -49,7 +49,7 @@ internal import Testing
         #expect(try ResumeRecord(data: try #require(dated.data)) == dated)
     }
 
-    @Test func `a record can be read by people`() throws {
+    @Test func `a record is readable JSON`() throws {
         let text = try json()
         #expect(text.contains("\"url\" : \"http://example.com/file?id=1\""))
         #expect(text.contains("\"version\" : 1"))
@@ -57,7 +57,7 @@ internal import Testing
         #expect(text.contains("\"created\" : \"2023-11-14T22:13:20Z\""))
     }
 
-    @Test func `a record holds no password and no header`() throws {
+    @Test func `a record contains no password and no header fields`() throws {
         var request = get("http://user:secret@example.com/file?id=1")
         request.setValue("Bearer secret", forHTTPHeaderField: "Authorization")
         let record = try #require(self.record(wholeHead(10), request))
@@ -94,11 +94,11 @@ internal import Testing
             ]
         ),
     ])
-    func `there is no record of what cannot be continued`(_ head: TransferHead) {
+    func `a download that cannot be resumed has no record`(_ head: TransferHead) {
         #expect(record(head) == nil)
     }
 
-    @Test func `there is a record of what can be continued, with GET only`() throws {
+    @Test func `a GET that can be resumed has a record`() throws {
         #expect(record(wholeHead(10))?.total == 10)
         let open = try #require(
             self.record(transferHead(200, ["accept-ranges": "lines, Bytes", "etag": "\"v1\""]))
@@ -109,7 +109,7 @@ internal import Testing
         #expect(record(wholeHead(10), post) == nil)
     }
 
-    @Test func `what is no record is refused, and the reason names the value`() throws {
+    @Test func `an invalid record is refused, and the reason contains the value`() throws {
         #expect(refusal("") == "no JSON object")
         #expect(refusal("[]") == "no JSON object")
         #expect(refusal("{}") == "`version` is missing")
@@ -134,7 +134,7 @@ internal import Testing
         #expect(refusal(try json("2023-11-14T22:13:20Z", "yesterday"))?.contains("`yesterday`") == true)
     }
 
-    @Test func `nothing in a record gets into a header that is no validator`() throws {
+    @Test func `only a valid validator is sent in a header field`() throws {
         let weak = try json("\"entityTag\" : \"\\\"v1\\\"\"", "\"entityTag\" : \"W/\\\"v1\\\"\"")
         #expect(refusal(weak)?.contains("entityTag") == true)
         let split = try json("\\\"v1\\\"", "\\\"v1\\r\\nCookie: a\\\"")
@@ -143,20 +143,20 @@ internal import Testing
         #expect(refusal(date)?.contains("lastModified") == true)
     }
 
-    @Test func `a record that was cut off anywhere is refused`() throws {
+    @Test func `a truncated record is refused`() throws {
         let data = try #require(ResumeRecord.sample().data)
         for count in 0..<data.count {
             #expect(throws: AFError.self) { try ResumeRecord(data: data.prefix(count)) }
         }
     }
 
-    @Test func `a record has a limit, for writing and for reading`() throws {
+    @Test func `the size of a record is limited for writing and reading`() throws {
         let long = String(repeating: "a", count: ResumeRecord.maximumBytes)
         #expect(refusal(long + "a")?.contains("65537 bytes") == true)
         #expect(record(wholeHead(10), get("http://example.com/" + long))?.data == nil)
     }
 
-    @Test func `random changes to a record are refused or give a sound one`() throws {
+    @Test func `a randomly changed record is refused or consistent`() throws {
         let data = try #require(ResumeRecord.sample().data)
         for seed in seeds(3000) {
             var generator = SeededGenerator(seed: seed)
@@ -176,7 +176,7 @@ internal import Testing
         ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777),
         ("Tue, 29 Feb 2000 12:00:00 GMT", 951_825_600), ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799),
     ])
-    func `a date is read`(_ text: String, _ seconds: Int64) {
+    func `an HTTP date is parsed`(_ text: String, _ seconds: Int64) {
         #expect(HTTPDate.seconds(text) == seconds)
     }
 
@@ -185,7 +185,7 @@ internal import Testing
         "Sun, 32 Nov 1994 08:49:37 GMT", "Sun, 06 Nix 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT",
         "Sun, 06 Nov 1994 08:49:37 GMT ", "Sun, 0６ Nov 1994 08:49:37 GMT",
     ])
-    func `what is no date is none`(_ text: String) {
+    func `an invalid HTTP date is not parsed`(_ text: String) {
         #expect(HTTPDate.seconds(text) == nil)
     }
 }

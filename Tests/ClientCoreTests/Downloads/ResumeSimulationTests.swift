@@ -9,7 +9,7 @@ internal import Testing
 
 /// Downloads that are interrupted at any moment and in any way.
 @Suite(.timeLimit(.minutes(5))) struct ResumeSimulationTests {
-    @Test func `a finished file is one version, whole, whatever happens on the way`() throws {
+    @Test func `a finished file is exactly one version, whatever failed before`() throws {
         var whole = 0
         for seed in seeds(100) {
             var simulation = try ResumeSimulation(seed: seed, fault: .none)
@@ -22,7 +22,7 @@ internal import Testing
     }
 
     @Test(arguments: [ResumeSimulation.Fault.believesUnsyncedBytes, .believesEveryPart])
-    func `the simulation notices what is broken`(_ fault: ResumeSimulation.Fault) throws {
+    func `the simulation detects faults`(_ fault: ResumeSimulation.Fault) throws {
         let notices = try (UInt64(1)...300).contains { seed in
             var simulation = try ResumeSimulation(seed: seed, fault: fault)
             return try simulation.run().isViolation
@@ -30,7 +30,7 @@ internal import Testing
         #expect(notices)
     }
 
-    @Test func `a process that is killed at any moment leaves a file that can be continued`() async throws {
+    @Test func `a process killed at any moment leaves a file that can be continued`() async throws {
         let directory = try ScratchDirectory()
         let place = directory.file("part")
         for _ in 0..<8 {

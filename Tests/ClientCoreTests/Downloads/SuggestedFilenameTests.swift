@@ -31,7 +31,7 @@ internal import Testing
         ("inline; filename*=KOI8-R''a; filename=fallback.txt", "fallback.txt"),
         ("inline; filename=a.txt; filename=b.txt", "a.txt"),
     ])
-    func `the server's name is taken`(_ disposition: String, _ expected: String) {
+    func `the server's file name is used`(_ disposition: String, _ expected: String) {
         #expect(name(disposition) == expected)
     }
 
@@ -41,17 +41,17 @@ internal import Testing
         ("~root", "root"), (" a ", "a"), ("a\u{7}\u{1b}b", "ab"), ("a\u{202e}gpj.exe", "agpj.exe"),
         ("... --", "b.bin"), ("a\u{2028}b", "ab"),
     ])
-    func `a name is only a name`(_ text: String, _ expected: String) {
+    func `directories are removed from the name`(_ text: String, _ expected: String) {
         #expect(name("attachment; filename=\"\(text)\"") == expected)
     }
 
-    @Test func `percent signs do not bring slashes back`() {
+    @Test func `percent-encoding cannot add slashes`() {
         #expect(name("attachment; filename*=UTF-8''..%2F..%2Fetc%2Fpasswd") == "passwd")
         #expect(name("attachment; filename*=UTF-8''%00a%00") == "a")
         #expect(name(nil, url: "http://example.com/..%2Fetc%2Fa.txt") == "a.txt")
     }
 
-    @Test func `without a name the URL has one, and without that the type gives its extension`() {
+    @Test func `without a name the URL's last component is used, then the content type's extension`() {
         #expect(name(nil) == "b.bin")
         #expect(name("attachment") == "b.bin")
         #expect(name("attachment; filename=\"open", url: "http://example.com/na%C3%AFve") == "naïve")
@@ -62,7 +62,7 @@ internal import Testing
         #expect(SuggestedFilename.of(contentDisposition: nil, url: nil, contentType: nil) == "download")
     }
 
-    @Test func `a long name is cut between scalars and keeps its extension`() {
+    @Test func `a long name is truncated between scalars and keeps its extension`() {
         let long = String(repeating: "é", count: 200)
         let cut = name("attachment; filename=\"\(long).tar.gz\"")
         #expect(cut == String(repeating: "é", count: 126) + ".gz")
@@ -70,7 +70,7 @@ internal import Testing
         #expect(name("attachment; filename=\"a.\(long)\"").utf8.count == 255 - 1)
     }
 
-    @Test func `a response has a name`() throws {
+    @Test func `the name is derived from a response`() throws {
         let response = try #require(
             HTTPURLResponse(
                 url: URL(string: "http://example.com/x")!,
@@ -82,7 +82,7 @@ internal import Testing
         #expect(SuggestedFilename.of(response) == "pig.png")
     }
 
-    @Test func `random headers give a safe name`() {
+    @Test func `random header fields result in a safe name`() {
         let pieces = [
             "attachment", ";", " ", "filename", "filename*", "=", "\"", "\\", "UTF-8''", "%2F", "%", "..",
             "/", "é",

@@ -7,7 +7,7 @@ internal import Testing
 /// Requests without free descriptors, and a check that the memory measurement works.
 @Suite(.timeLimit(.minutes(3))) struct ExhaustionTests {
     @Test(arguments: [HostileOrders.Kind.data, .download])
-    func `without descriptors requests fail, and with them they succeed again`(
+    func `requests fail without descriptors and succeed again with them`(
         kind: HostileOrders.Kind
     ) async throws {
         // Each connection is used once, so every request needs a new one.
@@ -29,7 +29,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: HostileCase.isMemoryMeasured, "a sanitizer's own memory would count"))
-    func `a process that takes more memory than it may is noticed`() async throws {
+    func `the check detects a process that uses too much memory`() async throws {
         let server = try HostileServer { _ in .respond("ok") }
         var orders = server.orders
         orders.hoard = 40

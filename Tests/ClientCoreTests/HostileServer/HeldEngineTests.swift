@@ -28,7 +28,7 @@ struct HeldEngineTests {
         return request
     }
 
-    @Test func `a transfer to another server survives, on its connection`() async throws {
+    @Test func `a transfer to another server succeeds on its existing connection`() async throws {
         let hostile = try HostileHTTP2Server("empty-data")
         let kind = try ScriptedServer { request in
             request.number == 1
@@ -48,7 +48,8 @@ struct HeldEngineTests {
         #expect(kind.connectionCount == 1)
     }
 
-    @Test func `all transfers over the connection end with the same error, and the next makes another`()
+    @Test
+    func `all transfers on the connection fail with the same error, and the next one uses a new connection`()
         async throws
     {
         // The server leaves the first stream alone. The second stream makes it send without end.

@@ -61,20 +61,20 @@ internal import Testing
         }.check()
     }
 
-    @Test(arguments: bombs) func `a bomb stops at the limit of what is kept in memory`(bomb: Bomb)
+    @Test(arguments: bombs) func `decompression stops at the memory limit`(bomb: Bomb)
         async throws
     {
         try await check(bomb) { ($0.kind, $0.byteCount) = (.limited(1 << 20), 1 << 20) }
     }
 
-    @Test func `as much as gzip can do is decoded up to a limit of 16 MiB`() async throws {
+    @Test func `the maximum gzip compression ratio is decoded up to a limit of 16 MiB`() async throws {
         try await check(Self.bombs[0]) { ($0.kind, $0.byteCount) = (.limited(16 << 20), 16 << 20) }
     }
 
     /// Without a limit of bytes, only the timeout ends the transfer. The engine continues with its other work
     /// meanwhile.
     @Test(arguments: [HostileOrders.Kind.download, .slowStream])
-    func `as much as gzip can do does not fill the memory`(kind: HostileOrders.Kind) async throws {
+    func `the maximum gzip compression ratio does not exhaust memory`(kind: HostileOrders.Kind) async throws {
         try await check(Self.bombs[0]) { hostile in
             (hostile.kind, hostile.totalTimeout) = (kind, 1000)
             (hostile.error, hostile.code) = (.timedOut, 28)
@@ -82,14 +82,14 @@ internal import Testing
     }
 
     @Test(arguments: bombs.dropFirst(), [HostileOrders.Kind.download, .slowStream])
-    func `more than gzip can do is refused`(bomb: Bomb, kind: HostileOrders.Kind) async throws {
+    func `a higher ratio than gzip's maximum is refused`(bomb: Bomb, kind: HostileOrders.Kind) async throws {
         try await check(bomb) { hostile in
             hostile.kind = kind
             (hostile.error, hostile.code) = (.cannotDecodeContentData, 61)
         }
     }
 
-    @Test func `a coding that is none, too many, or unknown is an error`() async throws {
+    @Test func `an invalid, unknown or excessive content coding is an error`() async throws {
         let codings = ["gzip", [String](repeating: "gzip", count: 7).joined(separator: ", "), "compress"]
         for coding in codings {
             let text = "HTTP/1.1 200 OK\r\nContent-Encoding: \(coding)\r\n\r\nhello"

@@ -138,18 +138,20 @@ internal import Testing
         ]
     }
 
-    @Test(arguments: lengths) func `a length that is a lie is an error`(hostile: HostileCase) async throws {
+    @Test(arguments: lengths) func `a wrong length is an error`(hostile: HostileCase) async throws {
         try await hostile.check()
     }
 
-    @Test(arguments: tolerated) func `a length in doubt is read as libcurl reads it`(
+    @Test(arguments: tolerated) func `an ambiguous length is interpreted as libcurl does`(
         hostile: HostileCase,
         byteCount: Int
     ) async throws {
         try await hostile.with { $0.byteCount = byteCount }.check()
     }
 
-    @Test(arguments: chunks) func `a bad chunk is an error, and no reset`(hostile: HostileCase) async throws {
+    @Test(arguments: chunks) func `an invalid chunk is an error and is not reported as a reset`(
+        hostile: HostileCase
+    ) async throws {
         try await hostile.check()
     }
 
@@ -195,7 +197,7 @@ internal import Testing
         ]
     }
 
-    @Test(arguments: tooMuch) func `however much comes, it does not fill the memory`(
+    @Test(arguments: tooMuch) func `a response of any size does not exhaust memory`(
         hostile: HostileCase
     ) async throws {
         try await hostile.check()

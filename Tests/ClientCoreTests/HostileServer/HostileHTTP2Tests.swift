@@ -55,7 +55,7 @@ struct HostileHTTP2Tests {
         ]
     }
 
-    @Test(arguments: cases) func `what a server does to HTTP/2 is an error`(hostile: Case) async throws {
+    @Test(arguments: cases) func `an HTTP/2 protocol violation is an error`(hostile: Case) async throws {
         let report = try await report(of: hostile)
         let outcome = try #require(report.outcomes.first)
         let error = outcome.transferCode == 8 ? .badServerResponse : hostile.error
@@ -71,7 +71,7 @@ struct HostileHTTP2Tests {
         arguments: [
             "empty-data", "padding", "priorities", "windows", "ping-acks", "goaways", "services", "unknown",
         ]
-    ) func `what libcurl would read for ever is cut`(harm: String) async throws {
+    ) func `HTTP/2 frames that libcurl would read forever are aborted`(harm: String) async throws {
         let report = try await report(of: Case(harm: harm, code: 8))
         let outcome = try #require(report.outcomes.first)
         #expect(outcome.transferCode == 8 && outcome.phase == "response", "\(outcome)")
@@ -79,7 +79,8 @@ struct HostileHTTP2Tests {
         report.checkProcess()
     }
 
-    @Test func `libcurl takes a body without a length for whole when an error of HTTP/2 ends the connection`()
+    @Test
+    func `libcurl accepts a body without a length as complete when an HTTP/2 error ends the connection`()
         async throws
     {
         // Documents the defect of libcurl. If this test ever fails, `TransferEnd.failure` need not mention it any

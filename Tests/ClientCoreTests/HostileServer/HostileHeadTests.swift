@@ -12,7 +12,9 @@ internal import Testing
         + "5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nTrailer: 1\r\n\r\n"
 
     @Test(arguments: [true, false])
-    func `a response that is cut at any byte is an error, and whole it is none`(isReset: Bool) async throws {
+    func `a response truncated at any byte is an error, and the complete response is not`(isReset: Bool)
+        async throws
+    {
         let bytes = Array(Self.response.utf8)
         let server = try HostileServer { request in
             let count = request.target.split(separator: "/").last.flatMap { Int($0) } ?? 0
@@ -155,23 +157,25 @@ internal import Testing
         ].map { $0.with { $0.byteCount = 2 } }
     }
 
-    @Test(arguments: tooLong) func `a head without an end is not taken for a reset`(hostile: HostileCase)
+    @Test(arguments: tooLong) func `a head without an end is not reported as a reset`(hostile: HostileCase)
         async throws
     {
         try await hostile.check()
     }
 
-    @Test(arguments: notHTTP) func `what is not HTTP is an error`(hostile: HostileCase) async throws {
+    @Test(arguments: notHTTP) func `a response that is not HTTP is an error`(hostile: HostileCase)
+        async throws
+    {
         try await hostile.check()
     }
 
-    @Test(arguments: slow) func `a server that never comes to its point runs out of time`(
+    @Test(arguments: slow) func `a server that never completes its head causes a timeout`(
         hostile: HostileCase
     ) async throws {
         try await hostile.check()
     }
 
-    @Test(arguments: odd) func `a head that is odd is read`(hostile: HostileCase) async throws {
+    @Test(arguments: odd) func `an unusual but valid head is parsed`(hostile: HostileCase) async throws {
         try await hostile.check()
     }
 }

@@ -43,7 +43,7 @@ internal import Testing
         ]
     }
 
-    @Test(arguments: redirects) func `redirects end`(hostile: HostileCase) async throws {
+    @Test(arguments: redirects) func `a redirect loop ends with an error`(hostile: HostileCase) async throws {
         try await hostile.check()
     }
 
@@ -77,7 +77,7 @@ internal import Testing
         ]
     }
 
-    @Test(arguments: challenges) func `challenges end`(hostile: HostileCase) async throws {
+    @Test(arguments: challenges) func `a challenge loop ends`(hostile: HostileCase) async throws {
         try await hostile.check()
     }
 }

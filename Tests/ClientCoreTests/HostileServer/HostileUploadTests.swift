@@ -29,8 +29,7 @@ internal import Testing
         return try #require(report.outcomes.first)
     }
 
-    @Test func `an answer that comes before the body was sent is an answer when it refuses it`() async throws
-    {
+    @Test func `a rejection that arrives before the body was sent is the response`() async throws {
         let outcome = try await run(5 << 20) { peer in
             peer.write(Array("HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno".utf8))
             peer.waitWithoutReading()
@@ -40,7 +39,8 @@ internal import Testing
         #expect(outcome.byteCount == 2)
     }
 
-    @Test func `an answer before the body, and then the connection's end, is an error beside the answer`()
+    @Test
+    func `a response before the body, followed by the end of the connection, is an error with that response`()
         async throws
     {
         let outcome = try await run(5 << 20) { peer in
@@ -52,7 +52,7 @@ internal import Testing
         #expect(["request", "response"].contains(outcome.phase))
     }
 
-    @Test func `a server that does not read runs out of time`() async throws {
+    @Test func `an upload to a server that does not read times out`() async throws {
         let outcome = try await run(10 << 20, totalTimeout: 1000) { $0.waitWithoutReading() }
         #expect(outcome.error == "URLError \(URLError.Code.timedOut.rawValue)", "\(outcome)")
         #expect(outcome.transferCode == 28)
