@@ -1,4 +1,3 @@
-package import Glibc
 package import NIOHTTP1
 
 /// A complete request to the control API.

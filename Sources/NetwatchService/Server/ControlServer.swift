@@ -49,7 +49,7 @@ package final class ControlServer: Sendable {
                     try prepare()
                     return try ControlSocket.claiming(path, mode: mode)
                 },
-                makeRoom: { connections.makeRoom() },
+                acceptDelay: { connections.acceptDelay() },
                 onConnection: { connections.serve($0, $1) },
                 onTick: { connections.returnMemory() },
                 logger: logger

@@ -22,7 +22,7 @@ actor NetworkWatch {
     private let requests: RequestSocket
     private var registration: EventLoop.Registration?
     /// Whether notifications were lost since the socket was last empty.
-    private var isDeaf = false
+    private var hasOverrun = false
     private var isReadingDue = false
 
     /// How long to wait for the rest of a burst after a change before the state is read.
@@ -45,7 +45,7 @@ actor NetworkWatch {
     }
 
     static func failure(_ error: SystemError) -> CommandError {
-        CommandError(.unknown, "netlink is unavailable (\(error)), so it cannot be told")
+        CommandError(.unknown, "netlink is unavailable (\(error)), so the state is unknown")
     }
 
     private init(loop: EventLoop, handlers: Handlers) throws(SystemError) {
@@ -72,20 +72,20 @@ actor NetworkWatch {
             for _ in 0..<Self.longestDrain {
                 guard let received = try notifications.next() else {
                     // All notifications since the overrun were dropped.
-                    if isDeaf { planReading() }
-                    isDeaf = false
+                    if hasOverrun { scheduleReading() }
+                    hasOverrun = false
                     return
                 }
                 handlers.onReceived(received)
-                if received == .overrun { isDeaf = true }
-                if received.mayChangeInterfaces { planReading() }
+                if received == .overrun { hasOverrun = true }
+                if received.mayChangeInterfaces { scheduleReading() }
             }
         } catch {
             fail(error)
         }
     }
 
-    private func planReading() {
+    private func scheduleReading() {
         guard !isReadingDue else { return }
         isReadingDue = true
         loop.schedule(at: .now + Self.settle) { [weak self] in self?.assumeIsolated { $0.read() } }
