@@ -33,13 +33,13 @@ struct InheritedSocketTests {
         return (service.errors.values, groups[0] != 0)
     }
 
-    @Test func `listens on it`() async throws {
+    @Test func `an inherited netlink socket is used`() async throws {
         let (log, isListenedOn) = try await serve(pid: "$$")
         #expect(log.contains { $0.contains("service manager's netlink socket") })
         #expect(isListenedOn)
     }
 
-    @Test func `leaves alone what was meant for another process`() async throws {
+    @Test func `inherited sockets of another process are ignored`() async throws {
         let (log, isListenedOn) = try await serve(pid: "1")
         #expect(!log.contains { $0.contains("netlink socket") })
         #expect(!isListenedOn)

@@ -8,7 +8,7 @@ internal import Testing
         while limit.waitingCount != count { await Task.yield() }
     }
 
-    @Test func `a cancelled task leaves the line, and the next has its turn`() async throws {
+    @Test func `a cancelled task leaves the queue, and the next one runs`() async throws {
         let limit = ConcurrencyLimit(1)
         let gate = Gate()
         let running = Task { try await limit.run { await gate.pass() } }
@@ -25,7 +25,7 @@ internal import Testing
         #expect(try await next.value)
     }
 
-    @Test func `a task that is cancelled before it comes has no turn`() async throws {
+    @Test func `a task cancelled before it waits does not run`() async throws {
         let limit = ConcurrencyLimit(1)
         let task = Task {
             while !Task.isCancelled { await Task.yield() }
@@ -37,7 +37,7 @@ internal import Testing
         #expect(hasTurn)
     }
 
-    @Test func `cancellations at any time neither lose a turn nor add one`() async throws {
+    @Test func `concurrent cancellations neither lose nor add a slot`() async throws {
         let width = 2
         let limit = ConcurrencyLimit(width)
         let tasks = (0..<400).map { _ in Task { try await limit.run { await Task.yield() } } }
