@@ -178,7 +178,10 @@ internal import Testing
         (["host", "--hosts-from", "/dev/zero"], 64, "longer than the limit of 33554432 bytes"),
         (["host", "--hosts-from", "-"], 64, "`standard input` contains no host"),
         (["wait", "--timeout", "5"], 64, "`5` is not a duration"),
-        (["wait", "--stable", "2m", "--timeout", "1m"], 64, "`--stable` is longer than `--timeout`"),
+        (
+            ["wait", "--stable", "2m", "--timeout", "1m"], 64,
+            "`--stable` must not be longer than `--timeout`"
+        ),
         (["wait", "--any"], 64, "`--any` requires `--host`"),
         (
             ["wait", "--for", "carrier", "--host", "localhost"], 64,

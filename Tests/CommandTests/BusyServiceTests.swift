@@ -121,7 +121,7 @@ internal import Testing
         let other = try Subprocess("/usr/bin/setpriv", ["--reuid=65534", "--clear-groups"] + list)
         let outcome = try await other.outcome()
         #expect(outcome.ending == .exited(77), "\(outcome.errors)")
-        #expect(outcome.errors.first?.contains("this user may not talk to the service") == true)
+        #expect(outcome.errors.first?.contains("this user may not connect to the service") == true)
         #expect(service.requests.isEmpty)
     }
 

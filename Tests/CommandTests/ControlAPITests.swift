@@ -146,7 +146,8 @@ internal import Testing
             (#""durability":"some""#, "full, normal"), (#""when_full":"cry""#, "drop-oldest"),
             (#""deadline":"soon""#, "deadline"), (#""priority":"x""#, "priority"),
             (#""queue":"never""#, "queue"),
-            (#""max_attempts":0"#, "attempts"), (#""body":"a","staged":{"id":"a","size":1}"#, "only one"),
+            (#""max_attempts":0"#, "attempts"),
+            (#""body":"a","staged":{"id":"a","size":1}"#, "cannot be combined"),
             (#""idempotency":{"none":true,"key":"a"}"#, "cannot be combined with a key"),
             (#""staged":{"id":"","size":1}"#, "body"),
         ] {

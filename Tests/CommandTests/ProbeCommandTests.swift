@@ -95,7 +95,7 @@ struct ProbeCommandTests {
     }
 
     @Test(arguments: [
-        (["host", "--probe", "tcp"], "needs a host"),
+        (["host", "--probe", "tcp"], "requires a host"),
         (["host", "a.example", "--probe", "icmp"], "`icmp` is not"),
         (["host", "a.example", "--probe", "tcp:0"], "`tcp:0` is not"),
         (["host", "a.example", "--probe", "tcp:65536"], "`tcp:65536` is not"),

@@ -93,7 +93,8 @@ final class QueueFixture {
         #expect(dropped.errors.count == 2, "\(dropped.errors)")
         #expect(dropped.errors.first?.contains("`no-such-request`") == true)
         #expect(
-            dropped.errors.last?.contains("no request has the id `req`; an id can be shortened to") == true
+            dropped.errors.last?.contains("no request has the id `req`; the beginning of an id must have")
+                == true
         )
         let again = try await queue.run("hold", "req-0")
         #expect(again.ending == .exited(1) && again.errors.first?.contains("cancelled") == true)

@@ -70,7 +70,7 @@ internal import Testing
             directory.file("other")
         )
         #expect(second.ending == .exited(2))
-        #expect(second.errors.count == 1)
+        #expect(second.errors.count == 3, "an error and a hint")
         let message = try #require(second.errors.first)
         #expect(message.contains(directory.file("state")))
         #expect(message.contains("\(service.process.pid)"))

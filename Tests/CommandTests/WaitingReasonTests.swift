@@ -136,12 +136,12 @@ internal import Testing
         try await service.keep(url, "--id", "in-order", "--fifo")
         for id in ["offline", "in-order"] {
             // The monitor may take a moment to report the host's first status.
-            while try await entry(id, service)["waits_for"] as? String != "network" {}
+            try await poll { try await entry(id, service)["waits_for"] as? String == "network" }
             #expect(try await row(id, service).hasSuffix("  no way to the host"))
         }
         let shown = try await service.run("queue", "show", "offline").output
         #expect(shown.contains("state     pending: no way to the host"), "\(shown)")
-        #expect(shown.contains { $0.hasPrefix("waits     for a way to the host") }, "\(shown)")
+        #expect(shown.contains { $0.hasPrefix("waits     for a path to the host") }, "\(shown)")
         let waited = try await service.run("send", url, "--wait=3s")
         #expect(waited.ending == .exited(75) && waited.errors == ["queued: no way to the host"])
     }

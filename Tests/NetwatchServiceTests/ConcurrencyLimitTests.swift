@@ -10,7 +10,7 @@ internal import Testing
 
     @Test func `a cancelled task leaves the queue, and the next one runs`() async throws {
         let limit = ConcurrencyLimit(1)
-        let gate = Gate()
+        let gate = HandlerGate()
         let running = Task { try await limit.run { await gate.pass() } }
         await gate.isReached()
         let cancelled = Task { try await limit.run { Issue.record("it was cancelled before its turn") } }
@@ -46,7 +46,7 @@ internal import Testing
             await Task.yield()
         }
         for task in tasks { _ = await task.result }
-        let gate = Gate()
+        let gate = HandlerGate()
         let last = (0...width).map { _ in Task { try await limit.run { await gate.pass() } } }
         await gate.isReached(by: width)
         await isWaited(for: limit, by: 1)

@@ -247,7 +247,7 @@ internal import Testing
         let body = #"{\#(Self.url),"method":"\#(method)"}"#
         let refused = try await answer(queue, .POST, "/v1/requests", body)
         #expect(refused.status == 400 && refused.code == "invalid_method")
-        #expect(refused.detail.hasSuffix("is `\(method.uppercased())`"), "\(refused.detail)")
+        #expect(refused.detail.hasSuffix("use `\(method.uppercased())`"), "\(refused.detail)")
         let own = try await answer(queue, .POST, "/v1/requests", #"{\#(Self.url),"method":"purge"}"#)
         #expect(own.status == 202, "an unknown method is accepted")
         await queue.stop()

@@ -177,7 +177,6 @@ extension ControlConnection {
         let request = ControlRequest(
             method: incoming.head.method,
             target: incoming.target,
-            headers: incoming.head.headers,
             body: incoming.body,
             peer: peer
         )

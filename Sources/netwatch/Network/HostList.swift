@@ -38,7 +38,7 @@ struct HostList {
             throw CommandError(
                 .usage,
                 "too many hosts: at most \(Self.limit) are accepted",
-                hint: "use several commands"
+                hint: "split the list, and run several commands"
             )
         }
         let more = unnamedProblems > 0 ? ["\(unnamedProblems) more values are not hosts"] : []

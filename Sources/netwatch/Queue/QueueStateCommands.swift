@@ -56,8 +56,8 @@ struct QueueResumeCommand: AsyncParsableCommand {
             netwatch queue resume
             netwatch queue resume --host api.example.com --lane reports
 
-            While the whole queue is paused, resuming single lanes has no effect. `netwatch queue stats` lists \
-            what is paused.
+            While the whole queue is paused, all lanes wait, even those that are resumed. `netwatch queue stats` \
+            lists what is paused.
 
             Exit status: 0 resumed, 1 no lane matches and nothing was changed.
             """

@@ -132,7 +132,7 @@ extension CommandError {
     }
 
     private static func lockedStoreHint(_ owner: Int32?) -> String {
-        let process = owner.map { "process \($0)" } ?? "that process"
-        return "if it is a service, give its `--socket`; otherwise wait until \(process) ends"
+        let process = owner.map { "process \($0)" } ?? "it"
+        return "if that process is a service, use its `--socket`; otherwise wait until \(process) ends"
     }
 }

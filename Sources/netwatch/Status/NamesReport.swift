@@ -13,7 +13,8 @@ struct NamesReport {
         let silence = names.silentSeconds.map { "silent for \(format($0))" }
         let lookups =
             names.lookups > 0 ? "\(names.lookups) \(names.lookups == 1 ? "lookup" : "lookups") running" : nil
-        let waiting = names.waiting > 0 ? "\(names.waiting) lookups waiting" : nil
+        let waiting =
+            names.waiting > 0 ? "\(names.waiting) \(names.waiting == 1 ? "lookup" : "lookups") waiting" : nil
         return ([servers] + [silence, lookups, waiting].compactMap(\.self)).joined(separator: ", ")
     }
 

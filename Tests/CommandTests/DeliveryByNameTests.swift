@@ -7,7 +7,7 @@ internal import Testing
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(2))
 )
-struct DeliveryTests {
+struct DeliveryByNameTests {
     private let testbed: VethTestbed
     private let names: ScriptedNameServer
     private let server: ScriptedServer

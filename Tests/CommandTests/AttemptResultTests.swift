@@ -4,7 +4,7 @@ internal import Synchronization
 internal import Testing
 
 /// The outcome of a request for each response or failure, with the built command and service.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct VerdictTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct AttemptResultTests {
     private static let strange: [(bytes: [UInt8], words: String)] = [
         (Array("SSH-2.0-OpenSSH_9.2p1\r\n".utf8), #""SSH-2.0-OpenSSH_9.2p1\r\n""#),
         (Array("220 mail.example ESMTP\r\n".utf8), #""220 mail.example ESMTP\r\n""#),

@@ -7,7 +7,7 @@ internal import Testing
     .timeLimit(.minutes(2)),
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")")
 )
-struct InheritedSocketTests {
+struct ServiceInheritedSocketTests {
     /// Returns the service's log until it was ready, and whether the service joined groups on the socket it inherited.
     private func serve(pid: String) async throws -> (log: [String], isListenedOn: Bool) {
         let namespace = try NetworkNamespace()
