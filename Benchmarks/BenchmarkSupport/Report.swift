@@ -21,7 +21,7 @@ struct Row {
 
 extension Row {
     static let head = columns([
-        "", "ours min", "median", "other min", "median", "ratio min", "median", "beside", "aim",
+        "", "ours min", "median", "other min", "median", "ratio min", "median", "compared with", "aim",
     ])
 
     var text: String {

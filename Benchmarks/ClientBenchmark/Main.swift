@@ -15,6 +15,6 @@ enum Main: Benchmark {
     }
 
     static func series(_ arguments: [String], isQuick: Bool) -> [Series] {
-        Series.all(Place(arguments), isQuick: isQuick)
+        Series.all(ClientBenchmarkPaths(arguments), isQuick: isQuick)
     }
 }

@@ -1,15 +1,15 @@
 internal import BenchmarkSupport
 
 extension Series {
-    static func all(_ place: Place, isQuick: Bool) -> [Series] {
+    static func all(_ paths: ClientBenchmarkPaths, isQuick: Bool) -> [Series] {
         let size = isQuick ? Size.quick : .full
         return [1, 64, 512].flatMap {
-            [transport($0, place, size), session($0, place, size), awaiting($0, place, size)]
+            [transport($0, paths, size), session($0, paths, size), awaiting($0, paths, size)]
         }
             + [
-                download("transport", place, size), download("session", place, size), save(place, size),
-                upload("transport", place, size), upload("session", place, size),
-                slow("transport", place, size), slow("session", place, size),
+                download("transport", paths, size), download("session", paths, size), save(paths, size),
+                upload("transport", paths, size), upload("session", paths, size),
+                slow("transport", paths, size), slow("session", paths, size),
             ]
     }
 
@@ -30,8 +30,8 @@ extension Series {
 
     // MARK: Small bodies
 
-    private static func transport(_ clients: Int, _ place: Place, _ size: Size) -> Series {
-        let bounds = "\(clients) \(size.seconds) \(place.small)"
+    private static func transport(_ clients: Int, _ paths: ClientBenchmarkPaths, _ size: Size) -> Series {
+        let bounds = "\(clients) \(size.seconds) \(paths.small)"
         return Series(
             title: "the engine alone: requests with a small body, \(clients) in flight",
             ours: "requests transport \(bounds)",
@@ -41,8 +41,8 @@ extension Series {
         )
     }
 
-    private static func session(_ clients: Int, _ place: Place, _ size: Size) -> Series {
-        let bounds = "\(clients) \(size.seconds) \(place.small)"
+    private static func session(_ clients: Int, _ paths: ClientBenchmarkPaths, _ size: Size) -> Series {
+        let bounds = "\(clients) \(size.seconds) \(paths.small)"
         let aims: [Figure.Aim] = [
             .atLeast(0.6), .atLeast(1.3, of: "async-http-client"), .atLeast(6, of: "URLSession"),
         ]
@@ -51,22 +51,22 @@ extension Series {
             ours: "requests session \(bounds)",
             others: [
                 .floor("transfers requests \(bounds)"),
-                place.asyncHTTPClient("requests \(bounds)"),
+                paths.asyncHTTPClient("requests \(bounds)"),
                 .measured("URLSession", by: "requests foundation \(bounds)"),
-            ] + (clients <= curlsLimit ? [place.curl("requests \(bounds)")] : []),
+            ] + (clients <= curlsLimit ? [paths.curl("requests \(bounds)")] : []),
             rounds: size.rounds,
             figures: figures(clients == 64 ? aims : [])
         )
     }
 
-    private static func awaiting(_ clients: Int, _ place: Place, _ size: Size) -> Series {
-        let bounds = "\(clients) \(size.seconds) \(place.small)"
+    private static func awaiting(_ clients: Int, _ paths: ClientBenchmarkPaths, _ size: Size) -> Series {
+        let bounds = "\(clients) \(size.seconds) \(paths.small)"
         return Series(
             title: "a session's `await responseData()`: requests with a small body, \(clients) in flight",
             ours: "requests awaiting \(bounds)",
             others: [
                 .measured("handlers", by: "requests session \(bounds)"),
-                place.asyncHTTPClient("requests \(bounds)"),
+                paths.asyncHTTPClient("requests \(bounds)"),
             ],
             rounds: size.rounds,
             figures: figures([])
@@ -82,53 +82,53 @@ extension Series {
 
     // MARK: Large bodies
 
-    private static func download(_ client: String, _ place: Place, _ size: Size) -> Series {
-        let of = { (body: Body) in "\(client) \(place.url(of: body))" }
-        let url = place.url(of: size.body)
+    private static func download(_ client: String, _ paths: ClientBenchmarkPaths, _ size: Size) -> Series {
+        let of = { (body: Body) in "\(client) \(paths.url(of: body))" }
+        let url = paths.url(of: size.body)
         return body(
             title: "\(client): \(size.body.mebibytes) MiB downloaded and thrown away",
             ours: "download \(of(size.body))",
             others: [
                 .floor("transfers download \(url)"),
                 .measured("smaller body", by: "download \(of(.moderate))"),
-                place.asyncHTTPClient("download \(url)"),
+                paths.asyncHTTPClient("download \(url)"),
                 .measured("URLSession", by: "download foundation \(url)"),
-                place.curl("\(size.body.bytes) \(url)"),
+                paths.curl("\(size.body.bytes) \(url)"),
             ],
             size
         )
     }
 
-    private static func save(_ place: Place, _ size: Size) -> Series {
-        let url = place.url(of: size.body)
-        let path = "\(place.scratch)/saved"
+    private static func save(_ paths: ClientBenchmarkPaths, _ size: Size) -> Series {
+        let url = paths.url(of: size.body)
+        let path = "\(paths.scratch)/saved"
         return body(
             title: "session: \(size.body.mebibytes) MiB downloaded to a file",
             ours: "save session \(url) \(path)",
             others: [
                 .floor("transfers download \(url) \(path)"),
-                .measured("smaller body", by: "save session \(place.url(of: .moderate)) \(path)"),
+                .measured("smaller body", by: "save session \(paths.url(of: .moderate)) \(path)"),
                 .measured("URLSession", by: "save foundation \(url) \(path)"),
-                place.curl("\(size.body.bytes) \(url)", output: path),
+                paths.curl("\(size.body.bytes) \(url)", output: path),
             ],
             size
         )
     }
 
-    private static func upload(_ client: String, _ place: Place, _ size: Size) -> Series {
-        let file = place.file(of: size.body)
+    private static func upload(_ client: String, _ paths: ClientBenchmarkPaths, _ size: Size) -> Series {
+        let file = paths.file(of: size.body)
         return body(
             title: "\(client): a file of \(size.body.mebibytes) MiB uploaded",
-            ours: "upload \(client) \(file) \(place.server)",
+            ours: "upload \(client) \(file) \(paths.server)",
             others: [
-                .floor("transfers upload \(file) \(place.server)"),
+                .floor("transfers upload \(file) \(paths.server)"),
                 .measured(
                     "smaller body",
-                    by: "upload \(client) \(place.file(of: .moderate)) \(place.server)"
+                    by: "upload \(client) \(paths.file(of: .moderate)) \(paths.server)"
                 ),
-                place.asyncHTTPClient("upload \(file) \(place.server)"),
-                .measured("URLSession", by: "upload foundation \(file) \(place.server)"),
-                place.curl("\(size.body.bytes) --upload-file \(file) \(place.server)"),
+                paths.asyncHTTPClient("upload \(file) \(paths.server)"),
+                .measured("URLSession", by: "upload foundation \(file) \(paths.server)"),
+                paths.curl("\(size.body.bytes) --upload-file \(file) \(paths.server)"),
             ],
             size
         )
@@ -151,15 +151,15 @@ extension Series {
 
     // MARK: Many at once
 
-    private static func slow(_ client: String, _ place: Place, _ size: Size) -> Series {
+    private static func slow(_ client: String, _ paths: ClientBenchmarkPaths, _ size: Size) -> Series {
         let count = size.open
         return Series(
             title: "\(client): \(count) responses open at once",
-            ours: "slow \(client) \(count) \(place.server)",
+            ours: "slow \(client) \(count) \(paths.server)",
             others: [
-                .floor("transfers slow \(count) \(place.server)/\(count)"),
-                place.asyncHTTPClient("slow \(count) \(place.server)/\(count)"),
-                place.urlSession("slow foundation \(count) \(place.server)"),
+                .floor("transfers slow \(count) \(paths.server)/\(count)"),
+                paths.asyncHTTPClient("slow \(count) \(paths.server)/\(count)"),
+                paths.urlSession("slow foundation \(count) \(paths.server)"),
             ],
             rounds: size.longRounds,
             figures: [

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t has_news = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t has_event = PTHREAD_COND_INITIALIZER;
 static int64_t heard, handed_over, waiting;
 
 static void *listen_(void *socket) {
@@ -18,7 +18,7 @@ static void *listen_(void *socket) {
         pthread_mutex_lock(&lock);
         heard = now;
         waiting = 1;
-        pthread_cond_broadcast(&has_news);
+        pthread_cond_broadcast(&has_event);
         pthread_mutex_unlock(&lock);
     }
     return NULL;
@@ -28,7 +28,7 @@ static void *take_over(void *unused) {
     (void)unused;
     pthread_mutex_lock(&lock);
     for (;;) {
-        while (!waiting) pthread_cond_wait(&has_news, &lock);
+        while (!waiting) pthread_cond_wait(&has_event, &lock);
         handed_over = floors_now(CLOCK_MONOTONIC);
         waiting = 0;
     }

@@ -11,15 +11,15 @@ enum Drain: Measurement {
         let batch = Int(arguments[0])!
         let store = try await SQLiteQueueStore(directory: arguments[2], settings: .forBenchmark)
         let lanes = try await store.recover(releasing: []).map(\.id)
-        let stretch = Stretch(seconds: Double(arguments[1])!)
+        let interval = MeasuredInterval(seconds: Double(arguments[1])!)
         var transitions = 0
-        while now() < stretch.deadline {
+        while now() < interval.deadline {
             let claimed = try await store.claim(batch, of: lanes[0])
             if claimed.isEmpty { break }
             try await store.conclude(claimed, .delivered(status: 200))
             transitions += 2 * claimed.count
         }
-        stretch.end(operations: transitions)
+        interval.end(operations: transitions)
         await store.close()
     }
 }

@@ -11,14 +11,14 @@ enum Enqueue: Measurement {
     static func run(_ arguments: [String]) async throws {
         let (producers, count) = (Int(arguments[0])!, Int(arguments[1])!)
         let queue = try await OfflineQueue(configuration: .init(directory: arguments[3]))
-        let stretch = Stretch(seconds: Double(arguments[2])!)
+        let interval = MeasuredInterval(seconds: Double(arguments[2])!)
         let latencies = try await withThrowingTaskGroup { group in
             for _ in 0..<producers {
-                group.addTask { try await produce(count / producers, until: stretch.deadline, queue) }
+                group.addTask { try await produce(count / producers, until: interval.deadline, queue) }
             }
             return try await group.reduce(into: []) { $0 += $1 }
         }
-        stretch.end(operations: latencies.count)
+        interval.end(operations: latencies.count)
         printFigures("", latencies: latencies)
         await queue.stop()
     }

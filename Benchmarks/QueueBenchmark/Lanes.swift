@@ -20,10 +20,10 @@ enum Lanes: Measurement {
             let numbers = first..<min(first + 500, count)
             _ = try await queue.enqueue(numbers.map { (.forBenchmark(lane: $0 % lanes), EnqueueOptions()) })
         }
-        let stretch = Stretch(seconds: 3600)
+        let interval = MeasuredInterval(seconds: 3600)
         try await queue.start()
         while try await queue.counts[.delivered] < count { try await Task.sleep(for: .milliseconds(5)) }
-        stretch.end(operations: count)
+        interval.end(operations: count)
         await queue.stop()
     }
 }

@@ -11,22 +11,22 @@ enum Main: Benchmark {
     static func main() async throws { try await run() }
 
     static func driver(_ arguments: [String]) -> Driver {
-        let place = Place(arguments)
+        let paths = QueueBenchmarkPaths(arguments)
         return Driver(
-            floors: place.floors,
-            enclosure: place.enclosure,
+            floors: paths.floors,
+            enclosure: paths.enclosure,
             json: arguments[4],
-            probed: place.scratch
+            probed: paths.scratch
         )
     }
 
     static func series(_ arguments: [String], isQuick: Bool) -> [Series] {
-        Series.all(Place(arguments), isQuick: isQuick)
+        Series.all(QueueBenchmarkPaths(arguments), isQuick: isQuick)
     }
 }
 
 /// The paths of a run.
-struct Place {
+struct QueueBenchmarkPaths {
     /// The directory of the compiled floors.
     let floors: String
     /// The script that gives each command a separate directory.

@@ -1,12 +1,12 @@
 internal import BenchmarkSupport
 
 extension Series {
-    static func all(_ place: Place, isQuick: Bool) -> [Series] {
+    static func all(_ paths: QueueBenchmarkPaths, isQuick: Bool) -> [Series] {
         let size = isQuick ? Size.quick : .full
         return [
-            enqueue(1, place, size), enqueue(64, place, size),
-            enqueue(1, place, size, pinned: 2), enqueue(64, place, size, pinned: 2),
-            drain(place, size), backlog(place, size), lanes(place, size),
+            enqueue(1, paths, size), enqueue(64, paths, size),
+            enqueue(1, paths, size, pinned: 2), enqueue(64, paths, size, pinned: 2),
+            drain(paths, size), backlog(paths, size), lanes(paths, size),
         ]
     }
 
@@ -23,13 +23,17 @@ extension Series {
     }
 
     /// - Parameter pinned: The milliseconds that every sync takes; `nil`: the disk's time.
-    private static func enqueue(_ producers: Int, _ place: Place, _ size: Size, pinned: Int? = nil) -> Series
-    {
+    private static func enqueue(
+        _ producers: Int,
+        _ paths: QueueBenchmarkPaths,
+        _ size: Size,
+        pinned: Int? = nil
+    ) -> Series {
         let bounds = "\(size.count) \(size.seconds)"
         let peers = ["persist-queue", "huey", "litequeue", "redis"].map { name in
-            Other.program(name, "\(place.peers) \(name) \(producers) \(bounds)")
+            Other.program(name, "\(paths.peers) \(name) \(producers) \(bounds)")
         }
-        let replay = "replay \(place.recording("enqueue")) \(size.seconds) \(producers)"
+        let replay = "replay \(paths.recording("enqueue")) \(size.seconds) \(producers)"
         let time = pinned.map { "a sync takes \($0) ms" } ?? "a sync takes what the disk takes"
         return Series(
             pinned == nil ? "enqueue" : "pinned",
@@ -44,10 +48,10 @@ extension Series {
                 Figure("cpu", "µs each"), Figure("syncs", "each"), Figure("p50", "µs"), Figure("p99", "µs"),
             ],
             preparations: [
-                place.filling("empty", "0 1"),
-                place.recording("enqueue", of: "enqueue 1 \(size.count) 1000", on: "empty"),
+                paths.filling("empty", "0 1"),
+                paths.recording("enqueue", of: "enqueue 1 \(size.count) 1000", on: "empty"),
             ],
-            environment: ["TEMPLATE=\(place.template("empty"))"]
+            environment: ["TEMPLATE=\(paths.template("empty"))"]
                 + (pinned.map { ["FLOORS_SYNC_NANOSECONDS=\($0 * 1_000_000)"] } ?? [])
         )
     }
@@ -57,30 +61,30 @@ extension Series {
         return isPinned ? [.atLeast(0.8)] : []
     }
 
-    private static func drain(_ place: Place, _ size: Size) -> Series {
+    private static func drain(_ paths: QueueBenchmarkPaths, _ size: Size) -> Series {
         Series(
             title: "changes of state in a drain: claimed and delivered, 64 a commit",
             ours: "drain 64 \(size.seconds)",
-            others: [.floor("replay \(place.recording("drain")) \(size.seconds) 1")],
+            others: [.floor("replay \(paths.recording("drain")) \(size.seconds) 1")],
             rounds: size.rounds,
             figures: [
                 Figure("rate", "/s", aims: [.atLeast(0.6)]), Figure("cpu", "µs each"),
                 Figure("syncs", "each"),
             ],
             preparations: [
-                place.filling("waiting", "\(size.count) 1"),
-                place.recording("drain", of: "drain 64 1000", on: "waiting"),
+                paths.filling("waiting", "\(size.count) 1"),
+                paths.recording("drain", of: "drain 64 1000", on: "waiting"),
             ],
-            environment: ["TEMPLATE=\(place.template("waiting"))"]
+            environment: ["TEMPLATE=\(paths.template("waiting"))"]
         )
     }
 
-    private static func backlog(_ place: Place, _ size: Size) -> Series {
+    private static func backlog(_ paths: QueueBenchmarkPaths, _ size: Size) -> Series {
         let claims = size.count / 20
         return Series(
-            title: "\(size.backlog) requests waiting in 10 lanes, beside 1000; a sync takes no time",
-            ours: "backlog \(claims) \(place.template("many"))",
-            others: [.measured("1000", by: "backlog \(claims) \(place.template("few"))")],
+            title: "\(size.backlog) requests waiting in 10 lanes, compared with 1000; syncs take no time",
+            ours: "backlog \(claims) \(paths.template("many"))",
+            others: [.measured("1000", by: "backlog \(claims) \(paths.template("few"))")],
             rounds: size.rounds,
             figures: [
                 Figure("start", "ms", aims: [.atMost(plus: 1000)]),
@@ -90,7 +94,7 @@ extension Series {
                 Figure("size", "MiB"),
             ],
             preparations: [
-                place.filling("many", "\(size.backlog) 10"), place.filling("few", "1000 10"),
+                paths.filling("many", "\(size.backlog) 10"), paths.filling("few", "1000 10"),
             ],
             environment: ["FLOORS_SYNC_NANOSECONDS=0"]
         )
@@ -99,23 +103,23 @@ extension Series {
 
 extension Series {
     /// The history keeps 10,000 requests. The measurement uses it to check that all requests were delivered.
-    fileprivate static func lanes(_ place: Place, _ size: Size) -> Series {
+    fileprivate static func lanes(_ paths: QueueBenchmarkPaths, _ size: Size) -> Series {
         let count = min(10_000, size.count)
         return Series(
-            title: "\(count) requests in as many lanes drain, beside 10 lanes; a sync takes no time",
+            title: "\(count) requests in as many lanes drain, compared with 10 lanes; syncs take no time",
             ours: "lanes \(count) \(count)",
             others: [.measured("10", by: "lanes \(count) 10")],
             rounds: size.rounds,
             figures: [Figure("rate", "/s"), Figure("cpu", "µs each")],
-            preparations: [place.filling("empty", "0 1")],
-            environment: ["TEMPLATE=\(place.template("empty"))", "FLOORS_SYNC_NANOSECONDS=0"]
+            preparations: [paths.filling("empty", "0 1")],
+            environment: ["TEMPLATE=\(paths.template("empty"))", "FLOORS_SYNC_NANOSECONDS=0"]
         )
     }
 }
 
 // MARK: - Preparations
 
-extension Place {
+extension QueueBenchmarkPaths {
     /// Returns the directory of a queue that is created once and then copied.
     func template(_ name: String) -> String { "\(scratch)/\(name)" }
 

@@ -35,7 +35,7 @@ extension Series {
     private static func churn(_ rounds: Int, _ routes: Int, filters: Bool) -> Series {
         Series(
             title: "\(routes) routes of no concern added, then deleted; filter \(filters ? "on" : "off"); "
-                + "beside `ip monitor route`",
+                + "compared with `ip monitor route`",
             ours: "churn \(routes) \(filters ? 1 : 0)",
             others: [.measured("ip monitor", by: "peer-churn \(routes)")],
             rounds: min(rounds, 3),
@@ -61,7 +61,7 @@ extension Series {
 
     private static func lookups(_ rounds: Int) -> Series {
         Series(
-            title: "10,000 hosts looked up anew",
+            title: "10,000 hosts looked up again",
             ours: "lookups 10000 5",
             others: [.floor("lookups 10000 5 500")],
             rounds: 2 * rounds,
@@ -97,7 +97,7 @@ extension Series {
 
     private static func resolving(_ silent: Int, _ rounds: Int) -> Series {
         Series(
-            title: "200 healthy names while \(silent) others are silent, beside an idle resolver",
+            title: "200 healthy names while \(silent) others are silent, compared with an idle resolver",
             ours: "resolving \(silent) 200",
             others: [.measured("idle", by: "resolving 0 200")],
             rounds: rounds,

@@ -60,7 +60,7 @@ package struct NetwatchDaemon: Sendable {
     /// may set.
     private func makeMonitor() -> PathMonitor {
         guard let socket = inheritedSockets.routeNetlink else { return .shared }
-        logger.info("listening on the service manager's netlink socket")
+        logger.info("using the service manager's netlink socket")
         var configuration = PathMonitor.Configuration()
         configuration.inheritedSocket = socket
         return PathMonitor(configuration: configuration)

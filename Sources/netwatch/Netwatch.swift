@@ -5,21 +5,21 @@ internal import Glibc
 struct Netwatch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "netwatch",
-        abstract: "Watch whether hosts can be reached, and deliver requests once they can.",
+        abstract: "Watch whether hosts are reachable, and deliver HTTP requests when they are.",
         discussion: """
-            netwatch example.com             watch the way to a host
-            netwatch monitor                 show what changes in the network
-            netwatch status                  show how things are
+            netwatch example.com             watch whether a host is reachable
+            netwatch monitor                 show changes in the network
+            netwatch status                  show the network, the queue and the service
             netwatch wait                    wait until this machine is online
-            netwatch send URL -d @order.json deliver a request now, or as soon as the network is back
-            netwatch queue list              show what waits and what became of the rest
-            netwatch queue retry ID          try what was given up anew
+            netwatch send URL -d @order.json deliver a request now, or when online
+            netwatch queue list              list waiting and finished requests
+            netwatch queue retry ID          try a failed request again
             netwatch serve                   run the service in the foreground
 
-            A first argument with a dot or a colon, or `localhost`, is taken as `host ARGUMENT`.
+            A first argument with a dot or a colon, or `localhost`, is short for `host ARGUMENT`.
 
-            Exit status: 0 yes, 1 no, 2 could not tell, 64 wrong arguments, 69 service not running, \
-            75 not over yet, 77 not permitted, 78 the queue's store cannot be used.
+            Exit status: 0 yes, 1 no, 2 unknown or failed, 64 wrong arguments, 69 service not running, \
+            75 service busy or request not finished, 77 permission denied, 78 the queue's store is unusable.
             """,
         version: "0.1.0",
         subcommands: [
@@ -55,8 +55,17 @@ enum Main {
     /// Returns the command that shows the help for these arguments.
     private static func help(for arguments: [String]) -> String {
         let expanded = (try? RootArguments.expand(arguments)) ?? []
-        let command = expanded.first.flatMap { RootArguments.commands.contains($0) ? $0 : nil }
-        return command.map { "netwatch help \($0)" } ?? "netwatch --help"
+        var names: [String] = []
+        var command: any ParsableCommand.Type = Netwatch.self
+        for argument in expanded {
+            let subcommands = command.configuration.subcommands
+            guard let next = subcommands.first(where: { $0.configuration.commandName == argument }) else {
+                break
+            }
+            names.append(argument)
+            command = next
+        }
+        return names.isEmpty ? "netwatch --help" : "netwatch help " + names.joined(separator: " ")
     }
 
     /// Prints an error in the common format and returns the exit status.
@@ -73,7 +82,7 @@ enum Main {
         } else if code == .validationFailure {
             Printer.error(
                 Netwatch.message(for: error),
-                hint: "`\(help(for: arguments))` shows what can be given"
+                hint: "`\(help(for: arguments))` lists the accepted arguments"
             )
         } else {
             Printer.error("\(error)")

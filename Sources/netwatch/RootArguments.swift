@@ -17,7 +17,7 @@ enum RootArguments {
     private static func hint(for word: String) -> String {
         let nearest = commands.min { distance(word, $0) < distance(word, $1) }
         guard let nearest, distance(word, nearest) <= 2 else {
-            return "the commands are \(commands.map { "`\($0)`" }.joined(separator: ", "))"
+            return "accepted: \(commands.map { "`\($0)`" }.joined(separator: ", "))"
         }
         return "did you mean `\(nearest)`?"
     }

@@ -13,25 +13,29 @@ struct ServeCommand: AsyncParsableCommand {
             netwatch serve
             netwatch serve --state-dir ./state --socket ./netwatch.sock
 
-            STATE_DIRECTORY, RUNTIME_DIRECTORY and NOTIFY_SOCKET of a service manager are honoured. SIGTERM \
-            and SIGINT end it; what is being sent is waited for, for 3 s, and whatever is not delivered is kept.
+            The variables STATE_DIRECTORY, RUNTIME_DIRECTORY and NOTIFY_SOCKET of a service manager are used. \
+            SIGTERM and SIGINT stop the service. It waits up to 3 s for requests in flight; requests that are \
+            not delivered stay in the queue.
 
-            Exit status: 0 ended by a signal, 2 the store is locked or the disk failed, or the socket cannot \
-            be had, 64 wrong arguments, 78 the store is damaged, another program's or a newer netwatch's, or was \
-            removed, moved or replaced while the service ran: starting again does not help.
+            Exit status: 0 stopped by a signal; 2 the store is locked, the disk failed, or the socket could not \
+            be opened; 64 wrong arguments; 78 the store is damaged, belongs to another program or a newer \
+            netwatch, or was removed, moved or replaced while the service ran: a restart does not help.
             """
     )
 
-    @Option(help: "Where the queue is kept. Default $STATE_DIRECTORY, else /var/lib/netwatch or XDG's.")
+    @Option(
+        help:
+            "The directory of the queue. Default $STATE_DIRECTORY, else /var/lib/netwatch, or XDG's for users."
+    )
     var stateDir: String?
 
     @Option(
         help:
-            "The control socket. Default $NETWATCH_SOCKET, else in $RUNTIME_DIRECTORY, /run/netwatch or XDG's."
+            "The control socket. Default $NETWATCH_SOCKET, else in $RUNTIME_DIRECTORY, /run/netwatch or XDG's directory."
     )
     var socket: String?
 
-    @Option(help: "What is logged: \(Logger.Level.names).", transform: Logger.Level.named)
+    @Option(help: "The lowest level to log: \(Logger.Level.names).", transform: Logger.Level.named)
     var logLevel = Logger.Level.info
 
     mutating func run() async throws {
@@ -69,7 +73,7 @@ extension Logger.Level {
 
     fileprivate static func named(_ name: String) throws -> Logger.Level {
         guard let level = Logger.Level(rawValue: name) else {
-            throw ValidationError("`\(name)` is not a log level; the levels are \(names)")
+            throw ValidationError("`\(name)` is not a log level; accepted: \(names)")
         }
         return level
     }

@@ -143,16 +143,13 @@ extension RunningService {
     /// Waits until the service has at least `count` descriptors open, which shows that it has accepted the connections.
     fileprivate func haveAccepted(_ count: Int) async throws {
         let directory = "/proc/\(process.pid)/fd"
-        while try FileManager.default.contentsOfDirectory(atPath: directory).count < count {
-            try await Task.sleep(for: .milliseconds(50))
-        }
+        try await poll { try FileManager.default.contentsOfDirectory(atPath: directory).count >= count }
     }
 
-    /// Waits until the service's resident memory is at most `mebibytes`. Only the test's time limit ends the wait
-    /// early.
+    /// Waits until the service's resident memory is at most `mebibytes`.
     fileprivate func returnsMemory(to mebibytes: Double) async throws {
-        while let memory = ResidentMemory(of: process.pid)?.mebibytes, memory > mebibytes {
-            try await Task.sleep(for: .milliseconds(200))
+        try await poll(every: .milliseconds(200)) {
+            ResidentMemory(of: process.pid).map { $0.mebibytes <= mebibytes } ?? true
         }
     }
 }

@@ -2,19 +2,19 @@ internal import NetwatchTestSupport
 internal import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct ArgumentTests {
-    @Test func `an unknown command names the one that was probably meant`() async throws {
+    @Test func `an unknown command suggests the most similar one`() async throws {
         let result = try await Command.run("hots", "example")
         #expect(result.ending == .exited(64))
         #expect(result.output.isEmpty)
         #expect(result.errors == ["error: unknown command `hots`", "", "hint: did you mean `host`?"])
     }
 
-    @Test func `an unknown command that is like none lists them all`() async throws {
+    @Test func `an unknown command without a similar one lists all commands`() async throws {
         let result = try await Command.run("frobnicate")
         #expect(result.ending == .exited(64))
         let commands = ["host", "monitor", "status", "wait", "send", "queue", "serve", "help"]
         let list = commands.map { "`\($0)`" }.joined(separator: ", ")
-        #expect(result.errors.last == "hint: the commands are \(list)")
+        #expect(result.errors.last == "hint: accepted: \(list)")
     }
 
     @Test(arguments: [["--frobnicate"], ["host", "--frobnicate"], ["queue", "frobnicate"], ["send"]])
@@ -28,7 +28,7 @@ internal import Testing
     }
 
     @Test(arguments: ["https://example.com", "example.com:443", "", "a b", "fe80::1"])
-    func `a host that is none is named, with what is accepted`(host: String) async throws {
+    func `an invalid host is reported with the accepted forms`(host: String) async throws {
         let result = try await Command.run("host", host)
         #expect(result.ending == .exited(64))
         #expect(result.errors.first?.hasPrefix("error: `\(host)` is not a valid host: ") == true)
@@ -36,7 +36,7 @@ internal import Testing
     }
 
     @Test(arguments: [["queue", "list"], ["send", "http://127.0.0.1/"], ["status"], ["serve"]])
-    func `a socket's path has 107 bytes at most`(arguments: [String]) async throws {
+    func `a socket path has at most 107 bytes`(arguments: [String]) async throws {
         let path = "/no/such/" + String(repeating: "s", count: 98)
         #expect(path.utf8.count == 107)
         // With a valid socket path, `serve` would continue and use the state directory.
@@ -46,11 +46,14 @@ internal import Testing
         }
         let longer = try await Command.start(arguments + ["--socket", path + "s"]).outcome()
         #expect(longer.ending == .exited(64))
-        #expect(longer.errors.first?.contains("a socket has 1 to 107 bytes") == true, "\(longer.errors)")
+        #expect(
+            longer.errors.first?.contains("a socket must have 1 to 107 bytes") == true,
+            "\(longer.errors)"
+        )
         #expect(longer.errors.first?.hasSuffix("has 108") == true, "\(longer.errors)")
     }
 
-    @Test func `a NETWATCH_SOCKET that is no socket is named`() async throws {
+    @Test func `a NETWATCH_SOCKET that is not a socket is reported`() async throws {
         let result = try await Command.run(
             "queue",
             "list",
@@ -58,7 +61,10 @@ internal import Testing
         )
         #expect(result.ending == .exited(64))
         #expect(
-            result.errors == ["error: `/etc/passwd` is not a socket", "", "hint: `NETWATCH_SOCKET` names it"]
+            result.errors == [
+                "error: `/etc/passwd` is not a socket", "",
+                "hint: the path is the value of `NETWATCH_SOCKET`",
+            ]
         )
     }
 
@@ -79,15 +85,15 @@ internal import Testing
         (["send", "http://127.0.0.1/", "--json", "@/no/such/file"], 64, "could not read `/no/such/file`"),
         (
             ["send", "http://127.0.0.1/", "-d", "a", "--json", "b"], 64,
-            "`-d` and `--json` were given: a request has one body"
+            "`-d` and `--json` cannot be combined: a request has one body"
         ),
         (
             ["send", "http://127.0.0.1/", "-d", "a", "-T", "b"], 64,
-            "`-d` and `-T` were given: a request has one body"
+            "`-d` and `-T` cannot be combined: a request has one body"
         ),
         (
             ["send", "http://127.0.0.1/", "-d", "a", "-d", "b"], 64,
-            "`-d` and `-d` were given: a request has one body"
+            "`-d` and `-d` cannot be combined: a request has one body"
         ),
         (
             ["send", "http://127.0.0.1/", "--queue", "never", "-H", "Content-Length: 5"], 64,
@@ -113,67 +119,85 @@ internal import Testing
         (["send", "http://127.0.0.1/", "--queue", "maybe"], 64, "'maybe'"),
         (["send", "http://127.0.0.1/", "--wait=soon"], 64, "`soon` is not a duration"),
         (["send", "http://127.0.0.1/", "--priority", "high"], 64, "'high'"),
-        (["send", "http://127.0.0.1/", "--queue", "never", "--wait"], 64, "excludes `--wait`"),
-        (["send", "http://127.0.0.1/", "--queue", "never", "--ttl", "1h"], 64, "excludes `--ttl`"),
-        (["send", "http://127.0.0.1/", "--queue", "never", "-H", "x"], 64, "`x` is not a header"),
+        (
+            ["send", "http://127.0.0.1/", "--queue", "never", "--wait"], 64,
+            "cannot be combined with `--wait`"
+        ),
+        (
+            ["send", "http://127.0.0.1/", "--queue", "never", "--ttl", "1h"], 64,
+            "cannot be combined with `--ttl`"
+        ),
+        (["send", "http://127.0.0.1/", "--queue", "never", "-H", "x"], 64, "`x` is not a header field"),
         (["send", "http://127.0.0.1/", "--queue", "never", "-T", "/tmp"], 64, "`/tmp`: is a directory"),
         (
             ["send", "ftp://127.0.0.1/", "--queue", "never"], 64,
             "`ftp://127.0.0.1/` is not an http or https URL"
         ),
-        (["queue", "list", "--state", "lost"], 64, "`lost` is not a state; the states are pending"),
-        (["queue", "list", "-n", "0"], 64, "`-n 0` is less than 1"),
+        (["queue", "list", "--state", "lost"], 64, "`lost` is not a state; accepted: pending"),
+        (["queue", "list", "-n", "0"], 64, "`-n` is 0; it must be at least 1"),
         (
             ["queue", "list", "--state-dir", "/no/such/directory"], 64,
             "there is no queue in `/no/such/directory`"
         ),
         (["queue", "list", "--state-dir", "/dev/null"], 64, "there is no queue in `/dev/null`"),
-        (["queue", "drop"], 64, "no ids are given, and not `--all`"),
-        (["queue", "drop", "a", "--all"], 64, "`--all` excludes ids"),
-        (["queue", "drop", "--all"], 64, "`--all` needs `--yes`"),
-        (["queue", "drop", "a", "--yes"], 64, "`--yes` goes with `--all`"),
-        (["queue", "hold", "a", "--host", "b"], 64, "go with `--all`"),
-        (["queue", "retry", "-", "a"], 64, "`-` excludes ids"),
+        (["queue", "drop"], 64, "give ids or `--all`"),
+        (["queue", "drop", "a", "--all"], 64, "`--all` cannot be combined with ids"),
+        (["queue", "drop", "--all"], 64, "`--all` requires `--yes`"),
+        (["queue", "drop", "a", "--yes"], 64, "`--yes` requires `--all`"),
+        (["queue", "hold", "a", "--host", "b"], 64, "require `--all`"),
+        (["queue", "retry", "-", "a"], 64, "`-` cannot be combined with ids"),
         (["queue", "retry", ""], 64, "the id must not be empty"),
         (["queue", "show", ""], 64, "the id must not be empty"),
-        (["queue", "show", "a", "--body", "--format", "json"], 64, "`--body` excludes `--format json`"),
+        (
+            ["queue", "show", "a", "--body", "--format", "json"], 64,
+            "`--body` cannot be combined with `--format json`"
+        ),
         (["queue", "import", "/no/such/file"], 64, "could not read `/no/such/file`"),
-        (["queue", "verify", "--set-aside", "--format", "json"], 64, "excludes `--format json`"),
-        (["send", "http://127.0.0.1/", "-H", "no-colon"], 64, "`no-colon` is not a header"),
-        (["send", "http://127.0.0.1/", "--id", "-"], 64, "an id is neither empty nor `-`"),
-        (["send", "http://127.0.0.1/", "--id", ""], 64, "an id is neither empty nor `-`"),
+        (
+            ["queue", "verify", "--set-aside", "--format", "json"], 64,
+            "cannot be combined with `--format json`"
+        ),
+        (["send", "http://127.0.0.1/", "-H", "no-colon"], 64, "`no-colon` is not a header field"),
+        (["send", "http://127.0.0.1/", "--id", "-"], 64, "the id must not be empty or `-`"),
+        (["send", "http://127.0.0.1/", "--id", ""], 64, "the id must not be empty or `-`"),
         (["send", "http://127.0.0.1/", "-H", "A: b\nc"], 64, "a value has no line breaks"),
-        (["send", "http://127.0.0.1/", "--socket", ""], 64, "has 1 to 107 bytes, and `` has 0"),
+        (["send", "http://127.0.0.1/", "--socket", ""], 64, "must have 1 to 107 bytes; `` has 0"),
         (["send", "http://127.0.0.1/", "--socket", "/etc/passwd"], 64, "`/etc/passwd` is not a socket"),
         (["send", "http://127.0.0.1/", "--socket", "/no/such/socket"], 69, "no service listens"),
         (["queue", "list", "--socket", "/no/such/socket"], 69, "no service listens"),
         (["serve", "--log-level", "loud"], 64, "`loud` is not a log level"),
-        (["host", "--count", "0"], 64, "`--count 0` is less than 1"),
-        (["host", "--once", "--count", "1"], 64, "`--once` excludes"),
-        (["host", "--any"], 64, "`--any` goes with `--until`"),
-        (["host", "--timeout", "5s"], 64, "`--timeout` goes with `--until`"),
+        (["host", "--count", "0"], 64, "`--count` is 0; it must be at least 1"),
+        (["host", "--once", "--count", "1"], 64, "`--once` cannot be combined with"),
+        (["host", "--any"], 64, "`--any` requires `--until`"),
+        (["host", "--timeout", "5s"], 64, "`--timeout` requires `--until`"),
         (["host", "--until", "up", "--timeout", "soon"], 64, "`soon` is not a duration like `500ms`"),
         (["host", "--live"], 64, "`--live` needs a terminal"),
-        (["host", "--live", "--format", "json"], 64, "`--live` excludes"),
+        (["host", "--live", "--format", "json"], 64, "`--live` cannot be combined with"),
         (["host", "--hosts-from", "/no/such/file"], 64, "could not read `/no/such/file`"),
         (["host", "--hosts-from", "/tmp"], 64, "could not read `/tmp`: is a directory"),
-        (["host", "--hosts-from", "/dev/zero"], 64, "longer than 33554432 bytes"),
-        (["host", "--hosts-from", "-"], 64, "`standard input` names no host"),
+        (["host", "--hosts-from", "/dev/zero"], 64, "longer than the limit of 33554432 bytes"),
+        (["host", "--hosts-from", "-"], 64, "`standard input` contains no host"),
         (["wait", "--timeout", "5"], 64, "`5` is not a duration"),
-        (["wait", "--stable", "2m", "--timeout", "1m"], 64, "`--stable` is longer than `--timeout`"),
-        (["wait", "--any"], 64, "`--any` goes with `--host`"),
-        (["wait", "--for", "carrier", "--host", "localhost"], 64, "`--for carrier` excludes `--host`"),
+        (
+            ["wait", "--stable", "2m", "--timeout", "1m"], 64,
+            "`--stable` must not be longer than `--timeout`"
+        ),
+        (["wait", "--any"], 64, "`--any` requires `--host`"),
+        (
+            ["wait", "--for", "carrier", "--host", "localhost"], 64,
+            "`--for carrier` cannot be combined with `--host`"
+        ),
         (["wait", "--for", "moon"], 64, "'moon'"),
         (["wait", "--host", "a b"], 64, "`a b` is not a valid host: a name can contain only letters"),
-        (["status", "--timeout", "0"], 64, "`--timeout` is 0"),
-        (["monitor", "--force"], 64, "`--force` goes with `--record`"),
-        (["monitor", "--replay", "a", "--record", "b"], 64, "`--replay` excludes `--record`"),
+        (["status", "--timeout", "0"], 64, "`--timeout` must be greater than 0"),
+        (["monitor", "--force"], 64, "`--force` requires `--record`"),
+        (["monitor", "--replay", "a", "--record", "b"], 64, "`--replay` cannot be combined with `--record`"),
         (["monitor", "--replay", "/no/such/file"], 64, "could not replay `/no/such/file`: No such file"),
         (["monitor", "--replay", "/dev/zero"], 64, "`/dev/zero`: not a regular file"),
         (["monitor", "--record", "/no/such/directory/file"], 64, "could not record to"),
         (["monitor", "--record", "/dev/null", "--force"], 64, "it is not a regular file"),
     ])
-    func `what is wrong is named`(arguments: [String], status: CInt, words: String) async throws {
+    func `wrong arguments are reported`(arguments: [String], status: CInt, words: String) async throws {
         let process = try Command.start(arguments)
         #expect(try await process.end() == .exited(status))
         #expect(process.errors.values.first?.contains(words) == true, "\(process.errors.values)")

@@ -54,8 +54,7 @@ internal import Testing
         return try #require(statistics["counts"] as? [String: Int]).filter { $0.value > 0 }
     }
 
-    @Test func `all of 66,000 requests are edited at once, or none when the service is killed`() async throws
-    {
+    @Test func `66,000 requests are edited in one transaction, even if the service is killed`() async throws {
         let service = try await killed(editing: try await filled())
         for (action, state, words) in [
             ("release", "pending", "released"), ("hold", "held", "held"), ("retry", "pending", "retried"),
@@ -87,7 +86,9 @@ internal import Testing
             let counts = try await counts(service)
             #expect(counts.count == 1 && counts.values.first == Self.count, "after \(delay) s: \(counts)")
             let found = try #require(counts.keys.first)
-            if outcome.ending == .exited(0) { #expect(found != state, "an answer came, and nothing is done") }
+            if outcome.ending == .exited(0) {
+                #expect(found != state, "a response arrived, but nothing was done")
+            }
             state = found
         }
         if state == "pending" {
@@ -96,7 +97,7 @@ internal import Testing
         return service
     }
 
-    @Test func `a filter counts before it is confirmed`() async throws {
+    @Test func `a dry run counts the matching requests`() async throws {
         let queue = try await QueueFixture(.service, count: 3)
         let service = try #require(queue.service)
         let answer = try await Command.json(
@@ -109,7 +110,7 @@ internal import Testing
         #expect(Set(try await queue.states().values) == ["pending"])
     }
 
-    @Test func `bodies of dropped requests leave the spool`() async throws {
+    @Test func `bodies of dropped requests are removed from the spool`() async throws {
         let service = try await RunningService(in: directory)
         try await service.pause()
         try shell("truncate -s 200000 \(directory.file("body"))")
@@ -122,7 +123,7 @@ internal import Testing
         #expect(try spooled() == 0)
     }
 
-    @Test func `a request that is being sent is dropped with all others`() async throws {
+    @Test func `a request in flight is dropped with all others`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let service = try await RunningService(in: directory)
         try await service.keep(server.url)

@@ -15,7 +15,7 @@ internal import Testing
         body: Array(#"{"code":"busy","detail":"1000 clients wait","status":503}"#.utf8)
     )
 
-    @Test func `a busy service is neither not running nor not answering`() async throws {
+    @Test func `a busy service is reported as busy`() async throws {
         let service = try ScriptedServer(unixPath: socket) { _ in Self.busy }
         for arguments in [
             ["queue", "list"], ["send", "http://127.0.0.1:1/"], ["queue", "drop", "--all", "--yes"],
@@ -35,17 +35,17 @@ internal import Testing
         #expect((object["service"] as? [String: Any])?["state"] as? String == "busy")
     }
 
-    @Test func `a service that becomes busy while it is waited for has accepted the request`() async throws {
+    @Test func `a service that becomes busy during --wait has accepted the request`() async throws {
         let service = try ScriptedServer(unixPath: socket) { request in
             request.method == "POST" ? .respond(#"{"id":"a","state":"queued","v":1}"#) : Self.busy
         }
         let sent = try await Command.run("send", "http://127.0.0.1:1/", "--wait", "--socket", socket)
         #expect(sent.ending == .exited(75) && sent.output == ["a"], "\(sent.errors)")
-        #expect(sent.errors == ["queued: accepted, and the service is too busy to say more"])
+        #expect(sent.errors == ["queued: accepted; the service is too busy to report the result"])
         #expect(service.connectionCount == 1)
     }
 
-    @Test func `a service that stays busy is not asked for longer than --wait says`() async throws {
+    @Test func `retries on a busy service end with the timeout of --wait`() async throws {
         let service = try ScriptedServer(unixPath: socket) { request in
             guard request.method == "GET" else { return .respond(#"{"id":"a","state":"queued","v":1}"#) }
             return .respond(status: 503, headers: [.init("Retry-After", "1")], body: [])
@@ -56,7 +56,7 @@ internal import Testing
         #expect(service.requests.map(\.method) == ["POST", "GET"])
     }
 
-    @Test func `a command waits for a service that is busy for a moment`() async throws {
+    @Test func `a command retries while the service is briefly busy`() async throws {
         _ = directory
         let service = try ScriptedServer(unixPath: socket) { request in
             guard request.number == 1 else { return .respond(#"{"counts":{},"requests":[],"v":1}"#) }
@@ -68,7 +68,7 @@ internal import Testing
     }
 
     /// The service's `Retry-After` of 5 s equals the default time for which the command retries a busy service.
-    @Test func `what is uploaded outlasts a busy service, which is told that it goes on`() async throws {
+    @Test func `an upload is kept alive while the service is busy`() async throws {
         let file = directory.file("body")
         try Data(count: (1 << 20) + 5).write(to: URL(fileURLWithPath: file))
         let refused = Recorder<String>()
@@ -93,7 +93,7 @@ internal import Testing
         #expect(refused.values == ["PATCH", "POST"])
     }
 
-    @Test func `a service that accepts no more connections is busy`() async throws {
+    @Test func `a service with a full backlog is busy`() async throws {
         let service = try FullSocket(at: socket)
         defer { service.close() }
         let listed = try await Command.run("queue", "list", "--socket", socket)
@@ -104,28 +104,28 @@ internal import Testing
         )
     }
 
-    @Test func `a service that is not running is 69`() async throws {
+    @Test func `a command without a service exits with 69`() async throws {
         for path in [directory.file("nothing"), socket] {
             if path == socket { _ = try ScriptedServer(unixPath: socket) }
             let outcome = try await Command.run("queue", "list", "--socket", path)
             #expect(outcome.ending == .exited(69), "\(outcome.errors)")
-            #expect(outcome.errors.first == "error: no service listens at `\(path)`")
+            #expect(outcome.errors.first == "error: no service listens on `\(path)`")
         }
     }
 
     @Test(.enabled(if: geteuid() == 0, "becoming another user needs root"))
-    func `a socket that is closed to the user is 77`() async throws {
+    func `a socket without permission exits with 77`() async throws {
         let service = try ScriptedServer(unixPath: socket)
         try shell("chmod 755 \(directory.path); chmod 600 \(socket)")
         let list = [Command.path, "queue", "list", "--socket", socket]
         let other = try Subprocess("/usr/bin/setpriv", ["--reuid=65534", "--clear-groups"] + list)
         let outcome = try await other.outcome()
         #expect(outcome.ending == .exited(77), "\(outcome.errors)")
-        #expect(outcome.errors.first?.contains("this user may not talk to the service") == true)
+        #expect(outcome.errors.first?.contains("this user may not connect to the service") == true)
         #expect(service.requests.isEmpty)
     }
 
-    @Test func `a refusal of the service itself is 77, too`() async throws {
+    @Test func `HTTP 403 from the service exits with 77`() async throws {
         let service = try ScriptedServer(unixPath: socket) { _ in
             let problem = #"{"code":"forbidden","detail":"the user 1 may not edit","status":403}"#
             return .respond(status: 403, headers: [], body: Array(problem.utf8))
@@ -136,7 +136,7 @@ internal import Testing
     }
 }
 
-/// A unix socket whose connections nobody accepts, with as many waiting as the kernel keeps.
+/// A unix socket that accepts no connections and whose backlog is full.
 private struct FullSocket {
     private var descriptors: [CInt] = []
 

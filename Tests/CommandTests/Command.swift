@@ -123,6 +123,17 @@ final class RunningService: Sendable {
         try await run("queue", "list", "--format", "json").output.map(Command.json)
     }
 
+    /// Returns the members that `queue show` prints for a request.
+    func details(of id: String) async throws -> [String: Any] {
+        let shown = try await run("queue", "show", id, "--format", "json")
+        return try Command.json(try #require(shown.output.first))
+    }
+
+    /// Returns the entry of a request, without its attempts and its response.
+    func request(_ id: String) async throws -> [String: Any] {
+        try #require(try await details(of: id)["request"] as? [String: Any])
+    }
+
     /// Waits until every request in the queue is final, and returns their states in list order.
     func finalStates() async throws -> [String] {
         var states: [String] = []

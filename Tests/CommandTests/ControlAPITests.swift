@@ -15,7 +15,7 @@ internal import Testing
         try Command.json(answer)["code"] as? String
     }
 
-    @Test func `pages follow one another until none is left`() async throws {
+    @Test func `pages follow each other until the last`() async throws {
         let service = try await fixture(5)
         var (seen, next): ([String], String?) = ([], "")
         while let cursor = next {
@@ -30,7 +30,7 @@ internal import Testing
         #expect(try await code(service.curl("/v1/requests?limit=0")) == "invalid_limit")
     }
 
-    @Test func `an id is taken as it is, never as the beginning of another one`() async throws {
+    @Test func `routes accept only complete ids`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         for id in ["order-10", "a/b c"] { try await service.keep("http://127.0.0.1:1/", "--id", id) }
@@ -46,7 +46,7 @@ internal import Testing
         #expect(try await service.curl("/v1/requests/a%2Fb%20c").contains(#""id":"a/b c""#))
     }
 
-    @Test func `ids are looked up by how they begin, the whole one first`() async throws {
+    @Test func `ids are looked up by prefix, an exact match first`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         for id in ["ab-2", "ab", "ab-1", "b"] { try await service.keep("http://127.0.0.1:1/", "--id", id) }
@@ -59,7 +59,7 @@ internal import Testing
         #expect(try await code(service.curl("/v1/ids?prefix=")) == "invalid_prefix")
     }
 
-    @Test func `one request is held, released, tried anew and dropped`() async throws {
+    @Test func `a request is held, released, retried and dropped`() async throws {
         let service = try await fixture(1)
         for (arguments, state) in [
             ("-X POST", "hold"), ("-X POST", "release"), ("-X POST", "retry"),
@@ -78,7 +78,7 @@ internal import Testing
         #expect(refused.contains(#""code":"refused""#) && refused.hasSuffix("409"))
     }
 
-    @Test func `asking with patience answers when the request is over, or when the time is`() async throws {
+    @Test func `a GET with wait responds when the request is finished, or after the timeout`() async throws {
         let service = try await fixture(1)
         let early = try await Command.json(service.curl("/v1/requests/req-0?wait=0.05"))
         #expect((early["request"] as? [String: Any])?["state"] as? String == "pending")
@@ -94,7 +94,9 @@ internal import Testing
         }
     }
 
-    @Test func `a body comes in pieces, and a wrong offset is told the right one`() async throws {
+    @Test func `a body is uploaded in pieces, and a wrong offset is answered with the right one`()
+        async throws
+    {
         let server = try ScriptedServer()
         let service = try await RunningService(in: try ScratchDirectory())
         let patch = "-X PATCH --data-binary"
@@ -125,7 +127,7 @@ internal import Testing
         #expect(try code(answer) == "body_too_large")
     }
 
-    @Test func `all options of the queue are there`() async throws {
+    @Test func `a message accepts all options of the queue`() async throws {
         let server = try ScriptedServer()
         let service = try await RunningService(in: try ScratchDirectory())
         let message = """
@@ -144,8 +146,9 @@ internal import Testing
             (#""durability":"some""#, "full, normal"), (#""when_full":"cry""#, "drop-oldest"),
             (#""deadline":"soon""#, "deadline"), (#""priority":"x""#, "priority"),
             (#""queue":"never""#, "queue"),
-            (#""max_attempts":0"#, "attempts"), (#""body":"a","staged":{"id":"a","size":1}"#, "only one"),
-            (#""idempotency":{"none":true,"key":"a"}"#, "excludes a key"),
+            (#""max_attempts":0"#, "attempts"),
+            (#""body":"a","staged":{"id":"a","size":1}"#, "cannot be combined"),
+            (#""idempotency":{"none":true,"key":"a"}"#, "cannot be combined with a key"),
             (#""staged":{"id":"","size":1}"#, "body"),
         ] {
             let answer = try await service.curl("/v1/requests -d '{\"url\":\"\(server.url)\",\(member)}'")
@@ -154,7 +157,7 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `ten thousand ids are the most that one message takes`() async throws {
+    @Test func `a message accepts at most ten thousand ids`() async throws {
         let directory = try ScratchDirectory()
         let service = try await RunningService(in: directory)
         let ids = (0...10_000).map { "\"x\($0)\"" }.joined(separator: ",")

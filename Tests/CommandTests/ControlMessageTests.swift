@@ -4,37 +4,37 @@ internal import Testing
 
 /// Error responses of the control API to invalid messages.
 @Suite(.timeLimit(.minutes(2))) struct ControlMessageTests {
-    @Test func `what is wrong with a message is named as JSON names it`() async throws {
+    @Test func `decoding errors use JSON terms and paths`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         for (message, words) in [
-            ("[]", "the body has to be an object"), ("3", "the body has to be an object"),
+            ("[]", "the body must be an object"), ("3", "the body must be an object"),
             ("{", "it is not valid JSON"), ("{}", "`url` is missing"),
-            (#"{"url":3}"#, "`url` has to be a string"),
-            (#"{"url":"http://a/","ttl_seconds":"x"}"#, "`ttl_seconds` has to be a number"),
-            (#"{"url":"http://a/","max_attempts":"3"}"#, "`max_attempts` has to be a whole number"),
-            (#"{"url":"http://a/","at_most_once":1}"#, "`at_most_once` has to be true or false"),
-            (#"{"url":"http://a/","headers":[["a",1]]}"#, "`headers[0][1]` has to be a string"),
-            (#"{"url":"http://a/","not_before":"soon"}"#, "`not_before`: it is not a time"),
+            (#"{"url":3}"#, "`url` must be a string"),
+            (#"{"url":"http://a/","ttl_seconds":"x"}"#, "`ttl_seconds` must be a number"),
+            (#"{"url":"http://a/","max_attempts":"3"}"#, "`max_attempts` must be an integer"),
+            (#"{"url":"http://a/","at_most_once":1}"#, "`at_most_once` must be true or false"),
+            (#"{"url":"http://a/","headers":[["a",1]]}"#, "`headers[0][1]` must be a string"),
+            (#"{"url":"http://a/","not_before":"soon"}"#, "`not_before`: not a time"),
             (#"{"url":"http://a/","staged":{"id":"x"}}"#, "`staged.size` is missing"),
             (
                 #"{"url":"http://a/","priority":1.5}"#,
-                "a number is out of range, or has to be a whole one: see `priority`"
+                "a number is out of range or not an integer: `priority`"
             ),
             (
                 #"{"url":"http://a/","priority":1.5,"ttl_seconds":0.5}"#,
-                "or has to be a whole one: see one of `priority`, `ttl_seconds`"
+                "or not an integer: one of `priority`, `ttl_seconds`"
             ),
             (
                 #"{"url":"http://a/","priority":1.5,"a":1.5,"b":1.5,"c":1.5,"d":1.5}"#,
-                "or has to be a whole one: see one of `a`, `b`, `c`, `d` and 1 more"
+                "or not an integer: one of `a`, `b`, `c`, `d` and 1 more"
             ),
             (
                 #"{"url":"http://a/","staged":{"id":"x","size":1e30}}"#,
-                "a number is out of range, or has to be a whole one: see `staged.size`"
+                "a number is out of range or not an integer: `staged.size`"
             ),
             (
                 #"{"url":"http://a/","idempotency":{"quoted":true},"idempotency_key":"k"}"#,
-                "of `idempotency` and `idempotency_key` only one may be given"
+                "`idempotency` and `idempotency_key` cannot be combined"
             ),
         ] {
             let answer = try await Command.json(service.curl("/v1/requests -d '\(message)'"))
@@ -44,15 +44,15 @@ internal import Testing
         #expect(try await service.queue().isEmpty)
     }
 
-    @Test func `a name that takes one value is refused when it comes twice`() async throws {
+    @Test func `a repeated query name is rejected if it accepts one value`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         let twice = try await Command.json(service.curl("/v1/requests?limit=1&limit=2"))
         #expect(twice["code"] as? String == "repeated_parameter" && twice["status"] as? Int == 400)
-        #expect(twice["detail"] as? String == "`limit` comes twice, and takes one value")
+        #expect(twice["detail"] as? String == "`limit` occurs twice; it accepts one value")
         #expect(try await service.curl("/v1/requests?state=held&state=dead").contains(#""requests":[]"#))
     }
 
-    @Test func `a host in a filter is a host`() async throws {
+    @Test func `a filter's host is validated`() async throws {
         let queue = try await QueueFixture(.service, count: 1)
         for arguments in [
             ["list"], ["dead"], ["pause"], ["resume"], ["drop", "--all", "--yes"],
@@ -66,7 +66,7 @@ internal import Testing
             #expect(outcome.ending == .exited(64), "\(arguments)")
             #expect(
                 outcome.errors.first
-                    == "error: `host` is `http://127.0.0.1:1/`; it has to be a name or an address, "
+                    == "error: `host` is `http://127.0.0.1:1/`; it must be a host name or an address, "
                     + "like api.example.com, without scheme and port"
             )
         }
@@ -75,7 +75,7 @@ internal import Testing
     }
 
     /// Every error code in the sources must be documented.
-    @Test func `the documentation has every error code`() throws {
+    @Test func `the documentation lists every error code`() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
         let documented = try String(contentsOf: root.appending(path: "docs/control-api.md"), encoding: .utf8)

@@ -25,16 +25,15 @@ internal import Testing
         return (tarpit, service)
     }
 
-    @Test func `a server that holds 32 requests under four lane labels delays no other server`() async throws
-    {
+    @Test func `32 stalled requests in four lanes do not delay another server`() async throws {
         let (tarpit, service) = try await occupied()
         let other = try ScriptedServer { _ in .respond("thanks") }
         let sent = try await service.run("send", other.url, "-d", "x")
         #expect(sent.ending == .exited(0) && sent.errors == ["delivered: HTTP 200"])
-        #expect(tarpit.requests.count == 8, "none of them has ended, and no other one was begun")
+        #expect(tarpit.requests.count == 8, "no request has ended, and no other one was started")
     }
 
-    @Test func `a request that waits for a slot says so, and send does not wait for it`() async throws {
+    @Test func `a request that waits for a slot reports it, and send returns`() async throws {
         let (tarpit, service) = try await occupied()
         let sent = try await service.run("send", tarpit.url, "-d", "x", "--id", "late")
         #expect(sent.errors.first?.contains("no free slot") == true, "\(sent.errors)")
@@ -45,7 +44,7 @@ internal import Testing
         #expect(tarpit.requests.count == 8)
     }
 
-    @Test func `a lane that Retry-After closes tells until when and why`() async throws {
+    @Test func `a lane closed by Retry-After shows until when and why`() async throws {
         let header = ScriptedServer.Header("Retry-After", "3600")
         let server = try ScriptedServer { _ in .respond(status: 429, headers: [header]) }
         let service = try await RunningService(in: try ScratchDirectory())
@@ -64,7 +63,7 @@ internal import Testing
         #expect(entry["lane_closed_by"] as? Int == 429 && entry["lane_closed_until"] is String)
     }
 
-    @Test func `a header with a control character is refused by send and by the control API`() async throws {
+    @Test func `a header with a control character is rejected by send and by the control API`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         let words = #"the header "X-A" cannot have the value "a\u{01}b""#
         let sent = try await service.run("send", "http://127.0.0.1:1/", "-H", "X-A: a\u{1}b")

@@ -4,7 +4,7 @@ internal import Testing
 
 /// A queue on a file system that becomes full.
 @Suite(.timeLimit(.minutes(5))) struct FullDiskTests {
-    @Test func `newcomers are refused while there is room for what happens to the others`() throws {
+    @Test func `a nearly full disk rejects new requests and completes accepted ones`() throws {
         let disk = try ScratchDirectory()
         let script = try ScratchDirectory()
         let socket = "--socket \(script.file("socket"))"

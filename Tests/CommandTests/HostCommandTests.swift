@@ -40,7 +40,7 @@ internal import Testing
         #expect(process.errors.values.first?.contains("Operation not permitted") == true)
     }
 
-    @Test func `a reader that goes away ends the command without a complaint`() async throws {
+    @Test func `a closed pipe ends the command without a message`() async throws {
         // The loop writes until the reader has exited, so the command's own write fails.
         let output = try shell(
             """
@@ -59,12 +59,12 @@ internal import Testing
 }
 
 @Suite(.timeLimit(.minutes(2))) struct OutputTests {
-    @Test func `output that cannot be written is not a success`() throws {
+    @Test func `a failed write to standard output is an error`() throws {
         let output = try shell("\(Command.path) host 127.0.0.1 --once >/dev/full || echo status $?")
         #expect(output == "error: could not write to standard output: No space left on device\nstatus 2\n")
     }
 
-    @Test func `a command that waits for changes ends with its reader`() throws {
+    @Test func `a waiting command ends when its reader exits`() throws {
         let output = try shell("\(Command.path) host 127.0.0.1 | head -n 1 | wc -l")
         #expect(output == "1\n")
     }
@@ -100,7 +100,7 @@ struct HostCommandOnACableTests {
         #expect(process.errors.values.isEmpty)
     }
 
-    @Test func `the exit status of --once answers the question`() async throws {
+    @Test func `the exit status of --once reports reachability`() async throws {
         let testbed = try VethTestbed()
         for (arguments, status) in [
             (["host", VethTestbed.farAddress, "--once"], 0),
@@ -116,7 +116,7 @@ struct HostCommandOnACableTests {
         #expect(try await general.end() == .exited(1))
     }
 
-    @Test func `with several hosts the exit status of --once is that of the worst`() async throws {
+    @Test func `with several hosts, --once exits with the worst status`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add unreachable 198.51.100.8")
         for (hosts, status) in [
@@ -131,7 +131,7 @@ struct HostCommandOnACableTests {
         }
     }
 
-    @Test func `--count ends the command after so many lines`() async throws {
+    @Test func `--count ends the command after that number of lines`() async throws {
         let testbed = try VethTestbed()
         let process = try Command.start(
             ["host", VethTestbed.remoteAddress, "--count", "3"],
@@ -163,7 +163,7 @@ struct HostCommandOnACableTests {
         #expect(allUp.output.values.count == 3 && allUp.errors.values.isEmpty)
     }
 
-    @Test func `a timeout says which host is not as it should be, and why`() async throws {
+    @Test func `a timeout reports the remaining hosts and the reasons`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add unreachable 198.51.100.8")
         let process = try Command.start(
@@ -179,7 +179,7 @@ struct HostCommandOnACableTests {
     }
 
     @Test(arguments: [SIGINT, SIGTERM])
-    func `a signal is answered with a summary, and ends the command as it would have`(
+    func `a signal prints a summary and then ends the command`(
         signal: CInt
     ) async throws {
         let testbed = try VethTestbed()
@@ -213,7 +213,7 @@ struct HostCommandOnACableTests {
     .timeLimit(.minutes(2))
 )
 struct LiveTests {
-    @Test func `the table hides the cursor and gives it back at the end`() throws {
+    @Test func `the table hides the cursor and restores it at the end`() throws {
         let output = try shell(
             "script -qec '\(Command.path) host 127.0.0.1 ::1 --live --until up' /dev/null </dev/null"
         )
@@ -221,7 +221,7 @@ struct LiveTests {
         #expect(output.hasSuffix("\u{1B}[?25h"))
     }
 
-    @Test func `a signal gives the cursor back as well`() throws {
+    @Test func `a signal also restores the cursor`() throws {
         let directory = try ScratchDirectory()
         let output = try shell(
             """

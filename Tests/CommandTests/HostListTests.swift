@@ -27,7 +27,7 @@ internal import Testing
         #expect(hosts == ["127.0.0.2", "127.0.0.1", "::1"])
     }
 
-    @Test func `every bad line is named with its reason, and nothing is watched`() async throws {
+    @Test func `every invalid line is reported with its reason, and nothing is watched`() async throws {
         let directory = try ScratchDirectory()
         let long = String(repeating: "x", count: 5000)
         let path = try file("127.0.0.1\nhttp://a/\n\n10.0.0.0/8\nfe80::1\n\(long)\n", in: directory)
@@ -45,10 +45,10 @@ internal import Testing
                 "error: \(path):6: the line is longer than 4096 bytes",
             ]
         )
-        #expect(result.errors.last?.hasPrefix("hint: give a host name") == true)
+        #expect(result.errors.last?.hasPrefix("hint: accepted: a host name") == true)
     }
 
-    @Test func `bytes that are no text cannot steer the terminal`() async throws {
+    @Test func `control characters in a host list are not printed`() async throws {
         let directory = try ScratchDirectory()
         let path = directory.file("hosts")
         try Data([0xff, 0x0a, 0x1b, 0x5b, 0x32, 0x4a, 0x0a]).write(to: URL(fileURLWithPath: path))
@@ -60,7 +60,7 @@ internal import Testing
         )
     }
 
-    @Test func `standard input is a list too`() throws {
+    @Test func `hosts are read from standard input`() throws {
         let output = try shell(
             "printf '127.0.0.1\\n127.0.0.3' | \(Command.path) host --hosts-from - --once | wc -l"
         )
@@ -70,13 +70,13 @@ internal import Testing
         #expect(refused.hasSuffix("64\n"))
     }
 
-    @Test func `a file of another kind is not reported to its last line`() async throws {
+    @Test func `at most 1000 invalid lines are reported`() async throws {
         let directory = try ScratchDirectory()
         let path = try file(String(repeating: "?\n", count: 1500), in: directory)
         let result = try await Command.run("host", "--hosts-from", path)
         #expect(result.ending == .exited(64))
         #expect(result.errors.count == 1003)
-        #expect(result.errors.dropLast(2).last == "error: 500 more are wrong")
+        #expect(result.errors.dropLast(2).last == "error: 500 more values are not hosts")
     }
 
     /// Returns `count` different address literals, one per line.
@@ -84,15 +84,15 @@ internal import Testing
         (1...count).map { "10.\($0 >> 16).\($0 >> 8 & 255).\($0 & 255)" }.joined(separator: "\n")
     }
 
-    @Test func `more hosts than the limit are refused, with the limit named`() async throws {
+    @Test func `hosts above the limit are rejected, naming the limit`() async throws {
         let directory = try ScratchDirectory()
         let path = try file(literals(100_001), in: directory)
         let result = try await Command.run("host", "--hosts-from", path)
         #expect(result.ending == .exited(64) && result.output.isEmpty)
-        #expect(result.errors.first == "error: too many hosts; one command watches at most 100000")
+        #expect(result.errors.first == "error: too many hosts: at most 100000 are accepted")
     }
 
-    @Test func `as many hosts as the limit start`() async throws {
+    @Test func `the maximum number of hosts can be watched`() async throws {
         let directory = try ScratchDirectory()
         let path = try file(literals(100_000), in: directory)
         let result = try await Command.run("host", "--hosts-from", path, "--count", "100")

@@ -37,7 +37,7 @@ internal import Testing
         return try await Subprocess("/bin/sh", command).outcome()
     }
 
-    @Test func `a body with more pieces than the service takes connections is sent, with 64 descriptors`()
+    @Test func `a body with more pieces than connections is sent, with 64 descriptors`()
         async throws
     {
         let service = try await paused()
@@ -50,8 +50,7 @@ internal import Testing
         #expect(try spooled().count == 1)
     }
 
-    @Test func `an import with more pieces than the service takes connections goes through it`() async throws
-    {
+    @Test func `an import with more pieces than connections succeeds`() async throws {
         let (one, other) = (try ScratchDirectory(), try ScratchDirectory())
         let from = try await RunningService(in: one)
         try await from.pause()
@@ -95,7 +94,7 @@ internal import Testing
         )
     }
 
-    @Test func `all that a command asks goes over one connection`() async throws {
+    @Test func `all requests of a command use one connection`() async throws {
         let service = try ScriptedServer(unixPath: directory.file("socket")) { Self.answer($0) }
         let sent = try await sendInPieces()
         #expect(sent.ending == .exited(0), "\(sent.errors)")
@@ -103,7 +102,7 @@ internal import Testing
         #expect(service.connectionCount == 1)
     }
 
-    @Test func `a connection that the service closed while it was idle is replaced by one`() async throws {
+    @Test func `an idle connection closed by the service is replaced once`() async throws {
         let service = try ScriptedServer(unixPath: directory.file("socket")) { request in
             guard request.number == 2, case .respond(_, _, let body) = Self.answer(request) else {
                 return Self.answer(request)
@@ -118,7 +117,7 @@ internal import Testing
         #expect(service.connectionCount == 2)
     }
 
-    @Test func `a piece whose answer got lost is sent again, and found to be there`() async throws {
+    @Test func `a piece whose response was lost is sent again and recognized`() async throws {
         let service = try ScriptedServer(unixPath: directory.file("socket")) { request in
             switch request.number {
             // The service stored the piece and closed the connection without a response.
@@ -147,7 +146,7 @@ internal import Testing
     }
 
     @Test
-    func `an edit whose answer got lost is not sent again, also over a connection that was used before`()
+    func `an edit whose response was lost is not sent again, even on a reused connection`()
         async throws
     {
         let service = try ScriptedServer(unixPath: directory.file("socket")) { request in
@@ -166,7 +165,7 @@ internal import Testing
         #expect(service.requests.map(\.connection) == [1, 1, 1])
     }
 
-    @Test func `while standard input is silent the upload says that it goes on`() async throws {
+    @Test func `an upload is kept alive while standard input is silent`() async throws {
         let (socket, end) = (directory.file("socket"), directory.file("end"))
         let service = try ScriptedServer(unixPath: socket) { Self.answer($0) }
         let input = "(head -c 1048576 /dev/zero; while [ ! -e \(end) ]; do sleep 0.1; done; echo rest)"
@@ -185,7 +184,7 @@ internal import Testing
 
     // MARK: Staged bodies
 
-    @Test func `uploads of commands that were killed are listed, counted and cleared`() async throws {
+    @Test func `uploads of killed commands are listed, counted and cleared`() async throws {
         let service = try await paused()
         let large = try file(512)
         for number in 1...2 {
@@ -217,7 +216,7 @@ internal import Testing
         #expect(nothing.ending == .exited(1), "\(nothing.errors)")
     }
 
-    @Test func `an upload that was cleared while it went on is not accepted`() async throws {
+    @Test func `an upload cleared during its transfer is not accepted`() async throws {
         let service = try await paused()
         let end = directory.file("end")
         let input = "(head -c 1048576 /dev/zero; while [ ! -e \(end) ]; do sleep 0.1; done; echo rest)"
@@ -234,7 +233,7 @@ internal import Testing
         #expect(try await service.queue().isEmpty)
     }
 
-    @Test func `abandoned uploads do not keep the next large body out`() async throws {
+    @Test func `abandoned uploads do not block the next large body`() async throws {
         let service = try await paused()
         try shell("head -c 1048576 /dev/zero >\(directory.file("piece"))")
         let pieces = "--data-binary @\(directory.file("piece")) -X PATCH"
@@ -250,7 +249,7 @@ internal import Testing
         #expect(try await staged(service).count == 63)
     }
 
-    @Test func `an upload whose request is refused leaves nothing behind`() async throws {
+    @Test func `an upload whose request is rejected is removed`() async throws {
         let service = try await paused()
         let refused = try await service.run("send", "ftp://127.0.0.1/", "-T", try file(3))
         #expect(refused.ending == .exited(64), "\(refused.errors)")
@@ -258,7 +257,7 @@ internal import Testing
         #expect(try await staged(service).isEmpty)
     }
 
-    @Test func `a size that lies and an id that is used twice at once get clear errors`() async throws {
+    @Test func `a wrong size and a concurrently used id get clear errors`() async throws {
         let service = try await paused()
         try shell("head -c 100000 /dev/zero >\(directory.file("piece"))")
         let piece = "--data-binary @\(directory.file("piece")) -X PATCH"

@@ -12,7 +12,7 @@ struct MonitorCommandTests {
         try Command.start(["monitor"] + arguments, in: testbed.near)
     }
 
-    @Test func `first how things are, then what changes`() async throws {
+    @Test func `the current state is printed first, then changes`() async throws {
         let testbed = try VethTestbed()
         let process = try monitor("--format", "json", in: testbed)
         defer { process.signal(9) }
@@ -36,7 +36,7 @@ struct MonitorCommandTests {
         #expect(path["reason"] as? String == "noCarrier" && path["previous"] as? String == "reachable")
     }
 
-    @Test func `an address comes and goes, for people`() async throws {
+    @Test func `added and removed addresses are printed as text`() async throws {
         let testbed = try VethTestbed()
         let process = try monitor(in: testbed)
         defer { process.signal(9) }
@@ -50,7 +50,7 @@ struct MonitorCommandTests {
         #expect(process.errors.values.isEmpty)
     }
 
-    @Test func `what was recorded replays as it was shown`() async throws {
+    @Test func `a replay prints what --raw printed`() async throws {
         let testbed = try VethTestbed()
         let directory = try ScratchDirectory()
         let file = directory.file("recording")
@@ -79,7 +79,7 @@ struct MonitorCommandTests {
         #expect(route["priority"] as? Int == 7 && route["interface"] as? String == "near0")
     }
 
-    @Test func `a recording is not written over, and a damaged one is refused with the offset`() async throws
+    @Test func `a recording is not overwritten, and a damaged one is rejected with the offset`() async throws
     {
         let directory = try ScratchDirectory()
         let file = directory.file("recording")
@@ -98,12 +98,12 @@ struct MonitorCommandTests {
         #expect(recording.ending == .exited(64))
         #expect(
             recording.errors == [
-                "error: could not record to `\(file)`: it exists", "", "hint: `--force` replaces it",
+                "error: could not record to `\(file)`: the file exists", "", "hint: `--force` replaces it",
             ]
         )
     }
 
-    @Test func `a full disk ends the recording with what it has`() throws {
+    @Test func `a full disk ends the recording, which stays valid`() throws {
         let testbed = try VethTestbed()
         let directory = try ScratchDirectory()
         let disk = try ScratchDirectory()
@@ -121,6 +121,6 @@ struct MonitorCommandTests {
         ).write(to: URL(fileURLWithPath: directory.file("run")))
         let output = try testbed.near.shell("unshare -m sh \(directory.file("run"))")
         #expect(output.hasPrefix("status 2\nerror: could not write to `\(file)`: No space left on device\n"))
-        #expect(output.hasSuffix("records before are complete and can be replayed\nwhole\n"))
+        #expect(output.hasSuffix("records before it are complete and can be replayed\nwhole\n"))
     }
 }

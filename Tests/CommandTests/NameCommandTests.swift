@@ -37,7 +37,7 @@ struct NameCommandTests {
         }
     }
 
-    @Test func `a status follows the name's records, in both directions`() async throws {
+    @Test func `a status follows the records of its name in both directions`() async throws {
         server.set("moving.example", "203.0.113.9")
         let host = try start("host", "moving.example")
         defer { host.signal(9) }
@@ -51,7 +51,7 @@ struct NameCommandTests {
         try await host.output.waitForLast { $0.contains("blackhole") }
     }
 
-    @Test func `a name that disappears is not reachable any more`() async throws {
+    @Test func `a name whose records are removed becomes unreachable`() async throws {
         server.set("gone.example", VethTestbed.farAddress)
         let host = try start("host", "gone.example")
         defer { host.signal(9) }
@@ -60,7 +60,7 @@ struct NameCommandTests {
         try await host.output.waitForLast { $0.contains("name not resolved") }
     }
 
-    @Test func `a server failure, an alias to itself, and addresses of no host are not reachable`()
+    @Test func `SERVFAIL, an alias loop and invalid addresses are not reachable`()
         async throws
     {
         server.set("failing.example", .failure)
@@ -76,7 +76,7 @@ struct NameCommandTests {
         }
     }
 
-    @Test func `a name with 64 addresses is reachable by its only good one`() async throws {
+    @Test func `a name with 64 addresses is reachable by its only routable one`() async throws {
         let addresses = (1...63).map { "203.0.113.\($0 == 9 ? 99 : $0)" } + [VethTestbed.farAddress]
         try testbed.near.ip("route add blackhole 203.0.113.0/24")
         server.set("many.example", .addresses(addresses))
@@ -84,7 +84,7 @@ struct NameCommandTests {
         #expect(outcome.ending == .exited(0), "\(outcome)")
     }
 
-    @Test func `an answer after the timeout does not leave a wrong status`() async throws {
+    @Test func `a DNS response after the timeout does not leave a wrong status`() async throws {
         server.set("late.example", .silence)
         let files = try ResolverFiles("nameserver \(VethTestbed.farAddress)\noptions timeout:1 attempts:1\n")
         let host = try start("host", "late.example", files: files)
@@ -96,7 +96,7 @@ struct NameCommandTests {
         try await host.output.waitForLast { $0.contains("  reachable ") }
     }
 
-    @Test func `a hosts file of 10 MB is read, and delays no status for ever`() async throws {
+    @Test func `a hosts file of 10 MB is read without blocking other names`() async throws {
         let line = "203.0.113.77 host-of-a-blocklist-with-a-long-name.example\n"
         let hosts = String(repeating: line, count: 10_000_000 / line.utf8.count)
         let files = try ResolverFiles(hosts: hosts + "\(VethTestbed.farAddress) listed.example\n")

@@ -40,7 +40,7 @@ struct ProbeCommandTests {
         #expect(down.line["validation"] as? String == "failed (connection refused)")
     }
 
-    @Test func `a web server is asked for its headers`() async throws {
+    @Test func `an HTTP probe sends HEAD`() async throws {
         let server = try server { .respond(status: 200, headers: [], body: []) }
         let up = try await host("--probe", "http:\(server.port)")
         #expect(up.ending == .exited(0))
@@ -48,7 +48,7 @@ struct ProbeCommandTests {
         #expect(server.requests.map(\.method) == ["HEAD"])
     }
 
-    @Test func `a server that fails is down`() async throws {
+    @Test func `a server that responds with 5xx is down`() async throws {
         let server = try server { .respond(status: 503, headers: [], body: []) }
         let down = try await host("--probe", "http:\(server.port)")
         #expect(down.ending == .exited(1))
@@ -64,7 +64,7 @@ struct ProbeCommandTests {
         #expect(outcome.line["reason"] as? String == "noRoute")
     }
 
-    @Test func `a wait ends with the answer`() async throws {
+    @Test func `a verified wait ends with the response`() async throws {
         let server = try server { .respond("") }
         let outcome = try await Command.start(
             [
@@ -77,7 +77,7 @@ struct ProbeCommandTests {
         #expect(outcome.errors.first?.contains("is up") == true)
     }
 
-    @Test func `a portal is not the Internet`() async throws {
+    @Test func `a captive portal does not satisfy --check-url`() async throws {
         let portal = try server {
             .respond(status: 302, headers: [.init("Location", "http://portal.example/")], body: [])
         }
@@ -95,16 +95,16 @@ struct ProbeCommandTests {
     }
 
     @Test(arguments: [
-        (["host", "--probe", "tcp"], "needs a host"),
+        (["host", "--probe", "tcp"], "requires a host"),
         (["host", "a.example", "--probe", "icmp"], "`icmp` is not"),
         (["host", "a.example", "--probe", "tcp:0"], "`tcp:0` is not"),
         (["host", "a.example", "--probe", "tcp:65536"], "`tcp:65536` is not"),
-        (["host", "a.example", "--interval", "5s"], "goes with `--probe`"),
+        (["host", "a.example", "--interval", "5s"], "requires `--probe`"),
         (["wait", "--for", "verified"], "`--check-url`"),
         (["wait", "--for", "verified", "--check-url", "https://a.example/"], "https"),
         (["wait", "--host", "a.example", "--probe", "tcp"], "`--for verified`"),
     ])
-    func `what does not go together is refused`(arguments: [String], words: String) async throws {
+    func `invalid combinations of options are rejected`(arguments: [String], words: String) async throws {
         let outcome = try await Command.start(arguments).outcome()
         #expect(outcome.ending == .exited(64))
         #expect(outcome.errors.first?.contains(words) == true, "\(outcome.errors)")

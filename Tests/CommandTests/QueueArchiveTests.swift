@@ -13,8 +13,8 @@ internal import Testing
         return queue.directory.file(name)
     }
 
-    @Test(arguments: zip(QueueFixture.Way.allCases, QueueFixture.Way.allCases.reversed()))
-    func `what is exported can be imported`(from: QueueFixture.Way, into: QueueFixture.Way) async throws {
+    @Test(arguments: zip(QueueFixture.Backend.allCases, QueueFixture.Backend.allCases.reversed()))
+    func `an export can be imported`(from: QueueFixture.Backend, into: QueueFixture.Backend) async throws {
         let source = try await QueueFixture(from, count: 3)
         _ = try await source.run("hold", "req-1")
         let file = try await export(source, to: "export")
@@ -26,16 +26,16 @@ internal import Testing
         )
         #expect(try await target.states() == ["req-0": "pending", "req-1": "held", "req-2": "pending"])
         let again = try await target.run("import", "-", input: String(contentsOfFile: file, encoding: .utf8))
-        #expect(again.errors == ["imported 0 requests, 3 known"])
+        #expect(again.errors == ["imported 0 requests, skipped 3 known"])
     }
 
-    @Test(arguments: QueueFixture.Way.allCases)
-    func `an import that is cut short or edited changes nothing`(way: QueueFixture.Way) async throws {
+    @Test(arguments: QueueFixture.Backend.allCases)
+    func `a truncated or edited import changes nothing`(backend: QueueFixture.Backend) async throws {
         let source = try await QueueFixture(.directory, count: 3)
         let file = try await export(source, to: "export")
         try shell("head -n 4 \(file) >\(file).cut; echo '{}' >\(file).foreign")
         try shell("sed 's#127.0.0.1:1/1#127.0.0.1:1/7#' \(file) >\(file).edited")
-        let target = try await QueueFixture(way, count: 1)
+        let target = try await QueueFixture(backend, count: 1)
         let before = try await target.run("list", "--format", "json").output
         for damage in ["cut", "edited", "foreign"] {
             let imported = try await target.run("import", "\(file).\(damage)")
@@ -45,15 +45,15 @@ internal import Testing
         #expect(try await target.run("list", "--format", "json").output == before)
     }
 
-    @Test(arguments: QueueFixture.Way.allCases)
-    func `a sound store is said to be sound`(way: QueueFixture.Way) async throws {
-        let queue = try await QueueFixture(way, count: 2)
+    @Test(arguments: QueueFixture.Backend.allCases)
+    func `verify reports a sound store`(backend: QueueFixture.Backend) async throws {
+        let queue = try await QueueFixture(backend, count: 2)
         let verified = try await queue.run("verify")
         #expect(verified.ending == .exited(0))
-        #expect(verified.errors == ["sound: 2 requests and 0 files looked through"])
+        #expect(verified.errors == ["sound: checked 2 requests and 0 files"])
     }
 
-    @Test func `a body that is not what it was is found`() async throws {
+    @Test func `verify finds a changed body`() async throws {
         let queue = try await QueueFixture(.service, count: 0)
         try shell("head -c 200000 /dev/zero >\(queue.directory.file("body"))")
         try await queue.service?.keep(
@@ -72,10 +72,10 @@ internal import Testing
         #expect(verified.output.first?.contains("body_changed") == true, "\(verified.output)")
         let exported = try await queue.run("export")
         #expect(exported.ending == .exited(1))
-        #expect(exported.errors.first?.contains("`big` is left out") == true, "\(exported.errors)")
+        #expect(exported.errors.first?.contains("`big` was not exported") == true, "\(exported.errors)")
     }
 
-    @Test func `a damaged store is 78 until it is set aside, and nothing of it is deleted`() async throws {
+    @Test func `a damaged store exits with 78 until it is set aside, and nothing is deleted`() async throws {
         let queue = try await QueueFixture(.directory, count: 2)
         let state = queue.directory.file("state")
         try shell("printf 'no database' | dd of=\(state)/queue.sqlite conv=notrunc")
@@ -108,7 +108,7 @@ internal import Testing
 
 /// Permission to open a queue's directory.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct QueueAccessTests {
-    @Test func `a service that runs is asked, also when only its directory is named`() async throws {
+    @Test func `a running service is used even if only its directory is given`() async throws {
         let queue = try await QueueFixture(.service, count: 1)
         let listed = try await Command.run(
             "queue",
@@ -121,7 +121,7 @@ internal import Testing
         #expect(listed.ending == .exited(0) && listed.output.count == 1, "\(listed.errors)")
     }
 
-    @Test func `somebody else who has the store is named`() async throws {
+    @Test func `the process that has locked the store is reported`() async throws {
         let queue = try await QueueFixture(.service, count: 1)
         let pid = try #require(queue.service).process.pid
         let listed = try await Command.run(
@@ -136,7 +136,7 @@ internal import Testing
         #expect(listed.errors.first?.contains("\(pid)") == true, "\(listed.errors)")
     }
 
-    @Test func `without a service the usual directory is opened`() async throws {
+    @Test func `without a service, the default directory is opened`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let environment = [
             "STATE_DIRECTORY": queue.directory.file("state"), "RUNTIME_DIRECTORY": queue.directory.path,
@@ -147,7 +147,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0, "becoming another user needs root"))
-    func `another user is told who may`() async throws {
+    func `another user's store is rejected, naming its owner`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let list = [Command.path, "queue", "list", "--state-dir", queue.directory.file("state")]
         try shell("chmod 755 \(queue.directory.path)")

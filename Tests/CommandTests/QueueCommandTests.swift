@@ -3,20 +3,20 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// A queue with requests, and the two ways to access it.
+/// A queue with requests, accessed through the service or in its directory.
 final class QueueFixture {
-    enum Way: String, CaseIterable {
+    enum Backend: String, CaseIterable {
         case service, directory
     }
 
     let directory = try! ScratchDirectory()
-    let way: Way
+    let backend: Backend
     private(set) var service: RunningService?
     private(set) var ids: [String] = []
 
     /// - Parameter count: The number of requests to `http://127.0.0.1:1/N`. The queue is paused.
-    init(_ way: Way, count: Int) async throws {
-        self.way = way
+    init(_ backend: Backend, count: Int) async throws {
+        self.backend = backend
         let service = try await RunningService(in: directory)
         try await service.pause()
         for number in 0..<count {
@@ -31,7 +31,7 @@ final class QueueFixture {
             )
         }
         self.service = service
-        if way == .directory { try await stopService() }
+        if backend == .directory { try await stopService() }
     }
 
     func stopService() async throws {
@@ -40,8 +40,8 @@ final class QueueFixture {
     }
 
     func run(_ arguments: String..., input: String? = nil) async throws -> Subprocess.Outcome {
-        let way =
-            way == .service
+        let access =
+            backend == .service
             ? ["--socket", directory.file("socket")] : ["--state-dir", directory.file("state")]
         let descriptor = try input.map { text in
             try Data(text.utf8).write(to: URL(fileURLWithPath: directory.file("input")))
@@ -49,7 +49,7 @@ final class QueueFixture {
         }
         defer { if let descriptor { close(descriptor) } }
         return try await Command.start(
-            ["queue"] + arguments + way,
+            ["queue"] + arguments + access,
             environment: ["NETWATCH_SOCKET": "/no/such/socket"],
             input: descriptor
         ).outcome()
@@ -68,11 +68,11 @@ final class QueueFixture {
 
 /// `netwatch queue` with and without a running service.
 @Suite(.serialized, .timeLimit(.minutes(5))) struct QueueCommandTests {
-    @Test(arguments: QueueFixture.Way.allCases)
-    func `requests are held, released, dropped and tried anew, each with its line`(
-        way: QueueFixture.Way
+    @Test(arguments: QueueFixture.Backend.allCases)
+    func `requests are held, released, dropped and retried, with one line each`(
+        backend: QueueFixture.Backend
     ) async throws {
-        let queue = try await QueueFixture(way, count: 3)
+        let queue = try await QueueFixture(backend, count: 3)
         let held = try await queue.run("hold", "req-0", "req-1")
         #expect(held.ending == .exited(0) && held.output == ["req-0  held", "req-1  held"], "\(held.errors)")
         #expect(try await queue.run("release", "req-1").output == ["req-1  pending"])
@@ -81,26 +81,31 @@ final class QueueFixture {
         #expect(try await queue.states() == ["req-0": "pending", "req-1": "pending", "req-2": "cancelled"])
     }
 
-    @Test(arguments: QueueFixture.Way.allCases)
-    func `what cannot be done is named, the rest is done, and the end is 1`(way: QueueFixture.Way)
+    @Test(arguments: QueueFixture.Backend.allCases)
+    func `failed edits are reported, the others are done, and the exit status is 1`(
+        backend: QueueFixture.Backend
+    )
         async throws
     {
-        let queue = try await QueueFixture(way, count: 2)
+        let queue = try await QueueFixture(backend, count: 2)
         let dropped = try await queue.run("drop", "req-0", "no-such-request", "req")
         #expect(dropped.ending == .exited(1) && dropped.output == ["req-0  cancelled"])
         #expect(dropped.errors.count == 2, "\(dropped.errors)")
         #expect(dropped.errors.first?.contains("`no-such-request`") == true)
         #expect(
-            dropped.errors.last?.contains("no request has the id `req`; an id can be shortened to") == true
+            dropped.errors.last?.contains("no request has the id `req`; the beginning of an id must have")
+                == true
         )
         let again = try await queue.run("hold", "req-0")
         #expect(again.ending == .exited(1) && again.errors.first?.contains("cancelled") == true)
         #expect(try await queue.states() == ["req-0": "cancelled", "req-1": "pending"])
     }
 
-    @Test(arguments: QueueFixture.Way.allCases)
-    func `ids come from standard input, and all of them from a filter`(way: QueueFixture.Way) async throws {
-        let queue = try await QueueFixture(way, count: 4)
+    @Test(arguments: QueueFixture.Backend.allCases)
+    func `ids are read from standard input or selected by a filter`(backend: QueueFixture.Backend)
+        async throws
+    {
+        let queue = try await QueueFixture(backend, count: 4)
         let held = try await queue.run("hold", "-", input: "req-0\n\n  req-1 \nreq-2")
         #expect(held.ending == .exited(0) && held.output.count == 3, "\(held.errors)")
         let nothing = try await queue.run("release", "--all", "--yes", "--host", "elsewhere")
@@ -117,22 +122,22 @@ final class QueueFixture {
         let late = try await queue.run("hold", "--all", "--yes", "--state", "cancelled")
         #expect(late.ending == .exited(1) && late.errors.first == "held 0 requests", "\(late.errors)")
         #expect(
-            late.errors.last?.contains("4 requests matched in a state that hold does not apply to") == true
+            late.errors.last?.contains("4 requests matched, but hold does not apply to their state") == true
         )
     }
 
-    @Test(arguments: QueueFixture.Way.allCases)
-    func `an id may be shortened to eight characters, while it means one request`(
-        way: QueueFixture.Way
+    @Test(arguments: QueueFixture.Backend.allCases)
+    func `an id can be shortened to eight characters if it is unambiguous`(
+        backend: QueueFixture.Backend
     ) async throws {
         let queue = try await QueueFixture(.service, count: 0)
         let service = try #require(queue.service)
         for id in ["order-10", "invoice-2026-1", "invoice-2026-10", "report-2026-7"] {
             try await service.keep("http://127.0.0.1:1/", "--id", id)
         }
-        if way == .directory { try await queue.stopService() }
+        if backend == .directory { try await queue.stopService() }
         func run(_ arguments: String...) async throws -> Subprocess.Outcome {
-            try await Command.run(["queue"] + arguments, way, queue.directory)
+            try await Command.run(["queue"] + arguments, backend, queue.directory)
         }
         // Only one request has this id prefix, but a later request could have exactly this id.
         for action in ["drop", "show", "hold", "retry"] {
@@ -154,7 +159,7 @@ final class QueueFixture {
         #expect(kept.output.count == 2 && kept.output[0].hasPrefix("order-10 "), "\(kept.output)")
     }
 
-    @Test func `on a terminal --all asks, and no is no`() async throws {
+    @Test func `on a terminal, --all asks for confirmation`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let command = "\(Command.path) queue drop --all --state-dir \(queue.directory.file("state"))"
         let refused = try shell("echo n | script -qec '\(command)' /dev/null || echo $?")
@@ -164,9 +169,9 @@ final class QueueFixture {
         #expect(try await queue.states() == ["req-0": "cancelled"])
     }
 
-    @Test(arguments: QueueFixture.Way.allCases)
-    func `a list is narrowed and paged`(way: QueueFixture.Way) async throws {
-        let queue = try await QueueFixture(way, count: 5)
+    @Test(arguments: QueueFixture.Backend.allCases)
+    func `a list is filtered and paged`(backend: QueueFixture.Backend) async throws {
+        let queue = try await QueueFixture(backend, count: 5)
         _ = try await queue.run("drop", "req-1", "req-3")
         func ids(_ outcome: Subprocess.Outcome) throws -> [String?] {
             try outcome.output.map { try Command.json($0)["id"] as? String }
@@ -191,9 +196,9 @@ final class QueueFixture {
         #expect(text.errors == ["3 pending, 0 inflight, 0 held, 0 delivered, 0 dead, 2 cancelled"])
     }
 
-    @Test(arguments: QueueFixture.Way.allCases)
-    func `pausing, resuming and the numbers`(way: QueueFixture.Way) async throws {
-        let queue = try await QueueFixture(way, count: 2)
+    @Test(arguments: QueueFixture.Backend.allCases)
+    func `pause, resume and stats`(backend: QueueFixture.Backend) async throws {
+        let queue = try await QueueFixture(backend, count: 2)
         func isPaused() async throws -> Bool? {
             let output = try await queue.run("stats", "--format", "json").output
             return try Command.json(try #require(output.first))["paused"] as? Bool
@@ -203,9 +208,9 @@ final class QueueFixture {
         #expect(try await isPaused() == false)
         #expect(try await queue.run("pause", "--host", "127.0.0.1", "--lane", "").errors == ["paused 1 lane"])
         #expect(try await queue.run("pause").errors == ["paused the queue"])
-        let nowhere = try await queue.run("pause", "--host", "nobody.example")
+        let nowhere = try await queue.run("pause", "--host", "unknown.example")
         #expect(nowhere.ending == .exited(1))
-        #expect(nowhere.errors.first?.contains("no lane to the host `nobody.example`") == true)
+        #expect(nowhere.errors.first?.contains("no lane to the host `unknown.example`") == true)
         let stats = try await queue.run("stats")
         #expect(stats.output.contains("paused      the whole queue"), "\(stats.output)")
         #expect(stats.output.contains("            127.0.0.1, no label"), "\(stats.output)")
@@ -215,7 +220,7 @@ final class QueueFixture {
         #expect(try await queue.run("stats").output.contains("paused      no"))
     }
 
-    @Test func `flush needs the service, and says so`() async throws {
+    @Test func `flush without a service is rejected`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let flushed = try await queue.run("flush")
         #expect(flushed.ending == .exited(69))
@@ -223,8 +228,8 @@ final class QueueFixture {
         #expect(try await QueueFixture(.service, count: 1).run("flush").ending == .exited(0))
     }
 
-    @Test(arguments: QueueFixture.Way.allCases)
-    func `show tells of attempts and of the answer`(way: QueueFixture.Way) async throws {
+    @Test(arguments: QueueFixture.Backend.allCases)
+    func `show prints the attempts and the response`(backend: QueueFixture.Backend) async throws {
         let server = try ScriptedServer { request in
             request.number == 1
                 ? .respond(status: 503, headers: [], body: [])
@@ -236,10 +241,10 @@ final class QueueFixture {
         _ = try await queue.run("resume")
         await server.requests(atLeast: 1)
         while try await queue.run("flush").ending == .exited(0), try await queue.states()[id] != "dead" {}
-        if way == .directory { try await queue.stopService() }
+        if backend == .directory { try await queue.stopService() }
         let shown = try await Command.run(
             ["queue", "show", String(id.prefix(35))],
-            way,
+            backend,
             queue.directory
         )
         #expect(shown.ending == .exited(0), "\(shown.errors)")
@@ -249,14 +254,14 @@ final class QueueFixture {
         ] {
             #expect(text.contains(words), "\(words) is not in\n\(text)")
         }
-        let body = try await Command.run(["queue", "show", id, "--body"], way, queue.directory)
+        let body = try await Command.run(["queue", "show", id, "--body"], backend, queue.directory)
         #expect(body.output == ["because"])
-        let unknown = try await Command.run(["queue", "show", "nope"], way, queue.directory)
+        let unknown = try await Command.run(["queue", "show", "nope"], backend, queue.directory)
         #expect(unknown.ending == .exited(1) && unknown.errors.first?.contains("`nope`") == true)
     }
 
     @Test(arguments: ["runtime", String(repeating: "r", count: 120)])
-    func `a usual place that cannot be a socket leaves the directory`(name: String) async throws {
+    func `the directory is used if the default path cannot be a socket`(name: String) async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let runtime = queue.directory.file(name)
         try FileManager.default.createDirectory(atPath: runtime, withIntermediateDirectories: false)
@@ -272,18 +277,18 @@ final class QueueFixture {
             ["queue", "list", "--socket", runtime + "/netwatch.sock"],
             environment: environment
         ).outcome()
-        #expect(named.ending == .exited(64), "what the user names has to be a socket")
+        #expect(named.ending == .exited(64), "a socket given by the user must be valid")
     }
 }
 
 extension Command {
     fileprivate static func run(
         _ arguments: [String],
-        _ way: QueueFixture.Way,
+        _ backend: QueueFixture.Backend,
         _ directory: ScratchDirectory
     ) async throws -> Subprocess.Outcome {
         let options =
-            way == .service
+            backend == .service
             ? ["--socket", directory.file("socket")] : ["--state-dir", directory.file("state")]
         return try await start(arguments + options).outcome()
     }

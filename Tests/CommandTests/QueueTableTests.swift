@@ -12,7 +12,7 @@ internal import Testing
         return queue
     }
 
-    @Test func `one long URL does not widen every row, and is whole elsewhere`() async throws {
+    @Test func `a long URL does not widen every row, and is complete in JSON`() async throws {
         let queue = try await fixture()
         let list = try await queue.run("list").output
         #expect(list.count == 2 && list.allSatisfy { $0.count < 160 }, "\(list)")

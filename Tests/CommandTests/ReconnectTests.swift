@@ -13,7 +13,8 @@ internal import Testing
 struct ReconnectTests {
     private static let rounds = CheckSize.choose(small: 1, medium: 2, full: 34)
 
-    @Test func `whatever is cut, no attempt is counted while offline, and all requests arrive`() async throws
+    @Test func `however the network is cut, no offline attempt is counted, and all requests arrive`()
+        async throws
     {
         let run = try await ReconnectRun()
         try await run.keepWatching()
@@ -27,7 +28,7 @@ struct ReconnectTests {
     }
 
     @Test(arguments: [false, true])
-    func `an attempt in flight when the cable goes ends uncounted, whether or not the cable returns`(
+    func `an attempt in flight when the carrier is lost is not counted`(
         returns: Bool
     ) async throws {
         let run = try await ReconnectRun()
@@ -47,7 +48,7 @@ struct ReconnectTests {
         #expect(over["state"] as? String == "delivered" && over["attempts"] as? Int == 1, "\(over)")
     }
 
-    @Test func `a request that must not be sent twice is held when its path is lost`() async throws {
+    @Test func `an at-most-once request is held when its path is lost`() async throws {
         let run = try await ReconnectRun()
         let id = try await run.enqueue("/held", #","at_most_once":true"#)
         await run.server.requests(atLeast: 1)
@@ -59,7 +60,7 @@ struct ReconnectTests {
 
     /// The kernel refuses connections for 30 ms (the default settle time) before the monitor publishes the loss.
     @Test(arguments: [NetworkCuts.Kind.blackhole, .prohibit, .route])
-    func `requests that are sent while the route flickers are all delivered`(kind: NetworkCuts.Kind)
+    func `requests sent while the route flaps are all delivered`(kind: NetworkCuts.Kind)
         async throws
     {
         let run = try await ReconnectRun()
@@ -160,12 +161,13 @@ final class ReconnectRun: Sendable {
 
     /// Polls the request until it satisfies the condition, and returns it.
     func entry(_ id: String, where isWanted: ([String: Any]) -> Bool) async throws -> [String: Any] {
-        while true {
+        var request: [String: Any] = [:]
+        try await poll {
             let details = try await Command.json(service.curl("/v1/requests/\(id)"))
-            let request = try #require(details["request"] as? [String: Any], "\(details)")
-            if isWanted(request) { return request }
-            try await Task.sleep(for: .milliseconds(20))
+            request = try #require(details["request"] as? [String: Any], "\(details)")
+            return isWanted(request)
         }
+        return request
     }
 
     func end(of id: String) async throws -> [String: Any] {

@@ -8,7 +8,7 @@ internal import Testing
         .respond(status: status, headers: [], body: Array("answer".utf8))
     }
 
-    @Test func `the method follows from the body, unless it is given`() async throws {
+    @Test func `the default method depends on the body`() async throws {
         let server = try ScriptedServer()
         let service = try await RunningService(in: try ScratchDirectory())
         for arguments in [
@@ -22,7 +22,7 @@ internal import Testing
         #expect(server.requests.map(\.method) == ["GET", "POST", "POST", "PUT", "PATCH"])
     }
 
-    @Test func `--json says what it is, unless a header does`() async throws {
+    @Test func `--json sets Content-Type and Accept unless given`() async throws {
         let server = try ScriptedServer()
         let service = try await RunningService(in: try ScratchDirectory())
         _ = try await service.run("send", server.url, "--json", #"{"a":1}"#)
@@ -41,7 +41,7 @@ internal import Testing
         #expect(second.values(of: "Content-Type") == ["application/ld+json"])
     }
 
-    @Test func `the exit status is the outcome's`() async throws {
+    @Test func `the exit status reports the outcome`() async throws {
         let server = try ScriptedServer { Self.status(Int($0.target.dropFirst())!) }
         let service = try await RunningService(in: try ScratchDirectory())
         let cases: [(answer: String, option: String, expected: CInt)] = [
@@ -56,7 +56,7 @@ internal import Testing
         }
     }
 
-    @Test func `with --wait it ends when the request does`() async throws {
+    @Test func `--wait waits until the request is finished`() async throws {
         let server = try ScriptedServer { $0.number < 3 ? .close : .respond("thanks") }
         let service = try await RunningService(in: try ScratchDirectory())
         let waiting = try Command.start([
@@ -73,7 +73,7 @@ internal import Testing
         #expect(sent["body_base64"] as? String == Data("thanks".utf8).base64EncodedString())
     }
 
-    @Test func `with --wait and a duration it ends with 75 when that is over`() async throws {
+    @Test func `--wait with a duration exits with 75 after the duration`() async throws {
         let server = try ScriptedServer { _ in Self.status(503) }
         let service = try await RunningService(in: try ScratchDirectory())
         // A bare `--wait` does not take the URL as its duration.
@@ -84,7 +84,7 @@ internal import Testing
         #expect(apart.ending == .exited(75), "\(apart.errors)")
     }
 
-    @Test func `who waits when the service ends hears that the request is kept`() async throws {
+    @Test func `--wait reports that the request is kept when the service stops`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let service = try await RunningService(in: try ScratchDirectory())
         let waiting = try Command.start(["send", server.url, "--wait", "--socket", service.socket])
@@ -106,25 +106,24 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test func `an answer that gets lost leaves a command that can be repeated`() async throws {
+    @Test func `after a lost response, the command can be repeated with the printed id`() async throws {
         let directory = try ScratchDirectory()
         let service = try ScriptedServer(unixPath: directory.file("socket")) { _ in .close }
         let sent = try await Command.run("send", "http://127.0.0.1:1/", "--socket", directory.file("socket"))
         #expect(sent.ending == .exited(2))
         let id = try Command.json(String(decoding: service.requests[0].body, as: UTF8.self))["id"] as? String
         let hint = try #require(sent.errors.last)
-        #expect(hint.hasPrefix("hint: it may have been accepted; with `--id \(try #require(id))`"))
+        #expect(
+            hint.hasPrefix(
+                "hint: the request may have been accepted; repeating the command with `--id \(try #require(id))`"
+            )
+        )
     }
 }
 
 /// The options of `netwatch send`, as the queue stores them.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct DeliveryOptionTests {
-    private func details(of id: String, _ service: RunningService) async throws -> [String: Any] {
-        let shown = try await service.run("queue", "show", id, "--format", "json")
-        return try Command.json(try #require(shown.output.first))
-    }
-
-    @Test func `what is asked for is kept`() async throws {
+    @Test func `all delivery options are stored`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         let first = try await service.keep("http://127.0.0.1:1/first")
@@ -150,7 +149,7 @@ internal import Testing
             "--expect",
             "status=201"
         )
-        let details = try await details(of: id, service)
+        let details = try await service.details(of: id)
         let request = try #require(details["request"] as? [String: Any])
         #expect(request["lane"] as? String == "reports" && request["priority"] as? Int == 2)
         #expect(request["state"] as? String == "blocked")
@@ -164,7 +163,7 @@ internal import Testing
         #expect(created.prefix(8) <= expires.prefix(8) && created != expires)
     }
 
-    @Test func `a replace key leaves only the newest`() async throws {
+    @Test func `a replace key keeps only the newest request`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         let old = try await service.keep("http://127.0.0.1:1/", "--replace-key", "a")
@@ -173,7 +172,7 @@ internal import Testing
         #expect(states == [[new, "pending"], [old, "superseded"]])
     }
 
-    @Test func `a request that depends on another goes after it`() async throws {
+    @Test func `a dependent request is sent after its dependency`() async throws {
         let server = try ScriptedServer()
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
@@ -183,20 +182,20 @@ internal import Testing
         #expect(await server.requests(atLeast: 2).map(\.target) == ["/1", "/2"])
     }
 
-    @Test func `a time may be a moment or a duration`() async throws {
+    @Test func `--at accepts a time or a duration`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         for (option, isLater) in [
             ("2026-01-31T12:34:56Z", false), ("2001-01-01T00:00:00.5+01:00", false), ("3d", true),
         ] {
             let id = try await service.keep("http://127.0.0.1:1/\(isLater)", "--at", option, "--lane", option)
-            let details = try await details(of: id, service)
+            let details = try await service.details(of: id)
             let due = (details["request"] as? [String: Any])?["due"] as? String
             let now = Date().ISO8601Format()
             #expect(due.map { $0 > now } ?? false == isLater || !isLater, "\(option) \(due ?? "nil")")
         }
     }
 
-    @Test func `what cannot be is refused, and the queue stays as it was`() async throws {
+    @Test func `invalid options are rejected, and the queue is not changed`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         try await service.keep("http://127.0.0.1:1/")
@@ -234,7 +233,7 @@ internal import Testing
         return directory.file("body")
     }
 
-    @Test func `3 MiB arrive as they are, wherever they come from`() async throws {
+    @Test func `a body of 3 MiB arrives unchanged from every source`() async throws {
         let server = try ScriptedServer()
         let directory = try ScratchDirectory()
         let file = try file(in: directory)
@@ -246,7 +245,7 @@ internal import Testing
         #expect(server.requests.count == 5 && server.requests.allSatisfy { $0.body == Self.body })
     }
 
-    @Test func `no length is special`() async throws {
+    @Test func `bodies around the piece size arrive unchanged`() async throws {
         let server = try ScriptedServer()
         let directory = try ScratchDirectory()
         let service = try await RunningService(in: directory)
@@ -259,7 +258,7 @@ internal import Testing
         }
     }
 
-    @Test func `the file may go as soon as the request is accepted`() async throws {
+    @Test func `the file can be deleted once the request is accepted`() async throws {
         let server = try ScriptedServer()
         let directory = try ScratchDirectory()
         let file = try file(in: directory)
@@ -272,7 +271,7 @@ internal import Testing
         #expect(isSame)
     }
 
-    @Test func `pipes, and files that are too long, are named and leave nothing`() async throws {
+    @Test func `pipes and too long files are rejected and leave nothing in the spool`() async throws {
         let directory = try ScratchDirectory()
         let service = try await RunningService(in: directory)
         try shell("mkfifo \(directory.file("pipe")); truncate -s 513M \(directory.file("long"))")
@@ -299,7 +298,7 @@ internal import Testing
         ).outcome()
     }
 
-    @Test func `one request, with secrets if need be`() async throws {
+    @Test func `a direct request can carry secrets`() async throws {
         let server = try ScriptedServer()
         let sent = try await send(
             server.url,
@@ -317,7 +316,7 @@ internal import Testing
         #expect(request.values(of: "Idempotency-Key") == ["k"])
     }
 
-    @Test func `the answer decides`() async throws {
+    @Test func `the exit status of a direct request depends on the response`() async throws {
         let server = try ScriptedServer {
             .respond(status: Int($0.target.dropFirst())!, headers: [], body: [])
         }
@@ -329,7 +328,7 @@ internal import Testing
         #expect(server.requests.count == 5, "nothing is sent again")
     }
 
-    @Test func `without an answer it ends with 2`() async throws {
+    @Test func `a direct request without a response exits with 2`() async throws {
         let server = try ScriptedServer { _ in .close }
         let sent = try await send(server.url)
         #expect(sent.ending == .exited(2))
@@ -338,7 +337,7 @@ internal import Testing
     }
 
     @Test(arguments: ["FILE", "-"])
-    func `a large body goes out as it is`(source: String) async throws {
+    func `a direct request sends a large body unchanged`(source: String) async throws {
         let server = try ScriptedServer()
         let directory = try ScratchDirectory()
         try shell("head -c 3145745 /dev/zero >\(directory.file("body"))")

@@ -12,7 +12,7 @@ internal import Testing
 struct ShortageTests {
     private let words = "this machine is short of descriptors, memory, threads or ports"
 
-    @Test func `while all ports to a server are in use, no attempt is counted`() async throws {
+    @Test func `attempts without a free local port are not counted`() async throws {
         let run = try await ReconnectRun()
         try run.cuts.near.setParameter("net/ipv4/ip_local_port_range", to: "40000 40001")
         for number in 1...2 {
@@ -35,7 +35,7 @@ struct ShortageTests {
         #expect(over["state"] as? String == "delivered" && over["attempts"] as? Int == 1, "\(over)")
     }
 
-    @Test func `a service without descriptors says so, and its log is not flooded`() async throws {
+    @Test func `a service without descriptors reports it without flooding its log`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         _ = try await service.run("send", "http://127.0.0.1:1/", "--id", "waited", "--queue", "always")
@@ -59,17 +59,17 @@ struct ShortageTests {
         #expect(logged.first?.contains("Too many open files") == true)
     }
 
-    @Test func `a command without descriptors does not blame the service`() async throws {
+    @Test func `a command without descriptors reports its own shortage`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         let list = [Command.path, "queue", "list", "--socket", service.socket]
         let short = try await Subprocess("/usr/bin/prlimit", ["--nofile=10"] + list).outcome()
         #expect(short.ending == .exited(2), "\(short.errors)")
         let words = short.errors.joined(separator: "\n")
-        #expect(words.contains("this command cannot connect"), "\(words)")
+        #expect(words.contains("could not connect to"), "\(words)")
         #expect(words.contains("short of descriptors") && words.contains("Too many open files"), "\(words)")
     }
 
-    @Test func `a TLS handshake without a descriptor for the certificates is no wrong configuration`()
+    @Test func `a TLS handshake without a free descriptor is not a configuration error`()
         async throws
     {
         let run = try await ReconnectRun()
@@ -122,11 +122,12 @@ extension RunningService {
         over client: RawClient,
         where isWanted: ([String: Any]) -> Bool
     ) async throws -> [String: Any] {
-        while true {
+        var request: [String: Any] = [:]
+        try await poll {
             let response = try client.request("GET /v1/requests/\(id) HTTP/1.1\r\nHost: x\r\n\r\n")
-            let details = try Command.json(response.body)
-            if let request = details["request"] as? [String: Any], isWanted(request) { return request }
-            try await Task.sleep(for: .milliseconds(20))
+            request = try Command.json(response.body)["request"] as? [String: Any] ?? [:]
+            return !request.isEmpty && isWanted(request)
         }
+        return request
     }
 }

@@ -33,7 +33,7 @@ internal import Testing
         #expect(sent.ending == .exited(0) && server.requests.map(\.body) == [[]], "\(sent.errors)")
     }
 
-    @Test func `an id that cannot be printed is in the error`() async throws {
+    @Test func `an id that cannot be printed on standard output is in the error`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         let command =
             "\(Command.path) send http://127.0.0.1:1/ --id a --queue always --socket \(service.socket)"
@@ -44,7 +44,7 @@ internal import Testing
     }
 
     @Test(arguments: [".", "..", "a/b?c%2e"])
-    func `an id is no path`(id: String) async throws {
+    func `an id is not interpreted as a path`(id: String) async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep("http://127.0.0.1:1/", "--id", id)
         let shown = try await service.run("queue", "show", id)

@@ -6,7 +6,9 @@ internal import Testing
     .timeLimit(.minutes(2))
 )
 struct StatusCommandTests {
-    @Test func `path and interfaces are shown without a service, which is said`() async throws {
+    @Test func `status without a service shows the path, the interfaces and that no service runs`()
+        async throws
+    {
         let testbed = try VethTestbed()
         let online = try await Command.run("status", "--socket", "/no/such/socket", in: testbed.near)
         #expect(online.ending == .exited(0) && online.errors.isEmpty)
@@ -15,7 +17,7 @@ struct StatusCommandTests {
                 "path        reachable      near0 192.0.2.1 via 192.0.2.2",
                 "interfaces  lo     up          127.0.0.1/8 ::1/128",
                 "            near0  up          192.0.2.1/24 2001:db8::1/64",
-                "service     not running (nothing listens at `/no/such/socket`)",
+                "service     not running (no process listens on `/no/such/socket`)",
             ]
         )
         try testbed.near.ip("link set near0 down")
@@ -25,7 +27,7 @@ struct StatusCommandTests {
         #expect(offline.output.contains { $0.contains("near0  down") })
     }
 
-    @Test func `the queue is the service's`() async throws {
+    @Test func `status shows the queue of the service`() async throws {
         let testbed = try VethTestbed()
         let service = try await RunningService(in: try ScratchDirectory(), namespace: testbed.near)
         try testbed.near.ip("link set near0 down")
@@ -45,11 +47,11 @@ struct StatusCommandTests {
         #expect((report["path"] as? [String: Any])?["reason"] as? String == "noRoute")
     }
 
-    @Test func `a service that does not answer does not hold the status up`() async throws {
+    @Test func `an unresponsive service does not delay status`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         service.process.signal(19)
         defer { service.process.signal(18) }
         let status = try await service.run("status")
-        #expect(status.output.last == "service     does not answer in time, pid \(service.process.pid)")
+        #expect(status.output.last == "service     not responding in time, pid \(service.process.pid)")
     }
 }

@@ -11,7 +11,7 @@ internal import Testing
         ("rm state/queue.lock", "the queue's lock `"), ("rm state/queue.sqlite", "the queue's database `"),
         ("rm state/queue.sqlite-wal", "the database's log `"),
         ("rm -rf state/spool", "the spool of bodies `"),
-    ]) func `a service whose store was removed or replaced accepts nothing and ends with 78`(
+    ]) func `a service whose store was removed or replaced exits with 78`(
         command: String,
         words: String
     ) async throws {
@@ -28,15 +28,15 @@ internal import Testing
         #expect(error.contains(words) && error.contains(directory.file("state")), "\(error)")
     }
 
-    @Test func `a service that has nothing to write ends too when its store is gone`() async throws {
+    @Test func `an idle service also exits when its store is removed`() async throws {
         let directory = try ScratchDirectory()
         let service = try await RunningService(in: directory)
         try shell("rm -rf \(directory.file("state"))")
         #expect(try await service.process.end() == .exited(78))
-        #expect(access(directory.file("state"), F_OK) != 0, "nothing is made there")
+        #expect(access(directory.file("state"), F_OK) != 0, "no directory is created")
     }
 
-    @Test func `a second service is refused although the lock file is gone`() async throws {
+    @Test func `a second service is rejected even if the lock file was removed`() async throws {
         let directory = try ScratchDirectory()
         let service = try await RunningService(in: directory)
         // Stopped, so that the first service does not notice the change while the second one starts.
@@ -76,7 +76,7 @@ internal import Testing
         try log.write(to: url)
     }
 
-    @Test func `verify reports a damaged log, and the service says how much of it it dropped`() async throws {
+    @Test func `verify reports a damaged log, and the service logs how much it dropped`() async throws {
         let directory = try ScratchDirectory()
         try await killed(in: directory)
         try flip(0.6, in: directory)
@@ -100,7 +100,7 @@ internal import Testing
         try await service.stop()
     }
 
-    @Test func `an incomplete last commit is sound, and the service says that it dropped it`() async throws {
+    @Test func `an incomplete last commit is sound, and the service logs that it was dropped`() async throws {
         let directory = try ScratchDirectory()
         try await killed(in: directory)
         try flip(1, in: directory)

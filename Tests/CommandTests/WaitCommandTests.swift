@@ -12,7 +12,7 @@ struct WaitCommandTests {
         try Command.start(["wait"] + arguments, in: testbed.near)
     }
 
-    @Test func `being online is answered at once and in silence`() async throws {
+    @Test func `wait returns immediately and silently if online`() async throws {
         let testbed = try VethTestbed()
         let quiet = try wait(in: testbed)
         #expect(try await quiet.end() == .exited(0))
@@ -24,7 +24,7 @@ struct WaitCommandTests {
         #expect(verbose.errors.values.last?.hasPrefix("waited for ") == true)
     }
 
-    @Test func `when the time is over, what is missing is named with the reason`() async throws {
+    @Test func `after the timeout, unmet conditions are reported with the reason`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add unreachable 198.51.100.8", "route add blackhole 198.51.100.9")
         let process = try wait(
@@ -55,7 +55,7 @@ struct WaitCommandTests {
         )
     }
 
-    @Test func `one host of several is enough with --any`() async throws {
+    @Test func `with --any, one host is sufficient`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add unreachable 198.51.100.8")
         let hosts = ["--host", "198.51.100.8", "--host", VethTestbed.farAddress]
@@ -65,7 +65,7 @@ struct WaitCommandTests {
         #expect(try await all.end() == .exited(1))
     }
 
-    @Test func `the wait ends when the cable is put in`() async throws {
+    @Test func `the wait ends when the carrier is present`() async throws {
         let testbed = try VethTestbed()
         try testbed.setCable(connected: false)
         let watcher = try Command.start(["host", VethTestbed.remoteAddress], in: testbed.near)
@@ -82,14 +82,14 @@ struct WaitCommandTests {
         for process in processes { #expect(try await process.end() == .exited(0)) }
     }
 
-    @Test func `an interface is held to its name`() async throws {
+    @Test func `--interface restricts the wait to that interface`() async throws {
         let testbed = try VethTestbed()
         let other = try wait("-i", "eth7", "-t", "3s", in: testbed)
         #expect(try await other.end() == .exited(1))
         #expect(
             other.errors.values == [
                 "error: timed out after 3.0 s: the public Internet is reachable "
-                    + "(near0 192.0.2.1 via 192.0.2.2), but not by `eth7`"
+                    + "(near0 192.0.2.1 via 192.0.2.2), but not over `eth7`"
             ]
         )
         let missing = try wait("--for", "carrier", "-i", "eth7", "-t", "3s", in: testbed)
@@ -99,7 +99,7 @@ struct WaitCommandTests {
         #expect(try await any.end() == .exited(0))
     }
 
-    @Test func `without netlink a carrier cannot be told`() async throws {
+    @Test func `without netlink, the carrier is unknown`() async throws {
         let started = Recorder<Result<Subprocess, any Error>>()
         try startDetachedThread(named: "sandbox") {
             guard netwatch_deny_netlink() == 0 else { return }

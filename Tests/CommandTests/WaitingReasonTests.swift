@@ -26,7 +26,7 @@ internal import Testing
         return (server, service)
     }
 
-    @Test func `a request behind failures says so, and until when`() async throws {
+    @Test func `a request behind a closed lane reports it and the time`() async throws {
         let (server, service) = try await closed()
         try await service.keep(server.url, "--id", "second")
         #expect(try await row("second", service).contains("  waiting after failures until 2"))
@@ -41,7 +41,7 @@ internal import Testing
         #expect(waited.ending == .exited(75) && waited.errors == ["queued: waiting after failures"])
     }
 
-    @Test func `a request behind a held one of its lane says so`() async throws {
+    @Test func `a request behind a held one reports it`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 401) }
         let service = try await RunningService(in: try ScratchDirectory())
         let held = try await service.run("send", server.url, "--fifo", "--id", "first")
@@ -53,7 +53,7 @@ internal import Testing
         #expect(try await row("second", service).hasSuffix("  waiting for earlier requests of the lane"))
     }
 
-    @Test func `a request whose own attempt failed has the error, too`() async throws {
+    @Test func `a request whose own attempt failed also reports the error`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep(Self.refusing, "--id", "first")
         // The lane is briefly open between two attempts.
@@ -61,7 +61,7 @@ internal import Testing
         while try await !row("first", service).hasSuffix(": 127.0.0.1: Connection refused") {}
     }
 
-    @Test func `lanes that failures close are listed`() async throws {
+    @Test func `lanes closed by failures are listed`() async throws {
         let (server, service) = try await closed()
         try await service.keep(server.url, "--id", "second")
         let stats = try await service.run("queue", "stats").output
@@ -92,7 +92,7 @@ internal import Testing
         #expect(sent.errors.first?.hasPrefix("queued: held: trust") == true, "\(sent.errors)")
     }
 
-    @Test func `what was asked for is a reason, too`() async throws {
+    @Test func `requested delays are reported as reasons`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep(Self.refusing, "--id", "later", "--at", "1h")
         try await service.keep(Self.refusing, "--id", "next", "--after", "later")
@@ -105,7 +105,7 @@ internal import Testing
         #expect(try await entry("later", service)["waits_for"] as? String == "resume")
     }
 
-    @Test func `a request that is held for another names it`() async throws {
+    @Test func `a request held because of its dependency names it`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 404, headers: []) }
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
@@ -127,7 +127,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `without a network the reason is that there is no route to host`() async throws {
+    func `without a network, the reason is the unreachable host`() async throws {
         let testbed = try VethTestbed()
         let service = try await RunningService(in: try ScratchDirectory(), namespace: testbed.near)
         try testbed.near.ip("link set near0 down")
@@ -136,12 +136,12 @@ internal import Testing
         try await service.keep(url, "--id", "in-order", "--fifo")
         for id in ["offline", "in-order"] {
             // The monitor may take a moment to report the host's first status.
-            while try await entry(id, service)["waits_for"] as? String != "network" {}
+            try await poll { try await entry(id, service)["waits_for"] as? String == "network" }
             #expect(try await row(id, service).hasSuffix("  no route to host"))
         }
         let shown = try await service.run("queue", "show", "offline").output
         #expect(shown.contains("state     pending: no route to host"), "\(shown)")
-        #expect(shown.contains { $0.hasPrefix("waits     for a way to the host") }, "\(shown)")
+        #expect(shown.contains { $0.hasPrefix("waits     for a path to the host") }, "\(shown)")
         let waited = try await service.run("send", url, "--wait=3s")
         #expect(waited.ending == .exited(75) && waited.errors == ["queued: no route to host"])
     }

@@ -8,9 +8,9 @@ internal import Testing
         while limit.waitingCount != count { await Task.yield() }
     }
 
-    @Test func `a cancelled task leaves the line, and the next has its turn`() async throws {
+    @Test func `a cancelled task leaves the queue, and the next one runs`() async throws {
         let limit = ConcurrencyLimit(1)
-        let gate = Gate()
+        let gate = HandlerGate()
         let running = Task { try await limit.run { await gate.pass() } }
         await gate.isReached()
         let cancelled = Task { try await limit.run { Issue.record("it was cancelled before its turn") } }
@@ -25,7 +25,7 @@ internal import Testing
         #expect(try await next.value)
     }
 
-    @Test func `a task that is cancelled before it comes has no turn`() async throws {
+    @Test func `a task cancelled before it waits does not run`() async throws {
         let limit = ConcurrencyLimit(1)
         let task = Task {
             while !Task.isCancelled { await Task.yield() }
@@ -37,7 +37,7 @@ internal import Testing
         #expect(hasTurn)
     }
 
-    @Test func `cancellations at any time neither lose a turn nor add one`() async throws {
+    @Test func `concurrent cancellations neither lose nor add a slot`() async throws {
         let width = 2
         let limit = ConcurrencyLimit(width)
         let tasks = (0..<400).map { _ in Task { try await limit.run { await Task.yield() } } }
@@ -46,7 +46,7 @@ internal import Testing
             await Task.yield()
         }
         for task in tasks { _ = await task.result }
-        let gate = Gate()
+        let gate = HandlerGate()
         let last = (0...width).map { _ in Task { try await limit.run { await gate.pass() } } }
         await gate.isReached(by: width)
         await isWaited(for: limit, by: 1)

@@ -41,7 +41,7 @@ internal import Testing
         events.flatMap { connection.receive($0) }.map(\.name)
     }
 
-    @Test func `the header deadline of the first request runs since the connection was accepted`() {
+    @Test func `the first header deadline starts when the connection is accepted`() {
         var connection = opened()
         #expect(trace(&connection, .bytesArrived, .bytesArrived, .bytesArrived) == [])
         #expect(trace(&connection, head(), end) == ["enter call"])
@@ -50,53 +50,53 @@ internal import Testing
         #expect(trace(&connection, .bytesArrived, .bytesArrived) == ["arm head"])
     }
 
-    @Test func `a connection takes a slot of its class once its request is complete`() {
+    @Test func `a connection requests a slot when its request is complete`() {
         var connection = opened()
-        #expect(connection.place == .arriving)
+        #expect(connection.stage == .arriving)
         _ = trace(&connection, .bytesArrived, head("/wait", ["content-length": "10"]))
-        #expect(connection.place == .arriving)
+        #expect(connection.stage == .arriving)
         #expect(trace(&connection, end) == ["enter wait"])
-        #expect(connection.place == nil)
+        #expect(connection.stage == nil)
         _ = trace(&connection, .admitted)
-        #expect(connection.place == nil)
+        #expect(connection.stage == nil)
         _ = trace(&connection, .answered(ControlResponse(status: .ok, body: [1, 2, 3])))
-        #expect(connection.place == .responding(bytes: 3, isRepeatable: true))
+        #expect(connection.stage == .responding(bytes: 3, isRepeatable: true))
         _ = trace(&connection, .flushed)
-        #expect(connection.place == .idle)
+        #expect(connection.stage == .idle)
     }
 
     @Test(arguments: [["content-length": "65537"], ["transfer-encoding": "chunked"]] as [HTTPHeaders])
-    func `a long body, or one of unknown length, takes a slot before it is read`(headers: HTTPHeaders) {
+    func `a long body, or one of unknown length, needs a slot before it is read`(headers: HTTPHeaders) {
         var connection = opened()
         #expect(trace(&connection, .bytesArrived, head("/wait", headers)) == ["enter upload"])
-        #expect(connection.place == nil)
+        #expect(connection.stage == nil)
         #expect(trace(&connection, .admitted) == ["arm body"])
-        #expect(connection.place == nil)
+        #expect(connection.stage == nil)
         let body = Event.input(.part(.body(ByteBuffer(bytes: [1, 2, 3]))))
         #expect(trace(&connection, body, end) == ["enter wait with 3 bytes"], "its own class")
-        #expect(connection.place == nil)
+        #expect(connection.stage == nil)
         #expect(trace(&connection, .admitted) == ["disarm", "handle"])
     }
 
-    @Test func `an upload whose own class is full is refused, and the connection goes on`() {
+    @Test func `a complete upload without a slot is rejected, and the connection is kept`() {
         var connection = opened()
         _ = trace(&connection, head("/", ["content-length": "65537"]), .admitted, end)
         #expect(trace(&connection, .refused(.busy(.call, .init()))) == ["arm response", "respond"])
         #expect(trace(&connection, .flushed) == ["arm idle"])
     }
 
-    @Test func `what changed something cannot be asked for again, and a refusal can`() {
+    @Test func `responses to changes are not repeatable, rejections are`() {
         var connection = opened()
         _ = trace(&connection, head("/", method: .POST), end, .admitted, .answered(answer))
-        #expect(connection.place == .responding(bytes: 0, isRepeatable: false))
+        #expect(connection.stage == .responding(bytes: 0, isRepeatable: false))
         _ = trace(&connection, .flushed, head("/", method: .POST), end)
         let refusal = Problem.busy(.call, .init())
         _ = trace(&connection, .refused(refusal))
         let bytes = ControlResponse(refusal).body.count
-        #expect(connection.place == .responding(bytes: bytes, isRepeatable: true))
+        #expect(connection.stage == .responding(bytes: bytes, isRepeatable: true))
     }
 
-    @Test func `a connection that got no slot is kept alive, but not with an upload that was not read`() {
+    @Test func `a connection without a slot is kept alive unless its upload was not read`() {
         var call = opened()
         _ = trace(&call, head(), end)
         #expect(trace(&call, .refused(.busy(.call, .init()))) == ["arm response", "respond"])
@@ -105,10 +105,10 @@ internal import Testing
         _ = trace(&upload, head("/", ["content-length": "65537"]))
         #expect(trace(&upload, .refused(.busy(.upload, .init()))) == ["arm response", "respond and close"])
         #expect(trace(&upload, .flushed) == ["arm linger", "close output"])
-        #expect(upload.place == .lingering)
+        #expect(upload.stage == .lingering)
     }
 
-    @Test func `nothing is read while a request is served or its response is on the way`() {
+    @Test func `nothing is read while a request is served or its response is sent`() {
         var connection = opened()
         #expect(connection.wantsInput)
         _ = trace(&connection, head(), end)
@@ -121,7 +121,7 @@ internal import Testing
         #expect(connection.wantsInput)
     }
 
-    @Test func `what comes while a request is served waits for its response`() {
+    @Test func `pipelined input waits for the response`() {
         var connection = serving()
         #expect(trace(&connection, head("/next"), end, .input(.end)) == [])
         #expect(trace(&connection, .answered(answer)) == ["arm response", "respond"])
@@ -131,7 +131,7 @@ internal import Testing
         #expect(trace(&connection, .flushed) == ["arm idle", "disarm", "close"])
     }
 
-    @Test func `an upload that came while a request was served is read once it has a slot`() {
+    @Test func `a pipelined upload is read once it has a slot`() {
         var connection = serving()
         let body = Event.input(.part(.body(ByteBuffer(bytes: [1, 2, 3]))))
         _ = trace(&connection, head("/next", ["transfer-encoding": "chunked"]), body, end, .answered(answer))
@@ -140,7 +140,7 @@ internal import Testing
         #expect(trace(&connection, .admitted) == ["disarm", "handle"])
     }
 
-    @Test func `a stop closes what waits and lets what is served say that it closes`() {
+    @Test func `a stop closes waiting connections and finishes served requests with Connection: close`() {
         var idle = opened()
         #expect(trace(&idle, .stop) == ["disarm", "close"])
         var serving = serving()
@@ -157,7 +157,7 @@ internal import Testing
         #expect(!connection.wantsInput)
     }
 
-    @Test func `a client that waits for leave to send gets it only for a body that fits`() {
+    @Test func `Expect: 100-continue is answered only for a body that fits`() {
         var limits = ControlServer.Limits()
         limits.bodyBytes = 100_000
         var fitting = opened(limits)
@@ -174,13 +174,13 @@ internal import Testing
     @Test(arguments: [
         ("/a/b", "/a/b", 0), ("/a%20b?", "/a b", 0), ("http://localhost/a?b=c", "/a", 1), ("/?&&a", "/", 1),
     ])
-    func `a target is taken apart`(_ text: String, _ path: String, _ items: Int) {
+    func `a target is parsed`(_ text: String, _ path: String, _ items: Int) {
         #expect(RequestTarget(text)?.path == path)
         #expect(RequestTarget(text)?.query.count == items)
     }
 
     @Test(arguments: ["", "*", "a", "http://localhost", "/%", "/%4", "/%gg", "/%00", "/%ff", "/?%c3"])
-    func `a target that is no path or badly encoded is refused`(_ text: String) {
+    func `an invalid target is rejected`(_ text: String) {
         #expect(RequestTarget(text) == nil)
     }
 }
@@ -191,8 +191,8 @@ extension ControlConnection.Action {
         case .arm(let deadline): "arm \(deadline)"
         case .disarm: "disarm"
         case .sendContinue: "continue"
-        case .enter(let connectionClass, 0): "enter \(connectionClass)"
-        case .enter(let connectionClass, let bytes): "enter \(connectionClass) with \(bytes) bytes"
+        case .requestSlot(let connectionClass, 0): "enter \(connectionClass)"
+        case .requestSlot(let connectionClass, let bytes): "enter \(connectionClass) with \(bytes) bytes"
         case .handle: "handle"
         case .respond(let reply): reply.closes ? "respond and close" : "respond"
         case .closeOutput: "close output"

@@ -9,9 +9,9 @@ internal import NetwatchTestSupport
 final class ControlFixture: Sendable {
     let directory: ScratchDirectory
     let server: ControlServer
-    let gate = Gate()
+    let gate = HandlerGate()
 
-    var path: String { server.path }
+    let path: String
 
     init(
         directory: ScratchDirectory? = nil,
@@ -23,8 +23,9 @@ final class ControlFixture: Sendable {
         self.directory = directory
         var limits = ControlServer.Limits()
         adjust(&limits)
+        self.path = path ?? directory.file("control.sock")
         server = try ControlServer(
-            path: path ?? directory.file("control.sock"),
+            path: self.path,
             router: Self.router(gate),
             limits: limits,
             logger: Logger(label: "test"),
@@ -32,7 +33,7 @@ final class ControlFixture: Sendable {
         )
     }
 
-    private static func router(_ gate: Gate) -> ControlRouter {
+    private static func router(_ gate: HandlerGate) -> ControlRouter {
         ControlRouter([
             .init(.GET, "/hello") { _ in ControlResponse(status: .ok, body: Array("hello".utf8)) },
             .init(.POST, "/echo") { ControlResponse(status: .ok, body: $0.body) },
@@ -49,7 +50,7 @@ final class ControlFixture: Sendable {
     }
 
     /// A handler that continues after it is cancelled.
-    private static func pass(_ gate: Gate) async -> ControlResponse {
+    private static func pass(_ gate: HandlerGate) async -> ControlResponse {
         await withTaskCancellationHandler {
             await gate.pass()
         } onCancel: {
@@ -64,7 +65,7 @@ final class ControlFixture: Sendable {
 }
 
 /// A gate that suspends handlers until it is opened. The test can wait until handlers have reached it.
-actor Gate {
+actor HandlerGate {
     private var isOpen = false
     private var standing: [CheckedContinuation<Void, Never>] = []
     private var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []

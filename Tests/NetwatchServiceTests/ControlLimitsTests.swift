@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 @Suite struct ControlLimitsTests {
-    @Test func `garbage is 400 as a problem`() async throws {
+    @Test func `malformed bytes get 400 as a problem`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             for garbage in ["\u{1}\u{2}\u{3}\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n"] {
@@ -18,7 +18,7 @@ internal import Testing
         }
     }
 
-    @Test func `two lengths or a length beside chunks are refused`() async throws {
+    @Test func `conflicting body lengths are rejected`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             for extra in ["Content-Length: 3", "Transfer-Encoding: chunked"] {
@@ -35,7 +35,7 @@ internal import Testing
         (0..<3).map { "X\($0): " + String(repeating: "a", count: 6 * 1024) }.joined(separator: "\r\n"),
         (0..<101).map { "X\($0): a" }.joined(separator: "\r\n"),
     ])
-    func `headers over a limit are 431`(_ headers: String) async throws {
+    func `headers over a limit get 431`(_ headers: String) async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()
@@ -46,7 +46,7 @@ internal import Testing
         }
     }
 
-    @Test func `headers at the limits are served`() async throws {
+    @Test func `headers at the limits are accepted`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let many = (0..<100).map { "X\($0): a" }.joined(separator: "\r\n")
@@ -58,7 +58,7 @@ internal import Testing
         }
     }
 
-    @Test func `a body is refused by its length before a byte of it was sent`() async throws {
+    @Test func `a body is rejected by its Content-Length`() async throws {
         let fixture = try ControlFixture { $0.bodyBytes = 1000 }
         try await offPool {
             let client = try fixture.client()
@@ -76,7 +76,7 @@ internal import Testing
         }
     }
 
-    @Test func `the sender of endless chunks is cut off at the limit and reads why`() async throws {
+    @Test func `endless chunks are rejected at the limit with a response`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()
@@ -87,7 +87,7 @@ internal import Testing
         }
     }
 
-    @Test func `headers that trickle in are cut off at the deadline`() async throws {
+    @Test func `slow headers get 408 at the deadline`() async throws {
         let fixture = try ControlFixture { $0.headerDeadline = .milliseconds(200) }
         try await offPool {
             let client = try fixture.client()
@@ -98,7 +98,7 @@ internal import Testing
         }
     }
 
-    @Test func `the header deadline holds for the second request of a connection`() async throws {
+    @Test func `the header deadline applies to every request of a connection`() async throws {
         let fixture = try ControlFixture { $0.headerDeadline = .milliseconds(200) }
         try await offPool {
             let client = try fixture.client()
@@ -108,7 +108,7 @@ internal import Testing
         }
     }
 
-    @Test func `a body that trickles in is cut off at its deadline`() async throws {
+    @Test func `a slow body gets 408 at its deadline`() async throws {
         let fixture = try ControlFixture { $0.bodyDeadline = .milliseconds(200) }
         try await offPool {
             let client = try fixture.client()
@@ -119,7 +119,7 @@ internal import Testing
         }
     }
 
-    @Test func `a connection that says nothing is closed without a word`() async throws {
+    @Test func `a silent connection is closed without a response`() async throws {
         let fixture = try ControlFixture { $0.headerDeadline = .milliseconds(50) }
         try await offPool {
             let client = try fixture.client()
@@ -127,7 +127,7 @@ internal import Testing
         }
     }
 
-    @Test func `a connection idle between requests is closed without a word`() async throws {
+    @Test func `an idle connection is closed without a response`() async throws {
         let fixture = try ControlFixture { $0.idleTimeout = .milliseconds(50) }
         try await offPool {
             let client = try fixture.client()
@@ -136,7 +136,7 @@ internal import Testing
         }
     }
 
-    @Test func `a small body that trickles in is cut off at the header deadline`() async throws {
+    @Test func `a slow small body gets 408 at the header deadline`() async throws {
         let fixture = try ControlFixture { $0.headerDeadline = .milliseconds(200) }
         try await offPool {
             let client = try fixture.client()
@@ -145,7 +145,7 @@ internal import Testing
         }
     }
 
-    @Test func `a client that does not take its response is dropped`() async throws {
+    @Test func `a client that does not read its response is disconnected`() async throws {
         let fixture = try ControlFixture { $0.responseDeadline = .milliseconds(50) }
         try await offPool {
             let client = try fixture.client()
@@ -155,7 +155,7 @@ internal import Testing
         }
     }
 
-    @Test func `clients that do not take their responses hold no slot, and the oldest makes room`()
+    @Test func `unread responses hold no slot, and the oldest is closed`()
         async throws
     {
         let fixture = try ControlFixture {
@@ -178,7 +178,7 @@ internal import Testing
         }
     }
 
-    @Test func `a class that is full says so with its limit, and locks out no other`() async throws {
+    @Test func `a full class responds with its limit and does not block other classes`() async throws {
         let fixture = try ControlFixture { $0.waits = 2 }
         let wait = "GET /gate HTTP/1.1\r\nHost: x\r\n\r\n"
         async let waiting = offPool {
@@ -204,7 +204,7 @@ internal import Testing
     private static let hello = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 
     @Test(arguments: ["", hello])
-    func `a client that closes its connection frees its slot only when the handler has ended`(
+    func `a closed connection frees its slot when its handler returns`(
         pipelinedBefore earlier: String
     ) async throws {
         let fixture = try ControlFixture { $0.waits = 1 }
@@ -228,7 +228,7 @@ internal import Testing
         }
     }
 
-    @Test func `an upload that is being handled keeps no other from being read`() async throws {
+    @Test func `a handled upload does not block the reading of others`() async throws {
         let fixture = try ControlFixture { $0.uploads = 1 }
         let length = 40_000
         let rest = "Host: x\r\nContent-Length: \(length)\r\n\r\n" + String(repeating: "a", count: length)
@@ -244,7 +244,7 @@ internal import Testing
         #expect(try await handled == "passed")
     }
 
-    @Test func `silent clients make room for others and cannot lock anybody out`() async throws {
+    @Test func `silent clients are closed to admit others`() async throws {
         let fixture = try ControlFixture {
             // These deadlines are too long to close a connection in this test.
             $0.headerDeadline = .seconds(3600)
@@ -258,7 +258,7 @@ internal import Testing
         }
     }
 
-    @Test func `an idle connection makes room for another`() async throws {
+    @Test func `an idle connection is closed to admit another`() async throws {
         let fixture = try ControlFixture {
             $0.idleTimeout = .seconds(3600)
             $0.idleConnections = 1

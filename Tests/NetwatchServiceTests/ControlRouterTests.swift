@@ -38,11 +38,11 @@ internal import Testing
     @Test(arguments: [
         "/v1/things/", "/v1/things//hold", "/v1/thing", "/v1", "/", "/v1/things/a/b/c", "//v1/things",
     ])
-    func `what matches nothing is 404`(target: String) async throws {
+    func `an unknown path gets 404`(target: String) async throws {
         #expect(try await answer(.GET, target).0 == 404)
     }
 
-    @Test func `another method is 405, with those that the path takes`() async throws {
+    @Test func `an unaccepted method gets 405 with the accepted ones`() async throws {
         let (status, body) = try await answer(.PUT, "/v1/things/7")
         #expect(status == 405 && body.contains("DELETE, GET, HEAD"))
     }

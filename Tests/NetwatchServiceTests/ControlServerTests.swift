@@ -6,7 +6,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 @Suite struct ControlServerTests {
-    @Test func `one connection serves request after request`() async throws {
+    @Test func `one connection serves several requests`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()
@@ -19,7 +19,7 @@ internal import Testing
         }
     }
 
-    @Test func `a body arrives whole, by length and in chunks`() async throws {
+    @Test func `bodies with a length and chunked bodies arrive complete`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()
@@ -36,7 +36,7 @@ internal import Testing
         }
     }
 
-    @Test func `requests sent in one go are answered in order`() async throws {
+    @Test func `pipelined requests are answered in order`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()
@@ -50,7 +50,7 @@ internal import Testing
         }
     }
 
-    @Test func `a valid request before garbage is answered before the garbage is`() async throws {
+    @Test func `a valid request before malformed bytes is answered first`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()
@@ -61,7 +61,7 @@ internal import Testing
         }
     }
 
-    @Test func `a path nobody serves is 404 and another method is 405 with Allow`() async throws {
+    @Test func `an unknown path gets 404, and an unaccepted method 405 with Allow`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()
@@ -75,7 +75,7 @@ internal import Testing
         }
     }
 
-    @Test func `HEAD tells the length and sends no body`() async throws {
+    @Test func `HEAD sends the length without a body`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()
@@ -87,7 +87,7 @@ internal import Testing
         }
     }
 
-    @Test func `the query arrives decoded and a broken target is refused`() async throws {
+    @Test func `the query is decoded, and an invalid target is rejected`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()
@@ -98,7 +98,7 @@ internal import Testing
         }
     }
 
-    @Test func `a client that closes its side still gets its answer`() async throws {
+    @Test func `a half-closed connection still gets its response`() async throws {
         let fixture = try ControlFixture()
         async let response = offPool {
             let client = try fixture.client()
@@ -112,7 +112,7 @@ internal import Testing
         #expect(try await response == ("passed", true))
     }
 
-    @Test func `the handler knows who asks`() async throws {
+    @Test func `the handler receives the peer's credentials`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let own = try fixture.client().request("GET /peer HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -120,7 +120,7 @@ internal import Testing
         }
     }
 
-    @Test func `a stop lets the request in flight finish and then closes`() async throws {
+    @Test func `a stop finishes the request in flight and then closes`() async throws {
         let fixture = try ControlFixture()
         async let response = offPool {
             let client = try fixture.client()
@@ -166,13 +166,13 @@ struct CurlTests {
         return try await Subprocess("/usr/bin/curl", fixed + arguments).outcome()
     }
 
-    @Test func `curl gets an answer and its own process id`() async throws {
+    @Test func `curl gets a response with its own process id`() async throws {
         let fixture = try ControlFixture()
         let outcome = try await curl(fixture, ["http://localhost/peer"])
         #expect(outcome.output == ["[\(outcome.pid),\(getuid()),\(getgid())]"])
     }
 
-    @Test func `curl reads the refusal of a body that is too large`() async throws {
+    @Test func `curl reads the response to a too large body`() async throws {
         let fixture = try ControlFixture()
         let body = fixture.directory.file("body")
         try Data(count: 3 << 20).write(to: URL(fileURLWithPath: body))
@@ -183,7 +183,7 @@ struct CurlTests {
         }
     }
 
-    @Test func `curl is told to continue with a body that fits`() async throws {
+    @Test func `curl receives 100 Continue for a body that fits`() async throws {
         let fixture = try ControlFixture()
         let body = fixture.directory.file("body")
         try Data(repeating: 97, count: 1 << 20).write(to: URL(fileURLWithPath: body))

@@ -26,7 +26,7 @@ internal import Testing
         #expect(status == 200)
     }
 
-    @Test func `a socket file that nobody serves is taken over`() async throws {
+    @Test func `a dead socket file is replaced`() async throws {
         let directory = try ScratchDirectory()
         let path = directory.file("control.sock")
         do { _ = try listen(on: path) }
@@ -34,7 +34,7 @@ internal import Testing
         try await expectServing(ControlFixture(directory: directory))
     }
 
-    @Test func `a second server is refused, told who serves, and takes nothing away`() async throws {
+    @Test func `a second server is rejected, naming the first one's process`() async throws {
         let first = try ControlFixture()
         let refusal = ControlSocketError.inUse(path: first.path, pid: getpid())
         #expect(throws: refusal) { try ControlFixture(directory: first.directory) }
@@ -42,7 +42,7 @@ internal import Testing
         try await expectServing(first)
     }
 
-    @Test func `a server that holds the lock and has no socket yet is not overtaken`() throws {
+    @Test func `a server that holds the lock but has no socket yet is not replaced`() throws {
         let directory = try ScratchDirectory()
         let path = directory.file("control.sock")
         try Data("4711\n".utf8).write(to: URL(fileURLWithPath: path + ".lock"))
@@ -54,7 +54,7 @@ internal import Testing
         #expect(access(path, F_OK) == -1)
     }
 
-    @Test func `a server that knows nothing of the lock is left alone`() throws {
+    @Test func `a server that does not use the lock is not replaced`() throws {
         let directory = try ScratchDirectory()
         let path = directory.file("control.sock")
         let foreign = try listen(on: path)
@@ -63,10 +63,10 @@ internal import Testing
         }
         var pending = pollfd(fd: foreign.rawValue, events: Int16(POLLIN), revents: 0)
         #expect(access(path, F_OK) == 0)
-        #expect(poll(&pending, 1, 0) == 1, "the probe reached it, so the path is still its own")
+        #expect(poll(&pending, 1, 0) == 1, "the probe reached the server, so the path was not replaced")
     }
 
-    @Test func `a server too busy to accept is left alone`() throws {
+    @Test func `a server with a full backlog is not replaced`() throws {
         let directory = try ScratchDirectory()
         let path = directory.file("control.sock")
         let foreign = try listen(on: path)
@@ -78,7 +78,7 @@ internal import Testing
         withExtendedLifetime(waiting) {}
     }
 
-    @Test func `a regular file, a directory and a link at the path are left alone`() throws {
+    @Test func `a regular file, a directory and a link at the path are not removed`() throws {
         let directory = try ScratchDirectory()
         let (file, folder) = (directory.file("file"), directory.file("folder"))
         let link = directory.file("link")
@@ -90,7 +90,7 @@ internal import Testing
         #expect(try String(contentsOfFile: link, encoding: .utf8) == "precious")
     }
 
-    @Test func `a path the kernel would cut short is refused with the limit`() async throws {
+    @Test func `a too long path is rejected with the limit`() async throws {
         let directory = try ScratchDirectory()
         let padding = 107 - directory.file("").utf8.count
         let longest = directory.file(String(repeating: "a", count: padding))
@@ -102,20 +102,20 @@ internal import Testing
         }
     }
 
-    @Test func `a directory that does not exist is named`() {
+    @Test func `a missing directory is reported`() {
         let path = "/nowhere/control.sock"
         let missing = SystemError(call: "open \(path).lock", errno: ENOENT)
         #expect(throws: ControlSocketError.system(missing)) { try ControlFixture(path: path) }
     }
 
-    @Test func `owner and group may connect, others not`() throws {
+    @Test func `only owner and group may connect`() throws {
         let fixture = try ControlFixture()
         var status = stat()
         #expect(lstat(fixture.path, &status) == 0)
         #expect(status.st_mode == S_IFSOCK | 0o660)
     }
 
-    @Test func `a stop removes the socket and the next server starts at once`() async throws {
+    @Test func `a stop removes the socket, and the next server can start`() async throws {
         let first = try ControlFixture()
         await first.server.stop()
         #expect(access(first.path, F_OK) == -1)
@@ -124,7 +124,7 @@ internal import Testing
         try await expectServing(second)
     }
 
-    @Test func `a stop leaves a file that took the socket's place`() async throws {
+    @Test func `a stop does not remove a file that replaced the socket`() async throws {
         let fixture = try ControlFixture()
         unlink(fixture.path)
         try Data("precious".utf8).write(to: URL(fileURLWithPath: fixture.path))
@@ -135,10 +135,8 @@ internal import Testing
     /// Waits until connections to the path reach the fixture's server. A child process started by another test briefly
     /// inherits a copy of the closed listener. That copy accepts connections and resets them.
     private func expectBoundAgain(_ fixture: ControlFixture) async throws {
-        try await offPool {
-            let hello = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
-            while (try? fixture.client().request(hello).status) != 200 { usleep(20_000) }
-        }
+        let hello = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+        try await offPool { pollBlocking { (try? fixture.client().request(hello).status) == 200 } }
     }
 
     @Test(.timeLimit(.minutes(1))) func `a socket that was removed is bound again`() async throws {
@@ -148,10 +146,9 @@ internal import Testing
             let kept = try fixture.client()
             #expect(try kept.request(hello).status == 200)
             #expect(unlink(fixture.path) == 0)
-            while access(fixture.path, F_OK) != 0 { usleep(20_000) }
-            while (try? fixture.client()) == nil { usleep(20_000) }
+            pollBlocking { access(fixture.path, F_OK) == 0 && (try? fixture.client()) != nil }
             #expect(try fixture.client().request(hello).status == 200)
-            #expect(try kept.request(hello).status == 200, "a connection from before is still served")
+            #expect(try kept.request(hello).status == 200, "an earlier connection is still served")
         }
         #expect(access(fixture.path + ".lock", F_OK) == 0)
         await fixture.server.stop()
@@ -159,7 +156,7 @@ internal import Testing
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `a socket whose directory was removed is bound again with it`() async throws {
+    func `a socket whose directory was removed is bound again`() async throws {
         let scratch = try ScratchDirectory()
         let directory = scratch.file("run")
         let path = directory + "/control.sock"
@@ -173,7 +170,7 @@ internal import Testing
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `a path that another server took is left to it until it is free`() async throws {
+    func `a path taken by another server is bound again when it is free`() async throws {
         let fixture = try ControlFixture()
         #expect(unlink(fixture.path) == 0)
         do {
@@ -183,22 +180,22 @@ internal import Testing
                 var pending = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
                 return poll(&pending, 1, 20_000) == 1
             }
-            #expect(isProbed, "the server looks who is there")
-            #expect(access(fixture.path, F_OK) == 0, "and leaves it alone")
+            #expect(isProbed, "the server probes the path")
+            #expect(access(fixture.path, F_OK) == 0, "the server does not remove the path")
             withExtendedLifetime(foreign) {}
         }
         try await expectBoundAgain(fixture)
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `a socket that the kernel refuses to watch after it was bound again is tried again`() async throws {
+    func `a failed registration of the socket is retried`() async throws {
         let scratch = try ScratchDirectory()
         let path = scratch.file("control.sock")
         let registrations = Mutex(0)
         let served = Recorder<CInt>()
         var environment = ControlListener.Environment(
             open: { () throws(ControlSocketError) in try ControlSocket.claiming(path, mode: 0o660) },
-            makeRoom: { nil },
+            acceptDelay: { nil },
             onConnection: { descriptor, _ in
                 close(descriptor)
                 served.record(descriptor)
@@ -217,13 +214,13 @@ internal import Testing
         }
         let listener = try ControlListener(environment)
         #expect(unlink(path) == 0)
-        try await offPool { while (try? RawClient(path)) == nil { usleep(20_000) } }
+        try await offPool { pollBlocking { (try? RawClient(path)) != nil } }
         try await served.wait { !$0.isEmpty }
         #expect(registrations.withLock { $0 } >= 3)
         listener.stop()
     }
 
-    @Test func `no program that is started inherits the lock, the listener or a connection`() async throws {
+    @Test func `child processes do not inherit the lock, the listener or a connection`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()

@@ -49,13 +49,13 @@ internal import Testing
         (#"{\#(url),"headers":[["a","{"]],"fifo":true,"fifo":false}"#, "fifo"),
         (#"{\#(url),"staged":{"id":"a","size":1},"staged":null}"#, "staged"),
     ])
-    func `a member that comes twice is refused by name, and nothing is kept`(body: String, name: String)
+    func `a duplicate member is rejected by name, and nothing is stored`(body: String, name: String)
         async throws
     {
         let queue = try await open()
         let refused = try await answer(queue, .POST, "/v1/requests", body)
         #expect(refused.status == 400 && refused.code == "malformed_body")
-        #expect(refused.detail == "the member `\(name)` comes twice", "\(refused.detail)")
+        #expect(refused.detail == "the member `\(name)` occurs twice", "\(refused.detail)")
         #expect(try await queue.list().requests.isEmpty)
     }
 
@@ -64,7 +64,7 @@ internal import Testing
         (#"{\#(url),"staged":{"id":"a","size":1,"sise":1}}"#, "staged.sise"),
         (#"{\#(url),"ttlSeconds":1}"#, "ttlSeconds"),
     ])
-    func `a member that means nothing is refused by its path, whatever came before`(
+    func `an unknown member is rejected by its path`(
         body: String,
         path: String
     )
@@ -81,7 +81,7 @@ internal import Testing
         #expect(refused.detail.contains("`\(path)`"), "\(refused.detail)")
     }
 
-    @Test func `the same name in other objects, or as a value, is no repetition`() async throws {
+    @Test func `the same name in other objects, or as a value, is not a duplicate`() async throws {
         let queue = try await open()
         let body =
             #"{\#(Self.url),"queue":"always","body":"\"url\",\"url\"","headers":[["url","url"],["url","fifo"]],"#
@@ -93,7 +93,7 @@ internal import Testing
     @Test(arguments: [
         "connect_timeout_seconds", "response_timeout_seconds", "total_timeout_seconds",
     ])
-    func `a timeout is kept and shown, and one out of range is refused`(member: String) async throws {
+    func `a timeout is stored and shown, and one out of range is rejected`(member: String) async throws {
         let queue = try await open()
         for seconds in ["0", "-1", "0.0001", "86401", "1e300"] {
             let refused = try await answer(
@@ -121,38 +121,41 @@ internal import Testing
     @Test(arguments: [
         (
             "/v1/requests", #"{\#(url),"lanes":"a"}"#,
-            "`lanes` is not known here; accepted are url, method, headers,"
+            "`lanes` is not a known name; accepted: url, method, headers,"
         ),
-        ("/v1/requests", #"{\#(url),"ttlSeconds":1}"#, "`ttlSeconds` is not known here; accepted are url"),
+        ("/v1/requests", #"{\#(url),"ttlSeconds":1}"#, "`ttlSeconds` is not a known name; accepted: url"),
         (
             "/v1/requests", #"{\#(url),"idempotency":{"name":"k"}}"#,
-            "`idempotency.name` is not known here; accepted are key, header, quoted, none"
+            "`idempotency.name` is not a known name; accepted: key, header, quoted, none"
         ),
         (
             "/v1/requests", #"{\#(url),"staged":{"id":"a","size":1,"sha":null}}"#,
-            "`staged.sha` is not known here; accepted are id, size"
+            "`staged.sha` is not a known name; accepted: id, size"
         ),
         (
             "/v1/queue/hold", #"{"ids":[],"all":true}"#,
-            "`all` is not known here; accepted are ids, filter, new_key, dry_run"
+            "`all` is not a known name; accepted: ids, filter, new_key, dry_run"
         ),
         (
             "/v1/queue/drop", #"{"filter":{"label":"a"}}"#,
-            "`filter.label` is not known here; accepted are state, host, lane"
+            "`filter.label` is not a known name; accepted: state, host, lane"
         ),
-        ("/v1/queue/drop", #"{"filter":{},"ids":[]}"#, "either `ids` or `filter` has to be given"),
-        ("/v1/queue/drop", "{}", "either `ids` or `filter` has to be given"),
-        ("/v1/queue/hold", #"{"filter":{},"new_key":true}"#, "`new_key` is for retry; hold changes no key"),
-        ("/v1/queue/hold", #"{"ids":[],"dry_run":true}"#, "`dry_run` goes with `filter`"),
-        ("/v1/requests/a/retry", #"{"key":true}"#, "`key` is not known here; accepted are new_key"),
-        ("/v1/queue/pause", #"{"hosts":"a"}"#, "`hosts` is not known here; accepted are host, lane"),
-        ("/v1/queue/flush", #"{"host":"a"}"#, "`host` is not known here; nothing is accepted"),
+        ("/v1/queue/drop", #"{"filter":{},"ids":[]}"#, "either `ids` or `filter` is required"),
+        ("/v1/queue/drop", "{}", "either `ids` or `filter` is required"),
+        (
+            "/v1/queue/hold", #"{"filter":{},"new_key":true}"#,
+            "`new_key` is only accepted for retry, not for hold"
+        ),
+        ("/v1/queue/hold", #"{"ids":[],"dry_run":true}"#, "`dry_run` requires `filter`"),
+        ("/v1/requests/a/retry", #"{"key":true}"#, "`key` is not a known name; accepted: new_key"),
+        ("/v1/queue/pause", #"{"hosts":"a"}"#, "`hosts` is not a known name; accepted: host, lane"),
+        ("/v1/queue/flush", #"{"host":"a"}"#, "`host` is not a known name; no name is accepted"),
         (
             "/v1/queue/import", #"{"staged":{"id":"a","size":1},"force":true}"#,
-            "`force` is not known here; accepted are staged"
+            "`force` is not a known name; accepted: staged"
         ),
     ])
-    func `a member that means nothing is named, with those that mean something`(
+    func `an unknown member is reported with the accepted ones`(
         path: String,
         body: String,
         words: String
@@ -170,7 +173,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `every member that is documented is taken, also without a value`() async throws {
+    @Test func `every documented member is accepted, also as null`() async throws {
         let queue = try await open()
         let all = """
             {\(Self.url),"method":"POST","headers":[["X-A","b"]],"body":"c","queue":"always","id":"a","lane":"l",
@@ -187,7 +190,7 @@ internal import Testing
         ("queue", "never", "auto, always"), ("durability", "some", "full, normal"),
         ("when_full", "cry", "reject, drop-oldest, drop-newest, block"),
     ])
-    func `a word that means nothing is named, with those that mean something`(
+    func `an unknown value is reported with the accepted ones`(
         member: String,
         word: String,
         accepted: String
@@ -196,18 +199,18 @@ internal import Testing
         let body = #"{\#(Self.url),"\#(member)":"\#(word)"}"#
         let refused = try await answer(queue, .POST, "/v1/requests", body)
         #expect(refused.status == 400 && refused.code == "invalid_option")
-        #expect(refused.detail == "`\(member)` is `\(word)`; it has to be one of \(accepted)")
+        #expect(refused.detail == "`\(member)` is `\(word)`; it must be one of \(accepted)")
         #expect(try await queue.statistics().requests == 0)
         await queue.stop()
     }
 
     @Test(arguments: [
         ("/v1/requests?state=lost", "invalid_state", "one of pending, blocked, inflight, held, delivered,"),
-        ("/v1/queue/export?dead=perhaps", "invalid_dead", "it has to be true or false"),
-        ("/v1/requests?sate=held", "unknown_parameter", "accepted are state, host, lane, limit, after"),
-        ("/v1/queue/stats?host=a", "unknown_parameter", "nothing is accepted"),
+        ("/v1/queue/export?dead=perhaps", "invalid_dead", "it must be true or false"),
+        ("/v1/requests?sate=held", "unknown_parameter", "accepted: state, host, lane, limit, after"),
+        ("/v1/queue/stats?host=a", "unknown_parameter", "no name is accepted"),
     ])
-    func `a query that means nothing is refused with what is accepted`(
+    func `an invalid query is rejected with the accepted values`(
         target: String,
         code: String,
         words: String
@@ -219,14 +222,14 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a filter with a state that means nothing is refused`() async throws {
+    @Test func `a filter with an unknown state is rejected`() async throws {
         let queue = try await open()
         let refused = try await answer(queue, .POST, "/v1/queue/drop", #"{"filter":{"state":["lost"]}}"#)
         #expect(refused.status == 400 && refused.code == "invalid_state")
         await queue.stop()
     }
 
-    @Test func `a known id with other content is 422`() async throws {
+    @Test func `a known id with other content gets 422`() async throws {
         let queue = try await open()
         let message = #"{\#(Self.url),"queue":"always","id":"a","body":"x"}"#
         #expect(try await answer(queue, .POST, "/v1/requests", message).status == 202)
@@ -239,28 +242,30 @@ internal import Testing
     }
 
     @Test(arguments: ["get", "Post", "dELETE", "patch"])
-    func `a method in small letters is refused, with its right spelling`(method: String) async throws {
+    func `a lowercase method is rejected with its correct spelling`(method: String) async throws {
         let queue = try await open()
         let body = #"{\#(Self.url),"method":"\#(method)"}"#
         let refused = try await answer(queue, .POST, "/v1/requests", body)
         #expect(refused.status == 400 && refused.code == "invalid_method")
-        #expect(refused.detail.hasSuffix("is `\(method.uppercased())`"), "\(refused.detail)")
+        #expect(refused.detail.hasSuffix("use `\(method.uppercased())`"), "\(refused.detail)")
         let own = try await answer(queue, .POST, "/v1/requests", #"{\#(Self.url),"method":"purge"}"#)
-        #expect(own.status == 202, "a method that nobody knows is the caller's own")
+        #expect(own.status == 202, "an unknown method is accepted")
         await queue.stop()
     }
 
-    @Test func `only a retry makes a new key`() async throws {
+    @Test func `only a retry accepts a new key`() async throws {
         let queue = try await open()
         let refused = try await answer(queue, .POST, "/v1/queue/hold", #"{"ids":[],"new_key":true}"#)
         #expect(refused.code == "malformed_body")
-        #expect(refused.detail == "`new_key` is for retry; hold changes no key")
+        #expect(refused.detail == "`new_key` is only accepted for retry, not for hold")
         let usual = try await answer(queue, .POST, "/v1/queue/hold", #"{"ids":[],"new_key":false}"#)
         #expect(usual.status == 200)
         await queue.stop()
     }
 
-    @Test func `what is paused is told as resume takes it, and no lane is 404`() async throws {
+    @Test func `paused lanes are listed in the form that resume accepts, and an unknown lane gets 404`()
+        async throws
+    {
         let queue = try await open()
         for lane in [nil, "l"] {
             _ = try await queue.enqueue(

@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import NetwatchService
 
 @Suite(.timeLimit(.minutes(1))) struct SpareDescriptorTests {
-    @Test func `a client reads that the service is short of descriptors, also the next one`() throws {
+    @Test func `clients read that the service is short of descriptors`() throws {
         let spare = SpareDescriptor()
         for _ in 0..<2 {
             var ends: [CInt] = [-1, -1]

@@ -5,7 +5,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 @Suite struct SystemdNotifierTests {
-    @Test func `states reach a manager at a path in one datagram`() throws {
+    @Test func `states are sent to a path in one datagram`() throws {
         let directory = try ScratchDirectory()
         let path = directory.file("notify")
         let manager = try NotifySocket(path)
@@ -16,14 +16,14 @@ internal import Testing
         #expect(try manager.receive() == "STOPPING=1")
     }
 
-    @Test func `states reach a manager at an abstract name`() throws {
+    @Test func `states are sent to an abstract name`() throws {
         let name = "netwatch-test-\(getpid())"
         let manager = try NotifySocket("\0\(name)")
         #expect(SystemdNotifier(address: "@\(name)").notify(.ready) == nil)
         #expect(try manager.receive() == "READY=1")
     }
 
-    @Test func `a status cannot smuggle in an assignment`() throws {
+    @Test func `a status cannot contain another assignment`() throws {
         let directory = try ScratchDirectory()
         let manager = try NotifySocket(directory.file("notify"))
         let notifier = SystemdNotifier(address: directory.file("notify"))
@@ -31,7 +31,7 @@ internal import Testing
         #expect(try manager.receive() == "STATUS=a READY=1  b  c")
     }
 
-    @Test func `a long status is cut between characters, so the datagram is taken`() throws {
+    @Test func `a long status is truncated between characters`() throws {
         let directory = try ScratchDirectory()
         let manager = try NotifySocket(directory.file("notify"))
         let notifier = SystemdNotifier(address: directory.file("notify"))
@@ -39,7 +39,7 @@ internal import Testing
         #expect(try manager.receive() == "READY=1\nSTATUS=" + String(repeating: "€", count: 341))
     }
 
-    @Test func `nobody to tell is not an error`() {
+    @Test func `no service manager is not an error`() {
         #expect(SystemdNotifier(address: nil).notify(.ready) == nil)
         #expect(SystemdNotifier(address: "").notify(.ready) == nil)
     }
@@ -53,12 +53,12 @@ internal import Testing
         ("@" + String(repeating: "a", count: 108), EAFNOSUPPORT),
         ("@", EAFNOSUPPORT),
     ])
-    func `an address of no use is told and nothing else happens`(_ address: String, _ errno: CInt) {
+    func `an unusable address is reported`(_ address: String, _ errno: CInt) {
         let error = SystemdNotifier(address: address).notify(.ready)
         #expect(error == SystemError(call: "sendto \(address)", errno: errno))
     }
 
-    @Test func `a manager that does not read is told instead of waited for`() throws {
+    @Test func `a manager that does not read is reported without blocking`() throws {
         let directory = try ScratchDirectory()
         let manager = try NotifySocket(directory.file("notify"))
         let notifier = SystemdNotifier(address: directory.file("notify"))

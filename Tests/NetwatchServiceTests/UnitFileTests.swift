@@ -28,7 +28,7 @@ struct UnitFileTests {
         ["netwatch.service", "netwatch-netlink.socket"],
         ["netwatch-online.target", "netwatch-wait-online.service"],
     ])
-    func `systemd understands every line of the units`(units: [String]) async throws {
+    func `systemd accepts every line of the units`(units: [String]) async throws {
         let directory = try ScratchDirectory()
         let copies = try units.map { try copy($0, to: directory) }
         let outcome = try await Subprocess(analyze, ["verify", "--recursive-errors=no"] + copies).outcome()
@@ -45,7 +45,7 @@ struct UnitFileTests {
     }
 
     @Test(arguments: [("netwatch.service", "15"), ("netwatch-wait-online.service", "13")])
-    func `the units stay as tight as their README says`(unit: String, threshold: String) async throws {
+    func `the units keep the documented exposure level`(unit: String, threshold: String) async throws {
         let arguments = ["security", "--offline=true", "--threshold=\(threshold)", Self.path(unit)]
         let outcome = try await Subprocess(analyze, arguments).outcome()
         #expect(outcome.ending == .exited(0), "\(outcome.output)")

@@ -42,7 +42,7 @@ package final class Nginx: Sendable {
         return path
     }
 
-    /// Otherwise nginx as root would give its directories to the user `nobody`, who does not exist in a user namespace
+    /// Otherwise nginx as root would change the owner of its directories to `nobody`, who does not exist in a user namespace
     /// with a single user.
     private static var user: String { geteuid() == 0 ? "user root root;" : "" }
 

@@ -9,7 +9,7 @@ internal import Testing
         ("90m", .seconds(5400)), ("9999h", .seconds(9999 * 3600)), ("05s", .seconds(5)),
         ("7d", .seconds(7 * 86_400)), ("1d12h", .seconds(36 * 3600)), ("416d", .seconds(416 * 86_400)),
     ])
-    func `a duration is read`(text: String, duration: Duration) {
+    func `a valid duration is parsed`(text: String, duration: Duration) {
         #expect(DurationText.parse(text) == duration)
     }
 
@@ -18,7 +18,7 @@ internal import Testing
         "417d",
         "12h1d", "5x", "10000h", "9999999999999999999999s", "1h9999h", "５s", "5mm", "5msm",
     ])
-    func `anything else is not`(text: String) {
+    func `an invalid duration is rejected`(text: String) {
         #expect(DurationText.parse(text) == nil)
     }
 
@@ -27,7 +27,7 @@ internal import Testing
         (.seconds(60), "1 min 0 s"), (.seconds(3599), "59 min 59 s"), (.seconds(11_520), "3 h 12 min"),
         (.seconds(180_000), "2 d 2 h"), (.seconds(-1), "0.0 s"),
     ])
-    func `a duration in words`(duration: Duration, words: String) {
-        #expect(DurationText.words(duration) == words)
+    func `a duration is formatted`(duration: Duration, text: String) {
+        #expect(DurationText.format(duration) == text)
     }
 }

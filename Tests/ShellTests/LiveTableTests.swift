@@ -23,12 +23,12 @@ internal import Testing
         }
     }
 
-    @Test func `what does not fit is counted`() {
+    @Test func `hosts that do not fit are counted`() {
         #expect(lines(23).count == 23)
         #expect(lines(24).last == "… and 2 more" && lines(24).count == 23)
     }
 
-    @Test func `it is drawn in its own place`() {
+    @Test func `the table is redrawn in place`() {
         var table = LiveTable()
         let first = table.drawing(records(3), now: .now, columns: 80, rows: 24)
         let second = table.drawing(records(3), now: .now, columns: 80, rows: 24)
@@ -38,7 +38,7 @@ internal import Testing
 }
 
 @Suite struct InboxTests {
-    @Test func `of each source only the newest is kept, in the order of the oldest`() {
+    @Test func `the inbox keeps the newest value per source, in order of arrival`() {
         let inbox = Inbox<String>()
         for (value, source) in [("a", 7), ("b", 3), ("c", 7)] { inbox.put(value, from: source) }
         let taken = inbox.take()
@@ -46,7 +46,7 @@ internal import Testing
         #expect(inbox.take().isEmpty)
     }
 
-    @Test func `a name of another's cannot steer the terminal`() {
+    @Test func `control characters are replaced for the terminal`() {
         #expect(Printer.printable("eth\u{1B}[2J0\n") == "eth?[2J0?")
         #expect(Printer.printable("bücher ✓") == "bücher ✓")
         #expect(Printer.quoted(String(repeating: "a", count: 81)).hasSuffix("a…`"))

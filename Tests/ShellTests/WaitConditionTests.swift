@@ -7,7 +7,7 @@ internal import Testing
 
     private func at(_ seconds: Int) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
-    @Test func `all parts have to be there`() {
+    @Test func `without any, all parts must be met`() {
         var condition = WaitCondition(parts: 2, isAny: false, stable: .zero)
         #expect(condition.due == nil && condition.missing == [0, 1])
         condition.take(part: 0, isMet: true, isInterrupted: false, now: at(1))
@@ -18,7 +18,7 @@ internal import Testing
         #expect(condition.due == nil && condition.missing == [0])
     }
 
-    @Test func `any part is enough, the one that lasts longest first`() {
+    @Test func `with any, one part is sufficient, the longest first`() {
         var condition = WaitCondition(parts: 3, isAny: true, stable: .seconds(10))
         condition.take(part: 1, isMet: true, isInterrupted: false, now: at(1))
         condition.take(part: 2, isMet: true, isInterrupted: false, now: at(2))
@@ -27,7 +27,7 @@ internal import Testing
         #expect(condition.due == at(12))
     }
 
-    @Test func `news that changes nothing does not begin again, an interruption does`() {
+    @Test func `an interruption restarts the stable time, a repeated report does not`() {
         var condition = WaitCondition(parts: 1, isAny: false, stable: .seconds(2))
         condition.take(part: 0, isMet: true, isInterrupted: false, now: at(1))
         condition.take(part: 0, isMet: true, isInterrupted: false, now: at(2))

@@ -11,7 +11,7 @@ package enum UploadBody: Sendable {
     /// A stream, which can be read only once.
     case stream(OneTimeBody)
     /// Bytes that another owner keeps available, read again for every transfer.
-    case kept(KeptBody)
+    case kept(ReplayableBody)
 
     /// Returns the body for one transfer.
     ///

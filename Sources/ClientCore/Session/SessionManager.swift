@@ -256,7 +256,7 @@ public final class SessionManager: Sendable {
     ///   - allowsResending: Whether libcurl may do that. With `false` the request fails instead. Default: true.
     package func transfer(
         _ urlRequest: any URLRequestConvertible,
-        body: KeptBody? = nil,
+        body: ReplayableBody? = nil,
         maximumResponseBytes: Int,
         connectTimeout: Duration? = nil,
         responseTimeout: Duration? = nil,

@@ -1,4 +1,3 @@
-package import Glibc
 package import NIOHTTP1
 
 /// A complete request to the control API.
@@ -23,7 +22,6 @@ package struct ControlRequest: Sendable {
     package internal(set) var parameters: [String: String] = [:]
     /// The query items in their order, percent-decoded. A `+` is a literal plus (RFC 3986).
     package let query: [QueryItem]
-    package let headers: HTTPHeaders
     /// The body, at most ``ControlServer/Limits/bodyBytes`` long.
     package let body: [UInt8]
     package let peer: PeerCredentials
@@ -31,7 +29,6 @@ package struct ControlRequest: Sendable {
     init(
         method: HTTPMethod,
         target: RequestTarget,
-        headers: HTTPHeaders = [:],
         body: [UInt8] = [],
         peer: PeerCredentials
     ) {
@@ -39,7 +36,6 @@ package struct ControlRequest: Sendable {
         path = target.path
         segments = target.segments
         query = target.query
-        self.headers = headers
         self.body = body
         self.peer = peer
     }

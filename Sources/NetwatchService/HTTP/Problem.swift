@@ -82,14 +82,14 @@ extension Problem {
     )
 
     static func notFound(_ path: String) -> Problem {
-        Problem(.notFound, code: "not_found", detail: "there is nothing at `\(path)`")
+        Problem(.notFound, code: "not_found", detail: "no route has the path `\(path)`")
     }
 
     static func methodNotAllowed(_ method: HTTPMethod, _ path: String, allowed: String) -> Problem {
         Problem(
             .methodNotAllowed,
             code: "method_not_allowed",
-            detail: "`\(path)` does not take \(method.rawValue); it takes \(allowed)"
+            detail: "`\(path)` does not accept \(method.rawValue); accepted: \(allowed)"
         )
     }
 }

@@ -44,7 +44,7 @@ package enum ControlMessage {
             guard let date = Date(rfc3339: text) else {
                 throw DecodingError.dataCorruptedError(
                     in: container,
-                    debugDescription: "it is not a time of RFC 3339, like 2026-01-31T12:34:56Z"
+                    debugDescription: "not a time of RFC 3339, like 2026-01-31T12:34:56Z"
                 )
             }
             return date

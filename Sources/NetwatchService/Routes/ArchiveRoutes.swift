@@ -16,7 +16,7 @@ extension QueueRoutes {
         var cursor: ExportCursor?
         if let text = request.value(of: "after") {
             guard let found = ExportCursor(text) else {
-                throw Problem.malformedQuery("after", text, accepted: "the `next` of the page before")
+                throw Problem.malformedQuery("after", text, accepted: "the `next` of the previous page")
             }
             cursor = found
         }

@@ -16,7 +16,7 @@ extension ControlRequest {
         do {
             return try ControlMessage.decoder.decode(type, from: data)
         } catch {
-            throw .malformedBody("the body is not the JSON expected: \(DecodingFailure(error, in: data))")
+            throw .malformedBody("the body is not the expected JSON: \(DecodingFailure(error, in: data))")
         }
     }
 
@@ -41,7 +41,7 @@ extension ControlRequest {
                 throw Problem(
                     .badRequest,
                     code: "repeated_parameter",
-                    detail: "`\(item.name)` comes twice, and takes one value"
+                    detail: "`\(item.name)` occurs twice; it accepts one value"
                 )
             }
         }

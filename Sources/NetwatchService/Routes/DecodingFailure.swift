@@ -12,7 +12,7 @@ struct DecodingFailure: CustomStringConvertible {
                 "`\(Self.path(context.codingPath + [key]))` is missing"
             case DecodingError.typeMismatch(let type, let context),
                 DecodingError.valueNotFound(let type, let context):
-                "\(Self.subject(context)) has to be \(Self.name(of: type))"
+                "\(Self.subject(context)) must be \(Self.name(of: type))"
             case DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty:
                 UnfitNumbers(in: body)?.description
                     ?? "it is not valid JSON, or a number in it is out of range"
@@ -41,7 +41,7 @@ struct DecodingFailure: CustomStringConvertible {
         switch type {
         case is String.Type: "a string"
         case is Bool.Type: "true or false"
-        case is any BinaryInteger.Type: "a whole number"
+        case is any BinaryInteger.Type: "an integer"
         case is any BinaryFloatingPoint.Type: "a number"
         case is any JSONList.Type: "an array"
         default: "an object"
@@ -75,7 +75,7 @@ private struct UnfitNumbers: CustomStringConvertible {
         let some = names.sorted().prefix(Self.mostNames).map { "`\($0)`" }.joined(separator: ", ")
         let others = names.count > Self.mostNames ? " and \(names.count - Self.mostNames) more" : ""
         let which = names.count > 1 ? "one of " : ""
-        return "a number is out of range, or has to be a whole one: see \(which)\(some)\(others)"
+        return "a number is out of range or not an integer: \(which)\(some)\(others)"
     }
 
     private static let mostNames = 4

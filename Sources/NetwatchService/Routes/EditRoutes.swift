@@ -22,7 +22,7 @@ extension QueueRoutes {
 
         func edit(newKey: Bool) throws(Problem) -> QueueEdit {
             guard self == .retry || !newKey else {
-                throw .malformedBody("`new_key` is for retry; \(self) changes no key")
+                throw .malformedBody("`new_key` is only accepted for retry, not for \(self)")
             }
             return switch self {
             case .retry: .retry(newKey: newKey)
@@ -54,7 +54,7 @@ extension QueueRoutes {
         switch (message.ids, message.filter) {
         case (let ids?, nil): return try await edit(action, ids, message)
         case (nil, let filter?): return try await edit(action, filter, message)
-        default: throw Problem.malformedBody("either `ids` or `filter` has to be given")
+        default: throw Problem.malformedBody("either `ids` or `filter` is required")
         }
     }
 
@@ -65,10 +65,10 @@ extension QueueRoutes {
     ) async throws -> ControlResponse {
         guard ids.count <= ControlMessage.mostIDs else {
             throw Problem.malformedBody(
-                "`ids` has \(ids.count) ids, and may have \(ControlMessage.mostIDs); `filter` takes any number"
+                "`ids` has \(ids.count) ids; at most \(ControlMessage.mostIDs) are accepted, `filter` has no limit"
             )
         }
-        guard message.dryRun != true else { throw Problem.malformedBody("`dry_run` goes with `filter`") }
+        guard message.dryRun != true else { throw Problem.malformedBody("`dry_run` requires `filter`") }
         let done = try await perform(action, ids, newKey: message.newKey ?? false)
         let results = zip(ids, done).map { Self.message(action, $0, $1) }
         return .json(ControlMessage.Edited(results: results), encoder: ControlMessage.encoder)
@@ -100,7 +100,7 @@ extension QueueRoutes {
     private static func refusalWords(_ action: EditAction, _ id: String, _ state: QueuedRequest.State)
         -> String
     {
-        "`\(id)` is \(state.rawValue), and \(action) does not apply to that"
+        "`\(id)` is \(state.rawValue); \(action) does not apply to that state"
     }
 
     // MARK: Messages

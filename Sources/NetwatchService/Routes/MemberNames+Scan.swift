@@ -10,7 +10,7 @@ extension MemberNames {
         guard !json.contains(0) else { throw .malformedBody("the body is not UTF-8") }
         var scan = MemberScan(bytes: json)
         while scan.hasMore {
-            if let name = scan.step() { throw .malformedBody("the member `\(name.prefix(80))` comes twice") }
+            if let name = scan.step() { throw .malformedBody("the member `\(name.prefix(80))` occurs twice") }
         }
         self = scan.names
     }

@@ -42,12 +42,12 @@ extension Problem {
 
     /// An unknown member of the body or an unknown name in the query.
     static func unknownName(_ name: String, code: String, accepted: [String]) -> Problem {
-        let words =
-            accepted.isEmpty ? "nothing is accepted" : "accepted are " + accepted.joined(separator: ", ")
+        let list =
+            accepted.isEmpty ? "no name is accepted" : "accepted: " + accepted.joined(separator: ", ")
         return Problem(
             .badRequest,
             code: code,
-            detail: "`\(name.prefix(80))` is not known here; \(words)"
+            detail: "`\(name.prefix(80))` is not a known name; \(list)"
         )
     }
 
@@ -56,7 +56,7 @@ extension Problem {
     /// - Throws: ``Problem`` with `invalid_host`. An invalid host would match no request.
     static func host(_ text: String) throws(Problem) -> String {
         if let host = Origin.host(named: text) { return host }
-        let accepted = "a name or an address, like api.example.com, without scheme and port"
+        let accepted = "a host name or an address, like api.example.com, without scheme and port"
         throw .malformedQuery("host", text, accepted: accepted)
     }
 
@@ -65,7 +65,7 @@ extension Problem {
         Problem(
             .badRequest,
             code: "invalid_\(name)",
-            detail: "`\(name)` is `\(value.prefix(80))`; it has to be \(accepted)"
+            detail: "`\(name)` is `\(value.prefix(80))`; it must be \(accepted)"
         )
     }
 }

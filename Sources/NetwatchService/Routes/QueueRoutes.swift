@@ -57,7 +57,7 @@ package struct QueueRoutes: Sendable {
         throw Problem(
             .serviceUnavailable,
             code: "not_running",
-            detail: "nothing is sent while the service is not running"
+            detail: "the service is not running, so nothing is sent"
         )
     }
 

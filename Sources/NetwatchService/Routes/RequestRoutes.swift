@@ -73,7 +73,7 @@ extension RequestQuery {
         lane = request.value(of: "lane")
         guard let text = request.value(of: "after") else { return }
         guard let cursor = ListCursor(text: text) else {
-            throw .malformedQuery("after", text, accepted: "the `next` of the page before")
+            throw .malformedQuery("after", text, accepted: "the `next` of the previous page")
         }
         after = cursor
     }

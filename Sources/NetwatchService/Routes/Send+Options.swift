@@ -20,7 +20,7 @@ extension ControlMessage.Send {
         throw Problem(
             .badRequest,
             code: QueueError.Code.invalidMethod.rawValue,
-            detail: "`method` is `\(method)`; methods are case-sensitive, and this one is `\(meant.rawValue)`"
+            detail: "`method` is `\(method)`; methods are case-sensitive, use `\(meant.rawValue)`"
         )
     }
 
@@ -28,7 +28,7 @@ extension ControlMessage.Send {
         var result: [QueueRequest.Header] = []
         for header in headers ?? [] {
             guard header.count == 2 else {
-                throw .malformedBody("each of `headers` has to be a name and a value")
+                throw .malformedBody("each element of `headers` must be an array of a name and a value")
             }
             result.append(QueueRequest.Header(name: header[0], value: header[1]))
         }
@@ -37,12 +37,12 @@ extension ControlMessage.Send {
 
     private func queueBody() throws(Problem) -> QueueRequest.Body {
         guard [body != nil, bodyBase64 != nil, staged != nil].count(where: \.self) <= 1 else {
-            throw .malformedBody("of `body`, `body_base64` and `staged` only one may be given")
+            throw .malformedBody("`body`, `body_base64` and `staged` cannot be combined")
         }
         if let staged { return .staged(id: staged.id, size: staged.size) }
         guard let bodyBase64 else { return .data(Data((body ?? "").utf8)) }
         guard let data = Data(base64Encoded: bodyBase64) else {
-            throw .malformedBody("`body_base64` has to be valid Base64")
+            throw .malformedBody("`body_base64` is not valid Base64")
         }
         return .data(data)
     }
@@ -83,7 +83,7 @@ extension ControlMessage.Send {
             throw Problem(
                 .badRequest,
                 code: QueueError.Code.invalidOption.rawValue,
-                detail: "`\(name)` is \(seconds), which is not \(accepted)"
+                detail: "`\(name)` is \(seconds); it must be \(accepted)"
             )
         }
         return .seconds(seconds)
@@ -108,12 +108,14 @@ extension ControlMessage.Send {
 
     private func queueKey() throws(Problem) -> IdempotencyKey {
         guard idempotency == nil || idempotencyKey == nil else {
-            throw .malformedBody("of `idempotency` and `idempotency_key` only one may be given")
+            throw .malformedBody("`idempotency` and `idempotency_key` cannot be combined")
         }
         let value = idempotency?.key ?? idempotencyKey
         var key = value.map(IdempotencyKey.value) ?? .automatic
         if idempotency?.none == true {
-            guard value == nil else { throw .malformedBody("`idempotency.none` excludes a key") }
+            guard value == nil else {
+                throw .malformedBody("`idempotency.none` cannot be combined with a key")
+            }
             key = .none
         }
         if let header = idempotency?.header { key.headerName = header }
@@ -130,7 +132,7 @@ extension ControlMessage.Send {
         throw Problem(
             .badRequest,
             code: QueueError.Code.invalidOption.rawValue,
-            detail: "`\(name)` is `\(text.prefix(80))`; it has to be one of \(accepted)"
+            detail: "`\(name)` is `\(text.prefix(80))`; it must be one of \(accepted)"
         )
     }
 }

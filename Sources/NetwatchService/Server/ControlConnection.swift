@@ -6,57 +6,6 @@ internal import NIOHTTP1
 /// One request is served at a time. Pipelined requests wait in `backlog`, which is bounded because nothing is read
 /// while a request is served.
 struct ControlConnection {
-    /// What the connection's single timer measures.
-    enum Deadline: Hashable {
-        case head, body, response, idle, linger
-    }
-
-    enum Event {
-        case opened
-        /// Raw bytes arrived, before they are decoded.
-        case bytesArrived
-        case input(Input)
-        /// The connection got a slot of the class that it asked for.
-        case admitted
-        case refused(Problem)
-        case answered(ControlResponse)
-        /// The response was handed to the kernel.
-        case flushed
-        case deadlinePassed
-        /// The server stops: finish the request in flight.
-        case stop
-        case closed
-    }
-
-    /// Input from the client.
-    enum Input {
-        case part(HTTPServerRequestPart)
-        case malformed(HTTPParserError)
-        /// The client closed its sending side.
-        case end
-    }
-
-    enum Action {
-        /// Starts a deadline, which replaces the previous one.
-        case arm(Deadline)
-        case disarm
-        case sendContinue
-        /// Requests a slot of a class, for a body of `bytes` bytes. The next event is `admitted` or `refused`.
-        case enter(ConnectionClass, bytes: Int)
-        case handle(ControlRequest)
-        case respond(Reply)
-        /// Closes the sending side, while input is still read.
-        case closeOutput
-        case close
-    }
-
-    struct Reply {
-        let response: ControlResponse
-        /// Whether the request was HEAD: `Content-Length` is sent, the body is not.
-        let omitsBody: Bool
-        let closes: Bool
-    }
-
     private enum Phase {
         /// Nothing has arrived yet. The header deadline is running.
         case opened
@@ -64,7 +13,7 @@ struct ControlConnection {
         case readingHead
         case readingBody
         /// A slot of a class was requested. Either the request is complete, or only the headers of an upload were read.
-        case entering(isComplete: Bool)
+        case awaitingSlot(isComplete: Bool)
         case handling(HTTPMethod)
         case responding(bytes: Int, isRepeatable: Bool)
         /// The last response was sent. Input is discarded until the client closes.
@@ -103,12 +52,12 @@ struct ControlConnection {
     var wantsInput: Bool {
         switch phase {
         case .opened, .awaitingRequest, .readingHead, .readingBody, .lingering: true
-        case .entering, .handling, .responding, .closed: false
+        case .awaitingSlot, .handling, .responding, .closed: false
         }
     }
 
-    /// The connection's place in the ledger; `nil` while it holds or requests a slot of a class.
-    var place: ConnectionLedger.Place? {
+    /// The connection's stage in the limiter; `nil` while it holds or requests a slot of a class.
+    var stage: ConnectionLimiter.Stage? {
         switch phase {
         case .opened, .readingHead: .arriving
         case .readingBody: incoming?.isUpload == true ? nil : .arriving
@@ -116,7 +65,7 @@ struct ControlConnection {
         case .responding(let bytes, let isRepeatable):
             .responding(bytes: bytes, isRepeatable: isRepeatable)
         case .lingering: .lingering
-        case .entering, .handling, .closed: nil
+        case .awaitingSlot, .handling, .closed: nil
         }
     }
 
@@ -155,7 +104,7 @@ extension ControlConnection {
 
     private mutating func received(_ input: Input) -> [Action] {
         switch phase {
-        case .entering, .handling, .responding:
+        case .awaitingSlot, .handling, .responding:
             backlog.append(input)
             return []
         case .lingering:
@@ -191,8 +140,8 @@ extension ControlConnection {
         let isUpload = length > limits.smallBodyBytes || head.headers.contains(name: "transfer-encoding")
         incoming = Incoming(head: head, target: target, isUpload: isUpload)
         guard isUpload else { return deadlineOfNext() + beginBody() }
-        phase = .entering(isComplete: false)
-        return [.enter(.upload, bytes: 0)]
+        phase = .awaitingSlot(isComplete: false)
+        return [.requestSlot(.upload, bytes: 0)]
     }
 
     /// Starts the header deadline of a pipelined request, whose bytes arrived while the previous one was served.
@@ -217,8 +166,8 @@ extension ControlConnection {
 
     private mutating func completed() -> [Action] {
         guard case .readingBody = phase, let incoming else { return [] }
-        phase = .entering(isComplete: true)
-        return [.enter(classify(incoming.head.method, incoming.target), bytes: incoming.body.count)]
+        phase = .awaitingSlot(isComplete: true)
+        return [.requestSlot(classify(incoming.head.method, incoming.target), bytes: incoming.body.count)]
     }
 
     private mutating func handle() -> [Action] {
@@ -228,7 +177,6 @@ extension ControlConnection {
         let request = ControlRequest(
             method: incoming.head.method,
             target: incoming.target,
-            headers: incoming.head.headers,
             body: incoming.body,
             peer: peer
         )
@@ -240,12 +188,12 @@ extension ControlConnection {
 
 extension ControlConnection {
     private mutating func admitted() -> [Action] {
-        guard case .entering(let isComplete) = phase else { return [] }
+        guard case .awaitingSlot(let isComplete) = phase else { return [] }
         return isComplete ? handle() : beginBody() + takeUpBacklog()
     }
 
     private mutating func refused(_ problem: Problem) -> [Action] {
-        guard case .entering(let isComplete) = phase else { return [] }
+        guard case .awaitingSlot(let isComplete) = phase else { return [] }
         guard isComplete, let incoming else { return refuse(problem) }
         let isHead = incoming.head.method == .HEAD
         return respond(ControlResponse(problem), isRepeatable: true, omitsBody: isHead)
@@ -304,7 +252,7 @@ extension ControlConnection {
                 : refuse(.tooSlow("request", limits.headerDeadline))
         case .opened, .awaitingRequest, .responding, .lingering:
             close()
-        case .entering, .handling, .closed:
+        case .awaitingSlot, .handling, .closed:
             []
         }
     }
@@ -313,7 +261,7 @@ extension ControlConnection {
         switch phase {
         case .opened, .awaitingRequest, .readingHead:
             return close()
-        case .readingBody, .entering, .handling, .responding, .lingering, .closed:
+        case .readingBody, .awaitingSlot, .handling, .responding, .lingering, .closed:
             keepsAlive = false
             return []
         }

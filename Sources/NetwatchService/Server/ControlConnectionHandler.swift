@@ -17,7 +17,7 @@ final class ControlConnectionHandler: ChannelInboundHandler {
     private let router: ControlRouter
     private let connections: ControlConnections
     private var connection: ControlConnection
-    private var place = ConnectionLedger.Place.arriving
+    private var stage = ConnectionLimiter.Stage.arriving
     private var deadline: Scheduled<Void>?
     private var handling: Task<Void, Never>?
 
@@ -37,9 +37,9 @@ final class ControlConnectionHandler: ChannelInboundHandler {
 
     private func process(_ event: ControlConnection.Event, _ context: ChannelHandlerContext) {
         for action in connection.receive(event) { perform(action, context) }
-        guard let place = connection.place, place != self.place else { return }
-        self.place = place
-        connections.move(id, to: place)
+        guard let stage = connection.stage, stage != self.stage else { return }
+        self.stage = stage
+        connections.move(id, to: stage)
     }
 
     private func readIfWanted(_ context: ChannelHandlerContext) {
@@ -95,7 +95,7 @@ extension ControlConnectionHandler {
         case .arm(let kind): arm(kind, context)
         case .disarm: deadline?.cancel()
         case .sendContinue: sendContinue(context)
-        case .enter(let connectionClass, let bytes): enter(connectionClass, bytes: bytes, context)
+        case .requestSlot(let connectionClass, let bytes): requestSlot(connectionClass, bytes: bytes, context)
         case .handle(let request): handle(request, context)
         case .respond(let reply): respond(reply, context)
         case .closeOutput: context.close(mode: .output, promise: nil)
@@ -112,14 +112,15 @@ extension ControlConnectionHandler {
         }
     }
 
-    private func enter(_ connectionClass: ConnectionClass, bytes: Int, _ context: ChannelHandlerContext) {
-        switch connections.enter(connectionClass, id, bytes: bytes) {
+    private func requestSlot(_ connectionClass: ConnectionClass, bytes: Int, _ context: ChannelHandlerContext)
+    {
+        switch connections.requestSlot(connectionClass, id, bytes: bytes) {
         case .admitted:
-            place = .served(connectionClass)
+            stage = .served(connectionClass)
             process(.admitted, context)
         case .full:
             process(.refused(.busy(connectionClass, limits)), context)
-        case .gone:
+        case .closed:
             break
         }
     }
@@ -155,15 +156,6 @@ extension ControlConnectionHandler {
             self.readIfWanted(context)
         }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
-    }
-}
-
-extension ControlConnection.Reply {
-    var head: HTTPResponseHead {
-        var headers = response.headers
-        headers.replaceOrAdd(name: "content-length", value: "\(response.body.count)")
-        if closes { headers.replaceOrAdd(name: "connection", value: "close") }
-        return HTTPResponseHead(version: .http1_1, status: response.status, headers: headers)
     }
 }
 

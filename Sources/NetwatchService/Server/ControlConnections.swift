@@ -7,10 +7,10 @@ internal import Synchronization
 
 /// The open connections of one server.
 final class ControlConnections: Sendable {
-    typealias ID = ConnectionLedger.ID
+    typealias ID = ConnectionLimiter.ID
 
     private struct State {
-        var ledger: ConnectionLedger
+        var limiter: ConnectionLimiter
         var channels: [ID: any Channel] = [:]
         /// Approximate number of bytes allocated for clients since the heap was last trimmed.
         var usedBytes = 0
@@ -26,12 +26,12 @@ final class ControlConnections: Sendable {
         self.group = group
         self.router = router
         self.limits = limits
-        state = Mutex(State(ledger: ConnectionLedger(limits: limits)))
+        state = Mutex(State(limiter: ConnectionLimiter(limits: limits)))
     }
 
     /// Serves a connected descriptor and takes ownership of it.
     func serve(_ descriptor: CInt, _ peer: PeerCredentials) {
-        guard let id = state.withLock({ $0.isStopped ? nil : $0.ledger.add() }) else {
+        guard let id = state.withLock({ $0.isStopped ? nil : $0.limiter.add() }) else {
             close(descriptor)
             return
         }
@@ -42,32 +42,31 @@ final class ControlConnections: Sendable {
         opened.flatMap(\.closeFuture).whenComplete { [self] _ in closed(id) }
     }
 
-    /// Makes room for one more connection.
-    ///
-    /// - Returns: How long to wait before the next call; `nil` if there is room.
-    func makeRoom() -> Duration? {
-        let (room, channels) = state.withLock { state in
-            let room = state.ledger.makeRoom(now: .now)
-            guard case .closing(let ids) = room else { return (room, [(ID, any Channel)]()) }
-            return (room, ids.compactMap { id in state.channels[id].map { (id, $0) } })
+    /// Returns how long to wait before the next connection may be accepted; `nil` if it may be accepted now. Closes old
+    /// connections without a request if their limit is reached.
+    func acceptDelay() -> Duration? {
+        let (decision, channels) = state.withLock { state in
+            let decision = state.limiter.acceptDecision(now: .now)
+            guard case .evict(let ids) = decision else { return (decision, [(ID, any Channel)]()) }
+            return (decision, ids.compactMap { id in state.channels[id].map { (id, $0) } })
         }
         for (id, channel) in channels {
             channel.eventLoop.execute { [self] in closeIfSilent(channel, id) }
         }
-        return switch room {
-        case .free: nil
-        case .closing: Self.closingPause
-        case .after(let delay): delay
+        return switch decision {
+        case .accept: nil
+        case .evict: Self.evictionPause
+        case .wait(let delay): delay
         }
     }
 
     /// Time for the connections' thread to close them.
-    private static let closingPause = Duration.milliseconds(2)
+    private static let evictionPause = Duration.milliseconds(2)
 
     /// Closes a connection unless its socket has unread input: on a busy machine a request may have arrived without
     /// having been read.
     private func closeIfSilent(_ channel: any Channel, _ id: ID) {
-        guard state.withLock({ $0.ledger.isArriving(id) }), !hasUnreadInput(channel) else { return }
+        guard state.withLock({ $0.limiter.isArriving(id) }), !hasUnreadInput(channel) else { return }
         channel.close(promise: nil)
     }
 
@@ -99,28 +98,29 @@ final class ControlConnections: Sendable {
     }
 }
 
-// MARK: - Places
+// MARK: - Stages
 
 extension ControlConnections {
     /// Gives a connection a slot of a class if one is free.
-    func enter(_ connectionClass: ConnectionClass, _ id: ID, bytes: Int) -> ConnectionLedger.Entrance {
-        state.withLock { $0.ledger.enter(connectionClass, id, bytes: bytes) }
+    func requestSlot(_ connectionClass: ConnectionClass, _ id: ID, bytes: Int) -> ConnectionLimiter.Admission
+    {
+        state.withLock { $0.limiter.requestSlot(connectionClass, id, bytes: bytes) }
     }
 
     /// Records that a handler starts to work on the connection's request. The slot stays taken until the handler
     /// returns.
     func beginHandling(_ id: ID) {
-        state.withLock { $0.ledger.beginHandling(id) }
+        state.withLock { $0.limiter.beginHandling(id) }
     }
 
     func endHandling(_ id: ID) {
-        state.withLock { $0.ledger.endHandling(id) }
+        state.withLock { $0.limiter.endHandling(id) }
     }
 
-    /// Moves a connection to a place without a class, and closes the connections that exceed that place's limit.
-    func move(_ id: ID, to place: ConnectionLedger.Place) {
+    /// Moves a connection to a stage without a class, and closes the connections that exceed that stage's limit.
+    func move(_ id: ID, to stage: ConnectionLimiter.Stage) {
         let channels = state.withLock { state in
-            state.ledger.move(id, to: place, now: .now).compactMap { state.channels[$0] }
+            state.limiter.move(id, to: stage, now: .now).compactMap { state.channels[$0] }
         }
         for channel in channels { channel.close(promise: nil) }
     }
@@ -129,7 +129,7 @@ extension ControlConnections {
         let isStopped = state.withLock { state in
             if !state.isStopped {
                 state.channels[id] = channel
-                state.ledger.activate(id, now: .now)
+                state.limiter.activate(id, now: .now)
             }
             return state.isStopped
         }
@@ -138,7 +138,7 @@ extension ControlConnections {
 
     private func closed(_ id: ID) {
         state.withLock { state in
-            state.ledger.close(id)
+            state.limiter.close(id)
             state.channels[id] = nil
             state.usedBytes += Self.connectionBytes
         }

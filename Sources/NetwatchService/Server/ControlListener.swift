@@ -15,7 +15,7 @@ final class ControlListener: Sendable {
         /// Claims the path.
         let open: @Sendable () throws(ControlSocketError) -> ControlSocket
         /// Makes room for one more connection. Returns how long to wait before accepting it, or `nil`.
-        let makeRoom: @Sendable () -> Duration?
+        let acceptDelay: @Sendable () -> Duration?
         /// Takes ownership of a connected descriptor, which is non-blocking and close-on-exec.
         let onConnection: @Sendable (CInt, PeerCredentials) -> Void
         /// Called every second.
@@ -94,7 +94,7 @@ final class ControlListener: Sendable {
 extension ControlListener {
     /// Accepts one connection. Readiness is level-triggered, so the next turn accepts the next one.
     private func accept() {
-        if let delay = environment.makeRoom() { return pause(for: delay) }
+        if let delay = environment.acceptDelay() { return pause(for: delay) }
         do throws(SystemError) {
             guard let connection = try acceptOne() else { return }
             guard !DescriptorSupply.isReserved(connection) else {
@@ -213,7 +213,7 @@ extension ControlListener {
         }
         guard isNew else { return }
         environment.logger.error(
-            "could not serve the control socket; tried every second",
+            "could not serve the control socket; retrying every second",
             metadata: ["error": "\(error)"]
         )
     }

@@ -9,9 +9,6 @@ internal import NIOPosix
 /// One thread accepts connections, another one serves them. Handlers run as tasks. Methods can be called from any
 /// thread.
 package final class ControlServer: Sendable {
-    /// The path of the socket.
-    package let path: String
-
     private let listener: ControlListener
     private let connections: ControlConnections
     private let limits: Limits
@@ -39,7 +36,6 @@ package final class ControlServer: Sendable {
         logger: Logger,
         prepare: @escaping @Sendable () throws(ControlSocketError) -> Void = {}
     ) throws(ControlSocketError) {
-        self.path = path
         self.limits = limits
         let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
         self.connections = connections
@@ -49,7 +45,7 @@ package final class ControlServer: Sendable {
                     try prepare()
                     return try ControlSocket.claiming(path, mode: mode)
                 },
-                makeRoom: { connections.makeRoom() },
+                acceptDelay: { connections.acceptDelay() },
                 onConnection: { connections.serve($0, $1) },
                 onTick: { connections.returnMemory() },
                 logger: logger

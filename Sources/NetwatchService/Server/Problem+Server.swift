@@ -37,8 +37,9 @@ extension Problem {
         return Problem(
             .serviceUnavailable,
             code: "busy",
-            detail: "the service is busy: it serves at most \(limit.connections) requests of the class "
-                + "`\(connectionClass.rawValue)` at once\(bodies); try again in \(busyPause) s",
+            detail:
+                "at most \(limit.connections) requests of the class `\(connectionClass.rawValue)` are served "
+                + "at once\(bodies); try again in \(busyPause) s",
             limit: limit,
             retryAfter: busyPause
         )

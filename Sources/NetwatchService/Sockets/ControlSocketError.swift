@@ -15,13 +15,13 @@ package enum ControlSocketError: Error, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .unusablePath(let path, let limit):
-            "the control socket's path must have 1 to \(limit) bytes, `\(path)` has \(path.utf8.count)"
+            "the path of the control socket must have 1 to \(limit) bytes; `\(path)` has \(path.utf8.count)"
         case .inUse(let path, let pid?):
             "`\(path)` is already served by process \(pid)"
         case .inUse(let path, nil):
             "`\(path)` is already served by another process"
         case .notASocket(let path):
-            "`\(path)` exists and is not a socket; it was left alone"
+            "`\(path)` exists and is not a socket; it was not changed"
         case .system(let error):
             "could not open the control socket: \(error)"
         }

@@ -59,7 +59,9 @@ extension OfflineQueue {
     /// Resumes callers whose requests have finished or are held for another reason than an attempt.
     func resolveFinished() async {
         recheckCompletions()
-        guard !sendWaiters.isEmpty, let storedStates = try? await store.storedStates(of: Array(sendWaiters.keys)) else {
+        guard !sendWaiters.isEmpty,
+            let storedStates = try? await store.storedStates(of: Array(sendWaiters.keys))
+        else {
             return
         }
         for (id, request) in storedStates {

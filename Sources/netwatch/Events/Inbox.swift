@@ -9,12 +9,12 @@ final class Inbox<Value: Sendable>: Sendable {
     }
 
     private let state = Mutex(State())
-    private let bell: AsyncStream<Void>.Continuation
+    private let continuation: AsyncStream<Void>.Continuation
     /// Yields whenever there may be values to take. Supports a single reader.
-    let rings: AsyncStream<Void>
+    let wakeups: AsyncStream<Void>
 
     init() {
-        (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (wakeups, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Stores a value, which replaces the source's unread value. Can be called from any thread.
@@ -22,12 +22,12 @@ final class Inbox<Value: Sendable>: Sendable {
         state.withLock { state in
             if state.newest.updateValue(value, forKey: source) == nil { state.order.append(source) }
         }
-        bell.yield()
+        continuation.yield()
     }
 
     /// Wakes the reader without a new value. Can be called from any thread.
-    func ring() {
-        bell.yield()
+    func wake() {
+        continuation.yield()
     }
 
     /// Returns and removes all values.

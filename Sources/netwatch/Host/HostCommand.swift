@@ -5,7 +5,7 @@ internal import NetworkReachability
 struct HostCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "host",
-        abstract: "Watch whether packets can leave for hosts; one line per change.",
+        abstract: "Watch whether hosts are reachable; print one line per change.",
         discussion: """
             netwatch host example.com
             netwatch host example.com 2001:db8::1 --live
@@ -14,28 +14,26 @@ struct HostCommand: AsyncParsableCommand {
             netwatch host server.internal --until up --timeout 5m
             netwatch host db.internal --probe tcp:5432 --interval 10s
 
-            The answer is the kernel's: its routes, the carrier of the interface, a usable source address. \
-            Nothing but DNS queries is sent, so it does not say whether a host would answer. Without HOST \
-            the way to the public Internet in general is watched.
+            A host is reachable if the kernel has a route to it, the interface has a carrier, and there is a \
+            usable source address. Only DNS queries are sent, so this does not tell whether the host responds. \
+            Without HOST, the path to the public Internet in general is watched.
 
-            With --probe each host that the kernel would send to is asked as well, over the very path that \
-            the kernel named, when that path is found or changes and then at intervals: tcp makes a \
-            connection and closes it, http and https send a HEAD request for / and take any status from \
-            \(ProbeChoice.expectedStatus.lowerBound) to \(ProbeChoice.expectedStatus.upperBound) for an \
-            answer. The host is then up, down, or degraded when a captive portal answers in its place; \
-            --once and --until go by that.
+            With --probe, each host that has a path is also probed over that path: when the path is found or \
+            changes, and then at intervals. A tcp probe connects and closes the connection. An http or https \
+            probe sends a HEAD request for /; any status from \(ProbeChoice.expectedStatus.lowerBound) to \
+            \(ProbeChoice.expectedStatus.upperBound) is a success. The host is then up or down, or degraded if a \
+            captive portal responds instead. --once and --until use the result of the probe.
 
-            A file of hosts has one host per line; blank lines, and what follows a #, are passed over. If \
-            any line is wrong, it is named with the reason and nothing is watched. At most \(HostList.limit) \
-            hosts are watched; one that is named twice is watched once.
+            A file of hosts has one host per line. Blank lines, and everything after a #, are ignored. If any \
+            line is wrong, the command reports it with the reason and does not start. At most \(HostList.limit) \
+            hosts are watched; duplicates are watched once.
 
-            SIGINT (Ctrl-C) and SIGTERM print a summary of each host, as text, before they end the command: \
-            its state, how often that changed, and for how much of the time in which it was known the host \
-            could be reached.
+            With text output, SIGINT (Ctrl-C) and SIGTERM print a summary of each host before the command ends: \
+            its state, the number of changes, and the percentage of the known time in which it was reachable.
 
             Exit status with --once: 0 if every host is reachable, 1 if any is not, 2 if any is unknown and \
-            none is known not to be. With --until: 0 when the state is there, 1 when the timeout is over. \
-            With --count: 0. Else the command goes on until a signal ends it.
+            none is known to be unreachable. With --until: 0 when the state is reached, 1 after the timeout. \
+            With --count: 0. Otherwise the command runs until a signal ends it.
             """
     )
 
@@ -45,43 +43,43 @@ struct HostCommand: AsyncParsableCommand {
     @Option(help: "A file of hosts, one per line; - for standard input.")
     var hostsFrom: String?
 
-    @Flag(help: "Print the present state of every host and exit with 0, 1 or 2.")
+    @Flag(help: "Print the current state of every host, and exit with 0, 1 or 2.")
     var once = false
 
-    @Option(name: .shortAndLong, help: "End after so many lines, 1 or more.")
+    @Option(name: .shortAndLong, help: "Exit after this number of lines, at least 1.")
     var count: Int?
 
-    @Option(help: "End when all hosts are reachable (up), or not reachable (down).")
+    @Option(help: "Exit when all hosts are reachable (up), or when none is (down).")
     var until: Until?
 
-    @Flag(help: "With --until: end when any one host is in that state.")
+    @Flag(help: "With --until: exit when any host is in that state.")
     var any = false
 
     @Option(
         name: .shortAndLong,
-        help: "With --until: how long to wait, as 500ms, 5s, 2m, 1h30m. Default and 0: for ever.",
+        help: "With --until: how long to wait, like 500ms, 5s, 2m or 1h30m. Default: 0, no limit.",
         transform: Duration.argument
     )
     var timeout: Duration?
 
     @Option(
         name: .shortAndLong,
-        help: "What to send: route, which is nothing; tcp[:PORT], default 443; http[:PORT]; https[:PORT].",
+        help: "The probe to send: route for none; tcp[:PORT], default 443; http[:PORT]; https[:PORT].",
         transform: ProbeChoice.argument
     )
     var probe = ProbeChoice.route
 
     @Option(
         name: .shortAndLong,
-        help: "With --probe: how often the same path is tried, 1s or more, give or take 10 %. Default 30s.",
+        help: "With --probe: the interval between probes of the same path, at least 1s, ± 10 %. Default 30s.",
         transform: Duration.argument
     )
     var interval: Duration?
 
-    @Flag(help: "Show a table that is kept up to date, instead of lines. Needs a terminal.")
+    @Flag(help: "Show a table that is updated in place, instead of lines. Needs a terminal.")
     var live = false
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object per line.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
     var format = OutputFormat.text
 
     /// The state that `--until` waits for.
@@ -90,19 +88,19 @@ struct HostCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
-        if let count, count < 1 { throw ValidationError("`--count \(count)` is less than 1") }
-        if any, until == nil { throw ValidationError("`--any` goes with `--until`") }
-        if timeout != nil, until == nil { throw ValidationError("`--timeout` goes with `--until`") }
+        if let count, count < 1 { throw ValidationError("`--count` is \(count); it must be at least 1") }
+        if any, until == nil { throw ValidationError("`--any` requires `--until`") }
+        if timeout != nil, until == nil { throw ValidationError("`--timeout` requires `--until`") }
         if once, count != nil || until != nil || live {
-            throw ValidationError("`--once` excludes `--count`, `--until` and `--live`")
+            throw ValidationError("`--once` cannot be combined with `--count`, `--until` or `--live`")
         }
         if let interval, probe == .route || interval < .seconds(1) {
             throw ValidationError(
-                probe == .route ? "`--interval` goes with `--probe`" : "`--interval` is less than 1s"
+                probe == .route ? "`--interval` requires `--probe`" : "`--interval` must be at least 1s"
             )
         }
         if live, count != nil || format != .text {
-            throw ValidationError("`--live` excludes `--count` and `--format json`")
+            throw ValidationError("`--live` cannot be combined with `--count` or `--format json`")
         }
     }
 
@@ -110,8 +108,8 @@ struct HostCommand: AsyncParsableCommand {
         if live, !Terminal.isThere {
             throw CommandError(
                 .usage,
-                "`--live` needs a terminal, and standard output is none",
-                hint: "leave it out for one line per change"
+                "`--live` needs a terminal, but standard output is not one",
+                hint: "without `--live`, one line is printed per change"
             )
         }
         var session = try HostSession(try targets(), settings: settings)

@@ -61,7 +61,7 @@ struct HostSession {
         let timers = try startTimers()
         defer { withExtendedLifetime(timers) {} }
         watch()
-        for await _ in inbox.rings {
+        for await _ in inbox.wakeups {
             let now = ContinuousClock.now
             for (index, status) in inbox.take() {
                 take(status, of: index, now: now)
@@ -108,7 +108,7 @@ struct HostSession {
         let inbox = inbox
         // A terminal hangup or Ctrl-\ must not leave the cursor hidden.
         let signals = settings.isLive ? [SIGINT, SIGTERM, SIGHUP, SIGQUIT] : [SIGINT, SIGTERM]
-        return SignalWatch(signals) { inbox.ring() }
+        return SignalWatch(signals) { inbox.wake() }
     }
 
     /// Wakes the loop at the timeout, and every second while times are displayed.
@@ -116,7 +116,7 @@ struct HostSession {
         guard settings.isLive || deadline != nil else { return nil }
         let inbox = inbox
         return try CommandTimer(deadline: deadline, interval: settings.isLive ? .seconds(1) : nil) {
-            inbox.ring()
+            inbox.wake()
         }
     }
 
@@ -145,13 +145,13 @@ struct HostSession {
 
     private func timedOut(waitingFor until: Reachability) -> CommandError {
         let others = records.filter { $0.tally?.state != until }
-        let words = others.prefix(5).map { record in
-            guard let status = record.newest else { return "`\(record.target)` is not known yet" }
-            return "`\(record.target)` is \(status.stateWords) (\(status.words))"
+        let details = others.prefix(5).map { record in
+            guard let status = record.newest else { return "`\(record.target)` is still unknown" }
+            return "`\(record.target)` is \(status.stateText) (\(status.summary))"
         }
-        let more = others.count > words.count ? ", and \(others.count - words.count) more" : ""
-        let after = DurationText.words(settings.timeout ?? .zero)
-        return CommandError(.no, "timed out after \(after): " + words.joined(separator: ", ") + more)
+        let more = others.count > details.count ? ", and \(others.count - details.count) more" : ""
+        let after = DurationText.format(settings.timeout ?? .zero)
+        return CommandError(.no, "timed out after \(after): " + details.joined(separator: ", ") + more)
     }
 
     /// Prints a summary of each host on standard output and ends the process.
@@ -191,7 +191,7 @@ struct HostSession {
         let failure = monitor.failure
         defer { warned = failure }
         guard let failure, failure != warned else { return }
-        Printer.warning("netlink is unavailable (\(failure)), so less can be told")
+        Printer.warning("netlink is unavailable (\(failure)), so reachability is unknown")
     }
 
     private mutating func draw(now: ContinuousClock.Instant) {

@@ -40,9 +40,9 @@ struct LiveTable {
         }
         let columns = [
             record.target.description.padded(to: hostWidth),
-            status.stateWords.padded(to: 13),
-            DurationText.words(tally.age(now: now)).padded(to: 12),
-            status.words,
+            status.stateText.padded(to: 13),
+            DurationText.format(tally.age(now: now)).padded(to: 12),
+            status.summary,
         ]
         return columns.joined(separator: "  ")
     }

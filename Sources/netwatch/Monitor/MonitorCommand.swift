@@ -5,43 +5,45 @@ internal import NetwatchNetlink
 struct MonitorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "monitor",
-        abstract: "Show interfaces, addresses and the way out, and one line per change of them.",
+        abstract: "Show interfaces, addresses and the path to the Internet, and one line per change.",
         discussion: """
             netwatch monitor
             netwatch monitor --raw --format json
             netwatch monitor --record changes.nwr
             netwatch monitor --replay changes.nwr
 
-            First comes how things are, then one line for each change. What comes and goes within 30 ms is \
-            not shown; --raw shows every notification of the kernel as it comes, without judging it.
+            The current state is printed first, then one line per change. Changes that are reverted within \
+            30 ms are not shown. --raw prints every notification of the kernel as it arrives.
 
-            --record writes each notification to a file that only this user can read, beside what is \
-            printed. --replay prints such a file as --raw would have, and asks the kernel nothing.
+            --record also writes each notification to a file that only this user can read. --replay prints \
+            such a file as --raw does, without querying the kernel.
 
-            Exit status: 2 when the kernel cannot be asked or the recording cannot be written; 64 for wrong \
-            arguments, and for a file to replay that is damaged or from a newer version, which is named with \
-            the offset in the file. --replay: 0. Else the command goes on until a signal ends it.
+            Exit status: 2 if netlink is unavailable or the recording cannot be written; 64 for wrong \
+            arguments, and for a recording that is damaged or from a newer version. --replay: 0. Otherwise \
+            the command runs until a signal ends it.
             """
     )
 
     @Flag(help: "Print each notification of the kernel, decoded.")
     var raw = false
 
-    @Option(help: "Write each notification to this file, which must not exist.")
+    @Option(help: "Also write each notification to this file, which must not exist.")
     var record: String?
 
-    @Flag(help: "With --record: replace a file that exists.")
+    @Flag(help: "With --record: replace an existing file.")
     var force = false
 
-    @Option(help: "Print a recording instead.")
+    @Option(help: "Print this recording instead of watching.")
     var replay: String?
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object per line.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
     var format = OutputFormat.text
 
     func validate() throws {
-        if force, record == nil { throw ValidationError("`--force` goes with `--record`") }
-        if replay != nil, record != nil { throw ValidationError("`--replay` excludes `--record`") }
+        if force, record == nil { throw ValidationError("`--force` requires `--record`") }
+        if replay != nil, record != nil {
+            throw ValidationError("`--replay` cannot be combined with `--record`")
+        }
     }
 
     mutating func run() async throws {

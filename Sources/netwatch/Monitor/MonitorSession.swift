@@ -8,7 +8,7 @@ internal import Synchronization
 /// A run of `netwatch monitor`.
 struct MonitorSession {
     /// An event from another thread.
-    private enum News: Sendable {
+    private enum Event: Sendable {
         case snapshot(NetlinkSnapshot)
         case path(PathStatus)
         case failure(CommandError)
@@ -21,7 +21,7 @@ struct MonitorSession {
 
     private let format: OutputFormat
     private let isRaw: Bool
-    private let inbox = Inbox<News>()
+    private let inbox = Inbox<Event>()
     private let encoder = ControlMessage.encoder
     private var snapshot: NetlinkSnapshot?
     private var path = HostRecord(.general)
@@ -41,8 +41,8 @@ struct MonitorSession {
             isRaw
             ? nil : PathMonitor.shared.watch(.general) { inbox.put(.path($0), from: Source.path.rawValue) }
         defer { withExtendedLifetime((watch, pathWatch)) {} }
-        for await _ in inbox.rings {
-            for (_, news) in inbox.take() { try take(news) }
+        for await _ in inbox.wakeups {
+            for (_, event) in inbox.take() { try take(event) }
         }
     }
 
@@ -76,8 +76,8 @@ struct MonitorSession {
 
     // MARK: Output
 
-    private mutating func take(_ news: News) throws(CommandError) {
-        switch news {
+    private mutating func take(_ event: Event) throws(CommandError) {
+        switch event {
         case .failure(let error): throw error
         case .snapshot(let new): take(new)
         case .path(let status) where snapshot == nil: waitingPath = status

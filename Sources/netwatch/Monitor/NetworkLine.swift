@@ -43,12 +43,14 @@ struct NetworkLine: Encodable {
     /// `14:03:49.202  interface  eth0          no carrier`
     var text: String {
         let name = interface.isEmpty ? "#\(index)" : interface
-        return [LocalTime.words(time), type.padded(to: 9), name.padded(to: 12), words].joined(separator: "  ")
+        return [LocalTime.format(time), type.padded(to: 9), name.padded(to: 12), summary].joined(
+            separator: "  "
+        )
     }
 
-    private var words: String {
+    private var summary: String {
         let isGone = change == "removed"
-        if let state { return isGone ? "removed" : LinkState(rawValue: state)?.words ?? state }
+        if let state { return isGone ? "removed" : LinkState(rawValue: state)?.summary ?? state }
         let address = "\(address ?? "")/\(prefixLength ?? 0)"
         return address + (isGone ? "  removed" : usable == false ? "  not usable" : "")
     }

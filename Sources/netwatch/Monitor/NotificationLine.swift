@@ -80,24 +80,24 @@ struct NotificationLine: Encodable {
     /// `14:03:49.202  new      route     198.51.100.0/24 via 192.0.2.2 dev eth0 table 254`
     var text: String {
         let columns = [
-            LocalTime.words(time), (change ?? "").padded(to: 7), kind.padded(to: 9),
-            words.joined(separator: " "),
+            LocalTime.format(time), (change ?? "").padded(to: 7), kind.padded(to: 9),
+            fields.joined(separator: " "),
         ]
         return columns.joined(separator: "  ")
     }
 
-    private var words: [String] {
-        var words: [String?] = [subject, from.map { "from \($0)" }]
-        words += [gateway.map { "via \($0)" }, kind == "link" ? nil : device(interface, index)]
-        words += (nextHops ?? []).map { hop in
+    private var fields: [String] {
+        var fields: [String?] = [subject, from.map { "from \($0)" }]
+        fields += [gateway.map { "via \($0)" }, kind == "link" ? nil : device(interface, index)]
+        fields += (nextHops ?? []).map { hop in
             ["nexthop", hop.gateway.map { "via \($0)" }, device(hop.interface, hop.index)]
                 .compactMap(\.self).joined(separator: " ")
         }
-        words += [source.map { "src \($0)" }, kind == "nextHop" ? nil : nextHopID.map { "nhid \($0)" }]
-        words += [priority.map { kind == "rule" ? "priority \($0)" : "metric \($0)" }]
-        words += [mark.map { "mark \($0)" }, table.map { "table \($0)" }]
-        words += [stateName.map { "state \($0)" }, flags.map { "flags 0x" + String($0, radix: 16) }]
-        return words.compactMap(\.self)
+        fields += [source.map { "src \($0)" }, kind == "nextHop" ? nil : nextHopID.map { "nhid \($0)" }]
+        fields += [priority.map { kind == "rule" ? "priority \($0)" : "metric \($0)" }]
+        fields += [mark.map { "mark \($0)" }, table.map { "table \($0)" }]
+        fields += [stateName.map { "state \($0)" }, flags.map { "flags 0x" + String($0, radix: 16) }]
+        return fields.compactMap(\.self)
     }
 
     /// The subject of the notification.
@@ -112,8 +112,8 @@ struct NotificationLine: Encodable {
         case "nextHop": return nextHopID.map { "id \($0)" }
         case "setting": return family
         case "other": return messageType.map { "message type \($0)" }
-        case "lost": return "notifications came faster than they were taken"
-        default: return "bytes that are no message"
+        case "lost": return "notifications arrived faster than they were read"
+        default: return "bytes that are not a message"
         }
     }
 

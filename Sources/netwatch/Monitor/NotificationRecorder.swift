@@ -39,17 +39,17 @@ final class NotificationRecorder: Sendable {
             throw CommandError(
                 .unknown,
                 "could not write to `\(path)`: \(errnoDescription(error.errno))",
-                hint: "the \(state.withLock { $0.count }) records before are complete and can be replayed"
+                hint: "the \(state.withLock { $0.count }) records before it are complete and can be replayed"
             )
         }
     }
 
     private static func failure(_ path: String, _ error: SystemError) -> CommandError {
-        let words = "could not record to `\(path)`: "
+        let prefix = "could not record to `\(path)`: "
         switch error.errno {
-        case EEXIST: return CommandError(.usage, words + "it exists", hint: "`--force` replaces it")
-        case EINVAL: return CommandError(.usage, words + "it is not a regular file")
-        default: return CommandError(.usage, words + errnoDescription(error.errno))
+        case EEXIST: return CommandError(.usage, prefix + "the file exists", hint: "`--force` replaces it")
+        case EINVAL: return CommandError(.usage, prefix + "it is not a regular file")
+        default: return CommandError(.usage, prefix + errnoDescription(error.errno))
         }
     }
 }

@@ -29,8 +29,8 @@ struct HostLine: Encodable {
     var previous: String?
     var previousSeconds: Double?
 
-    private var stateWords: String
-    private var words: String
+    private var stateText: String
+    private var detail: String
 
     private enum CodingKeys: String, CodingKey {
         case v, type, time, host, reachability, state, probe, validation, latencySeconds, portal
@@ -44,8 +44,8 @@ struct HostLine: Encodable {
         host = status.target.description
         reachability = status.reachability
         pathGeneration = status.pathGeneration
-        stateWords = status.reachability.words
-        words = status.words
+        stateText = status.reachability.summary
+        detail = status.summary
         reason = status.reason?.rawValue
         guard let path = status.path else { return }
         connection = path.medium == .cellular ? "wwan" : "ethernetOrWiFi"
@@ -69,8 +69,8 @@ struct HostLine: Encodable {
         validation = "\(result.validation)"
         latencySeconds = result.latency?.seconds
         portal = result.portal?.userPortalURL
-        stateWords = validated.stateWords
-        words = validated.words
+        stateText = validated.stateText
+        detail = validated.summary
     }
 
     /// Adds the state that ended with this line, and its duration.
@@ -82,9 +82,9 @@ struct HostLine: Encodable {
     /// The line for people: local time, host, state, path or reason, and the duration of the previous state.
     func text(hostWidth: Int) -> String {
         let columns = [
-            LocalTime.words(time),
+            LocalTime.format(time),
             host.padded(to: hostWidth),
-            statusWords,
+            statusText,
         ]
         return columns.joined(separator: "  ") + before
     }
@@ -92,20 +92,20 @@ struct HostLine: Encodable {
     /// The line of the general path, in the columns of `netwatch monitor`.
     var pathText: String {
         let columns = [
-            LocalTime.words(time), "path".padded(to: 9), host.padded(to: 12),
-            statusWords,
+            LocalTime.format(time), "path".padded(to: 9), host.padded(to: 12),
+            statusText,
         ]
         return columns.joined(separator: "  ") + before
     }
 
     /// The state, and the path or reason.
-    var statusWords: String {
-        stateWords.padded(to: 13) + "  " + words
+    var statusText: String {
+        stateText.padded(to: 13) + "  " + detail
     }
 
     private var before: String {
         guard let previous, let previousSeconds else { return "" }
         return
-            "  (was \(previous == "notReachable" ? "not reachable" : previous) for \(DurationText.words(.seconds(previousSeconds))))"
+            "  (was \(previous == "notReachable" ? "not reachable" : previous) for \(DurationText.format(.seconds(previousSeconds))))"
     }
 }

@@ -37,15 +37,15 @@ struct HostList {
         if isTooLong {
             throw CommandError(
                 .usage,
-                "too many hosts; one command watches at most \(Self.limit)",
-                hint: "split the list among several commands"
+                "too many hosts: at most \(Self.limit) are accepted",
+                hint: "split the list, and run several commands"
             )
         }
-        let more = unnamedProblems > 0 ? ["\(unnamedProblems) more are wrong"] : []
+        let more = unnamedProblems > 0 ? ["\(unnamedProblems) more values are not hosts"] : []
         let messages = problems + more
         guard let last = messages.last else { return }
         for message in messages.dropLast() { Printer.error(message) }
-        throw CommandError(.usage, last, hint: "give \(NetworkHost.acceptedForms)")
+        throw CommandError(.usage, last, hint: "accepted: \(NetworkHost.acceptedForms)")
     }
 
     private mutating func add(_ text: String, at place: String?) {
@@ -78,7 +78,7 @@ struct HostList {
             add(line: line, at: "\(name):\(index + 1)")
         }
         if problems.isEmpty, hosts.isEmpty {
-            throw CommandError(.usage, "`\(name)` names no host", hint: "write one host per line")
+            throw CommandError(.usage, "`\(name)` contains no host", hint: "write one host per line")
         }
     }
 

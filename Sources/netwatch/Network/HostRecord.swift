@@ -21,7 +21,7 @@ struct HostRecord {
         if let tally {
             // A new reason or path alone does not start a new state.
             if let lasted = self.tally!.record(status.reachability, now: now) {
-                line.ends(words(tally.state), after: lasted)
+                line.ends(name(of: tally.state), after: lasted)
             }
         } else {
             tally = HostTally(status.reachability, now: now)
@@ -31,14 +31,14 @@ struct HostRecord {
     }
 
     /// Returns the name of a state as in the line: up or down for a probed host, otherwise its reachability.
-    private func words(_ state: Reachability) -> String {
+    private func name(of state: Reachability) -> String {
         guard probeName != nil else { return state.rawValue }
         return HostState(state)?.rawValue ?? state.rawValue
     }
 
     /// `reachable, 2 changes, reachable 98.2 % of 3 min 4 s`
     func summary(now: ContinuousClock.Instant) -> String? {
-        tally?.words(now: now) { words($0) == "notReachable" ? "not reachable" : words($0) }
+        tally?.summary(now: now) { name(of: $0) == "notReachable" ? "not reachable" : name(of: $0) }
     }
 
     /// Returns whether a probe has the same result as the previous one over the same path.

@@ -41,23 +41,23 @@ extension ValidatedStatus {
     }
 
     /// The state in one word.
-    var stateWords: String {
-        state?.rawValue ?? status.reachability.words
+    var stateText: String {
+        state?.rawValue ?? status.reachability.summary
     }
 
     /// The path to the host and the result of the probe, or the reason why the host is not reachable.
-    var words: String {
-        guard let probe else { return status.words }
+    var summary: String {
+        guard let probe else { return status.summary }
         switch probe.validation {
-        case .none: return status.words
-        case .valid: return status.words + (probe.latency.map { "  " + $0.milliseconds } ?? "")
-        case .captive, .failed: return "\(status.words)  \(probe.validation)"
+        case .none: return status.summary
+        case .valid: return status.summary + (probe.latency.map { "  " + $0.milliseconds } ?? "")
+        case .captive, .failed: return "\(status.summary)  \(probe.validation)"
         }
     }
 
     /// Returns whether another status reads the same for a person, who does not care about milliseconds.
     func readsLike(_ other: ValidatedStatus) -> Bool {
-        stateWords == other.stateWords && status.words == other.status.words
+        stateText == other.stateText && status.summary == other.status.summary
             && (validation == other.validation)
     }
 }

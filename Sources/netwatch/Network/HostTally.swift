@@ -36,7 +36,7 @@ struct HostTally {
     /// time in which the state was known.
     ///
     /// - Parameter name: Returns the name of a state.
-    func words(now: ContinuousClock.Instant, name: (Reachability) -> String = \.words) -> String {
+    func summary(now: ContinuousClock.Instant, name: (Reachability) -> String = \.summary) -> String {
         let reachable = time(.reachable, now: now)
         let known = reachable + time(.notReachable, now: now)
         let count = "\(changes) \(changes == 1 ? "change" : "changes")"
@@ -44,6 +44,6 @@ struct HostTally {
         // In tenths of a percent.
         let share = Int((reachable / known * 1000).rounded())
         let percent = "\(share / 10).\(share % 10) %"
-        return "\(name(state)), \(count), \(name(.reachable)) \(percent) of \(DurationText.words(known))"
+        return "\(name(state)), \(count), \(name(.reachable)) \(percent) of \(DurationText.format(known))"
     }
 }

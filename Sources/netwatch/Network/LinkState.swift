@@ -9,7 +9,7 @@ enum LinkState: String {
         self = link.hasCarrier ? .up : link.isUp ? .noCarrier : .down
     }
 
-    var words: String {
+    var summary: String {
         self == .noCarrier ? "no carrier" : rawValue
     }
 }

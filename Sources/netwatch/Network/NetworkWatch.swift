@@ -23,7 +23,7 @@ actor NetworkWatch {
     private let requests: RequestSocket
     private var registration: EventLoop.Registration?
     /// Whether notifications were lost since the socket was last empty.
-    private var isDeaf = false
+    private var hasOverrun = false
     private var isReadingDue = false
 
     /// The maximum number of datagrams taken in a row, so that a storm of them does not delay reading the state.
@@ -44,7 +44,7 @@ actor NetworkWatch {
     }
 
     static func failure(_ error: SystemError) -> CommandError {
-        CommandError(.unknown, "netlink is unavailable (\(error)), so it cannot be told")
+        CommandError(.unknown, "netlink is unavailable (\(error)), so the state is unknown")
     }
 
     private init(loop: EventLoop, handlers: Handlers) throws(SystemError) {
@@ -71,20 +71,20 @@ actor NetworkWatch {
             for _ in 0..<Self.longestDrain {
                 guard let received = try notifications.next() else {
                     // All notifications since the overrun were dropped.
-                    if isDeaf { planReading() }
-                    isDeaf = false
+                    if hasOverrun { scheduleReading() }
+                    hasOverrun = false
                     return
                 }
                 handlers.onReceived(received)
-                if received == .overrun { isDeaf = true }
-                if received.mayChangeInterfaces { planReading() }
+                if received == .overrun { hasOverrun = true }
+                if received.mayChangeInterfaces { scheduleReading() }
             }
         } catch {
             fail(error)
         }
     }
 
-    private func planReading() {
+    private func scheduleReading() {
         guard !isReadingDue else { return }
         isReadingDue = true
         // Waits for the rest of a burst.

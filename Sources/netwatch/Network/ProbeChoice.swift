@@ -40,7 +40,7 @@ enum ProbeChoice: Hashable {
     func probe(for target: PathTarget) throws(CommandError) -> (any Probe)? {
         if self == .route { return nil }
         guard case .host(let host) = target else {
-            throw CommandError(.usage, "`--probe` needs a host to probe", hint: "name one, or leave it out")
+            throw CommandError(.usage, "`--probe` requires a host", hint: "name a host, or omit `--probe`")
         }
         switch self {
         case .route: return nil

@@ -13,7 +13,7 @@ enum Reachability: String, Encodable {
     }
 
     /// The verdict for people.
-    var words: String {
+    var summary: String {
         self == .notReachable ? "not reachable" : rawValue
     }
 
@@ -30,17 +30,17 @@ extension PathStatus {
     var reachability: Reachability { Reachability(verdict) }
 
     /// The path to the target, or the reason why it is not reachable, for people.
-    var words: String {
+    var summary: String {
         switch verdict {
         case .unknown(let reason), .notReachable(let reason): "\(reason)"
-        case .reachable(let path): path.words
+        case .reachable(let path): path.summary
         }
     }
 }
 
 extension NetworkPath {
     /// `eth0 192.0.2.7 via 192.0.2.1`
-    fileprivate var words: String {
+    fileprivate var summary: String {
         if isLocal { return "this machine" }
         let source = source.map { " \($0)" } ?? ""
         return interfaceName + source + (gateway.map { " via \($0)" } ?? "")

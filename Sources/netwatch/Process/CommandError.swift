@@ -4,7 +4,7 @@ struct CommandError: Error {
     let message: String
     let hint: String?
     /// Whether the requested action may have been done despite the failure.
-    var leavesDoubt = false
+    var isOutcomeUnknown = false
     /// The service's error code, if it sent one.
     var code: String?
     /// The offset at which the piece of a body should have started.
@@ -18,13 +18,13 @@ struct CommandError: Error {
 
     func with(hint: String) -> CommandError {
         var error = CommandError(status, message, hint: hint)
-        (error.leavesDoubt, error.code, error.offset) = (leavesDoubt, code, offset)
+        (error.isOutcomeUnknown, error.code, error.offset) = (isOutcomeUnknown, code, offset)
         return error
     }
 
-    var leavingDoubt: CommandError {
+    var withUnknownOutcome: CommandError {
         var error = self
-        error.leavesDoubt = true
+        error.isOutcomeUnknown = true
         return error
     }
 }

@@ -40,7 +40,7 @@ enum InputFile {
             throw CommandError(.usage, "could not read \(name): \(error.localizedDescription)")
         }
         guard data.count <= limit else {
-            throw CommandError(.usage, "\(name) is longer than \(limit) bytes, which is the limit")
+            throw CommandError(.usage, "\(name) is longer than the limit of \(limit) bytes")
         }
         return data
     }

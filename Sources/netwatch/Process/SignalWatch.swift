@@ -14,7 +14,7 @@ final class SignalWatch {
         case service
     }
 
-    private let catcher: Catcher
+    private let firstSignal: FirstSignal
     private var sources: [any DispatchSourceSignal] = []
 
     /// - Parameters:
@@ -22,8 +22,8 @@ final class SignalWatch {
     ///   - kind: How to treat ignored and repeated signals. Default: an interactive command.
     ///   - onSignal: Called on a libdispatch thread.
     init(_ signals: [CInt], of kind: Kind = .interactive, onSignal: @escaping @Sendable () -> Void) {
-        let catcher = Catcher(kind)
-        self.catcher = catcher
+        let firstSignal = FirstSignal(kind)
+        self.firstSignal = firstSignal
         for signal in signals {
             if Self.isIgnored(signal) {
                 guard kind == .service else { continue }
@@ -31,7 +31,7 @@ final class SignalWatch {
             }
             let source = DispatchSource.makeSignalSource(signal: signal)
             source.setEventHandler {
-                catcher.caught(signal)
+                firstSignal.caught(signal)
                 onSignal()
             }
             source.activate()
@@ -41,7 +41,7 @@ final class SignalWatch {
 
     /// The first caught signal, if any.
     var caught: CInt? {
-        catcher.signal
+        firstSignal.signal
     }
 
     private static func isIgnored(_ signal: CInt) -> Bool {
@@ -64,7 +64,7 @@ final class SignalWatch {
 }
 
 /// Remembers the first signal.
-private final class Catcher: Sendable {
+private final class FirstSignal: Sendable {
     private let kind: SignalWatch.Kind
     private let first = Mutex<CInt?>(nil)
 

@@ -7,19 +7,24 @@ internal import OfflineQueue
 struct QueueExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Print all that waits, and what was given up, to be imported elsewhere.",
+        abstract: "Print all waiting and failed requests, for an import elsewhere.",
         discussion: """
             netwatch queue export >queue.ndjson
             netwatch queue export --no-dead | ssh other netwatch queue import -
 
-            Bodies are in it, and the queue keeps everything: drop what must not be sent from both. The last \
-            line seals the export, so that one cut short or edited is refused.
+            The export contains the bodies. The exported requests stay in the queue: drop those that must not \
+            be sent from both queues. The last line is a checksum, so that a truncated or edited export is \
+            rejected.
 
-            Exit status: 0 all of it, 1 without requests that could not be read, which are named, 2 cut short.
+            Exit status: 0 complete, 1 without requests that could not be read, which are reported, 2 failed.
             """
     )
 
-    @Flag(name: .customLong("dead"), inversion: .prefixedNo, help: "With those that were given up.")
+    @Flag(
+        name: .customLong("dead"),
+        inversion: .prefixedNo,
+        help: "Include the requests that failed permanently."
+    )
     var includesDead = true
 
     @OptionGroup var queue: QueueOptions
@@ -41,7 +46,7 @@ struct QueueExportCommand: AsyncParsableCommand {
             Printer.bytes(data)
             for request in page.leftOut {
                 isWhole = false
-                Printer.warning(Printer.printable("`\(request.id)` is left out: \(request.reason)"))
+                Printer.warning(Printer.printable("`\(request.id)` was not exported: \(request.reason)"))
             }
             next = page.next
         } while next != nil
@@ -54,21 +59,21 @@ struct QueueExportCommand: AsyncParsableCommand {
 struct QueueImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Bring in an export: all of it, or nothing if anything is wrong with it.",
+        abstract: "Import an export: all of it, or nothing if anything is wrong.",
         discussion: """
             netwatch queue import queue.ndjson
             ssh other netwatch queue export | netwatch queue import -
 
-            Requests keep their ids, keys and states; known ids change nothing, so it can be repeated. Through \
-            a service the file counts against the queue's limit of 4 GiB; longer files are imported while no \
-            service runs.
+            Requests keep their ids, keys and states. Known ids are skipped, so an import can be repeated. \
+            Through a service, the file counts towards the queue's limit of 4 GiB; import longer files while no \
+            service is running.
 
-            Exit status: 0 all is in the queue, 2 nothing was changed: the file is cut short, edited or no \
-            export, the queue is full, or the disk failed.
+            Exit status: 0 all requests are in the queue; 2 nothing was changed: the file is truncated, edited \
+            or not an export, the queue is full, or the disk failed.
             """
     )
 
-    @Argument(help: "A file that `netwatch queue export` printed, - for standard input.")
+    @Argument(help: "A file printed by `netwatch queue export`; - for standard input.")
     var file: String
 
     @OptionGroup var queue: QueueOptions
@@ -79,10 +84,10 @@ struct QueueImportCommand: AsyncParsableCommand {
             if file != "-", let stored { return try await Self.imported(file, into: stored) }
             return try await Self.upload(reader, to: client)
         }
-        var words = ["imported \(result.imported) \(result.imported == 1 ? "request" : "requests")"]
-        if result.known > 0 { words.append("\(result.known) known") }
-        if result.superseded > 0 { words.append("\(result.superseded) left out for newer ones") }
-        Printer.note(words.joined(separator: ", "))
+        var parts = ["imported \(result.imported) \(result.imported == 1 ? "request" : "requests")"]
+        if result.known > 0 { parts.append("skipped \(result.known) known") }
+        if result.superseded > 0 { parts.append("skipped \(result.superseded) that newer requests replace") }
+        Printer.note(parts.joined(separator: ", "))
     }
 
     /// Long enough to read the file three times and to write each body to the disk.
@@ -95,7 +100,7 @@ struct QueueImportCommand: AsyncParsableCommand {
         let upload = BodyUpload(client: client, isImport: true)
         let staged = try await upload.upload(then: reader)
         do {
-            return try await upload.persisting(for: staged).post(
+            return try await upload.retryingLonger(for: staged).post(
                 "/v1/queue/import",
                 ControlMessage.Import(staged: staged),
                 within: longest,

@@ -5,18 +5,18 @@ internal import NetwatchService
 struct QueueCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "queue",
-        abstract: "See and move what the queue keeps.",
+        abstract: "List and change the requests of the queue.",
         discussion: """
             netwatch queue list --state pending,held
             netwatch queue show 01a1fd77-5af9
             netwatch queue retry 01a1fd77-5af9 01a1fd78
             netwatch queue list --state dead --format json | jq -r .id | netwatch queue retry -
 
-            Ids may be shortened to 8 characters or more, as long as only one request is meant. The service is \
-            asked; when none runs, the queue's directory is opened, which its owner may.
+            An id can be shortened to 8 or more characters, if only one request matches. The commands use the \
+            service. If no service is running, they open the queue's directory, which its owner may do.
 
-            Exit status: 0 done, 1 something was not done, 2 not known to be done, 64 wrong arguments, 69 \
-            service not running, 75 service busy, 77 not permitted, 78 the store cannot be used.
+            Exit status: 0 done, 1 not done for some of the requests, 2 unknown whether done, 64 wrong \
+            arguments, 69 service not running, 75 service busy, 77 permission denied, 78 the store is unusable.
             """,
         subcommands: [
             QueueListCommand.self, QueueShowCommand.self, QueueRetryCommand.self, QueueHoldCommand.self,

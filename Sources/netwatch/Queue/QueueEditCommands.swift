@@ -4,21 +4,21 @@ internal import ArgumentParser
 struct QueueRetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry",
-        abstract: "Try requests anew that were given up, are held or wait.",
+        abstract: "Try requests again that failed, are held, or wait.",
         discussion: """
             netwatch queue retry 01a1fd77-5b52
             netwatch queue retry --all --yes --host api.example.com
 
-            As if for the first time, in their old place. They keep their idempotency key, so that a server \
-            that has taken one does not take it again; --new-key is for when it should. --all is those that \
-            are held or dead.
+            The requests start over, in their old position. They keep their idempotency keys, so that a server \
+            that has processed a request does not process it again; with --new-key it does. --all selects held \
+            and dead requests.
             """
     )
 
-    @Flag(help: "With another idempotency key: the server takes it for a new request.")
+    @Flag(help: "Use a new idempotency key, so that the server processes the request again.")
     var newKey = false
 
-    @OptionGroup var edit: QueueEditing
+    @OptionGroup var edit: EditOptions
 
     mutating func run() async throws {
         try await edit.perform(.retry, newKey: newKey)
@@ -29,15 +29,15 @@ struct QueueRetryCommand: AsyncParsableCommand {
 struct QueueHoldCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hold",
-        abstract: "Keep requests from being sent until they are released.",
+        abstract: "Hold requests: they are not sent until they are released.",
         discussion: """
             netwatch queue hold 01a1fd77-5b52
 
-            A lane that keeps order waits for its held head. --all is those that wait.
+            If the first request of a FIFO lane is held, the whole lane waits. --all selects waiting requests.
             """
     )
 
-    @OptionGroup var edit: QueueEditing
+    @OptionGroup var edit: EditOptions
 
     mutating func run() async throws {
         try await edit.perform(.hold)
@@ -48,14 +48,14 @@ struct QueueHoldCommand: AsyncParsableCommand {
 struct QueueReleaseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "release",
-        abstract: "Let held requests go on, for whatever reason they are held.",
+        abstract: "Release held requests, whatever the reason of the hold.",
         discussion: """
             netwatch queue release 01a1fd77-5b52
             netwatch queue release --all --yes
             """
     )
 
-    @OptionGroup var edit: QueueEditing
+    @OptionGroup var edit: EditOptions
 
     mutating func run() async throws {
         try await edit.perform(.release)
@@ -71,12 +71,12 @@ struct QueueDropCommand: AsyncParsableCommand {
             netwatch queue drop 01a1fd77-5b52 01a1fd77-5b60
             netwatch queue list --lane old --format json | jq -r .id | netwatch queue drop -
 
-            One that is being sent is dropped unless it is delivered. What waits for a dropped request is \
-            held. --all is everything that is on its way.
+            A request that is being sent is dropped unless it is delivered. Requests that depend on a dropped \
+            one are held. --all selects all unfinished requests.
             """
     )
 
-    @OptionGroup var edit: QueueEditing
+    @OptionGroup var edit: EditOptions
 
     mutating func run() async throws {
         try await edit.perform(.drop)

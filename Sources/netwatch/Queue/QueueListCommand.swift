@@ -7,7 +7,7 @@ struct LaneFilter: ParsableArguments {
     @Option(help: "Only requests to this host.")
     var host: String?
 
-    @Option(help: "Only requests of lanes with this label; empty for lanes without one.")
+    @Option(help: "Only requests of lanes with this label; empty for lanes without a label.")
     var lane: String?
 
     /// Calls `body` with each page of the matching requests.
@@ -43,7 +43,8 @@ struct LaneFilter: ParsableArguments {
 /// Options that select states.
 struct StateFilter: ParsableArguments {
     @Option(
-        help: "Only those in these states: \(QueuedRequest.State.names). Repeatable, or with commas.",
+        help:
+            "Only requests in these states: \(QueuedRequest.State.names). Repeatable, or separated by commas.",
         transform: { try QueuedRequest.State.named($0) }
     )
     var state: [[QueuedRequest.State]] = []
@@ -58,7 +59,7 @@ extension QueuedRequest.State {
     fileprivate static func named(_ text: String) throws -> [QueuedRequest.State] {
         try text.split(separator: ",", omittingEmptySubsequences: false).map { name in
             guard let state = QueuedRequest.State(rawValue: String(name)) else {
-                throw ValidationError("`\(name)` is not a state; the states are \(names)")
+                throw ValidationError("`\(name)` is not a state; accepted: \(names)")
             }
             return state
         }
@@ -66,15 +67,15 @@ extension QueuedRequest.State {
 }
 
 /// The length and format of a listing.
-struct QueueListing: ParsableArguments {
-    @Option(name: [.customShort("n"), .long], help: "How many to list at most.")
+struct ListOptions: ParsableArguments {
+    @Option(name: [.customShort("n"), .long], help: "The maximum number of requests to list.")
     var limit = 100
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object per line.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
     var format = OutputFormat.text
 
     func validate() throws {
-        if limit < 1 { throw ValidationError("`-n \(limit)` is less than 1") }
+        if limit < 1 { throw ValidationError("`-n` is \(limit); it must be at least 1") }
     }
 
     func print(_ filter: LaneFilter, states: [QueuedRequest.State], _ client: ServiceClient) async throws {
@@ -87,7 +88,7 @@ struct QueueListing: ParsableArguments {
             }
             hasHeader = true
         }
-        if isCut { Printer.note("there are more; `-n` tells how many to list") }
+        if isCut { Printer.note("there are more requests; `-n` raises the limit") }
         if format == .text { Printer.note(QueueTable.summary(counts)) }
     }
 }
@@ -96,7 +97,7 @@ struct QueueListing: ParsableArguments {
 struct QueueListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "List requests: those on their way in their order, then those that are over, newest first.",
+        abstract: "List requests: unfinished ones in their order, then finished ones, newest first.",
         discussion: """
             netwatch queue list
             netwatch queue list --state pending,held --host api.example.com
@@ -106,7 +107,7 @@ struct QueueListCommand: AsyncParsableCommand {
 
     @OptionGroup var states: StateFilter
     @OptionGroup var filter: LaneFilter
-    @OptionGroup var listing: QueueListing
+    @OptionGroup var listing: ListOptions
     @OptionGroup var queue: QueueOptions
 
     mutating func run() async throws {
@@ -118,7 +119,7 @@ struct QueueListCommand: AsyncParsableCommand {
 struct QueueDeadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "dead",
-        abstract: "List the requests that were given up.",
+        abstract: "List the requests that failed permanently.",
         discussion: """
             netwatch queue dead
             netwatch queue dead --format json | jq -r .id | netwatch queue retry -
@@ -126,7 +127,7 @@ struct QueueDeadCommand: AsyncParsableCommand {
     )
 
     @OptionGroup var filter: LaneFilter
-    @OptionGroup var listing: QueueListing
+    @OptionGroup var listing: ListOptions
     @OptionGroup var queue: QueueOptions
 
     mutating func run() async throws {

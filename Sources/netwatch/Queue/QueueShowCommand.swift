@@ -6,7 +6,7 @@ internal import NetwatchService
 struct QueueShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
-        abstract: "Show all that is known of one request: its attempts, and the answer.",
+        abstract: "Show one request with its attempts and its response.",
         discussion: """
             netwatch queue show 01a1fd77-5b52
             netwatch queue show 01a1fd77-5b52 --body | jq .
@@ -15,20 +15,25 @@ struct QueueShowCommand: AsyncParsableCommand {
             """
     )
 
-    @Argument(help: "The id, or its first 8 or more characters.")
+    @Argument(help: "The id, or at least its first 8 characters.")
     var id: String
 
-    @Flag(help: "Print the body of the answer instead, as it came; its first 64 KiB are kept.")
+    @Flag(
+        help:
+            "Print only the body of the response, unchanged; at most its first 64 KiB, which the queue keeps."
+    )
     var body = false
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json for one object.")
     var format = OutputFormat.text
 
     @OptionGroup var queue: QueueOptions
 
     func validate() throws {
         if id.isEmpty { throw ValidationError("the id must not be empty") }
-        if body, format == .json { throw ValidationError("`--body` excludes `--format json`, which has it") }
+        if body, format == .json {
+            throw ValidationError("`--body` cannot be combined with `--format json`, which includes the body")
+        }
     }
 
     mutating func run() async throws {
@@ -45,11 +50,13 @@ struct QueueShowCommand: AsyncParsableCommand {
 
     private func printBody(of details: ControlMessage.Details) throws(CommandError) {
         guard let response = details.response else {
-            throw CommandError(.no, "`\(details.request.id)` is \(details.request.state), and has no answer")
+            throw CommandError(.no, "`\(details.request.id)` is \(details.request.state) and has no response")
         }
         Printer.bytes(Data(base64Encoded: response.bodyBase64) ?? Data())
         if response.truncated {
-            Printer.warning("the answer was longer, or its connection ended before it did")
+            Printer.warning(
+                "the response is incomplete: it was longer than 64 KiB, or its connection was closed early"
+            )
         }
     }
 }

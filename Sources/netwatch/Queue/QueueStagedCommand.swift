@@ -11,27 +11,27 @@ struct QueueStagedCommand: AsyncParsableCommand {
             netwatch queue staged --clear
             netwatch queue staged --clear 01a1fd77-5b52-70f7-a8f1-b9fb1907155b
 
-            A body of more than 64 KiB is uploaded in pieces before its request is accepted. An upload whose \
-            client is gone is removed after ten minutes, and earlier when there are 64 or the queue's bytes are \
-            used up. --clear removes those that are named, or all; a client that is still uploading fails.
+            A body of more than 64 KiB is uploaded in pieces before its request is accepted. An abandoned upload \
+            is removed after ten minutes, or earlier if there are 64 uploads or the queue's byte limit is \
+            reached. --clear removes the given uploads, or all. A client that is still uploading then fails.
 
             Exit status: 0 listed or removed, 1 no upload has such an id.
             """
     )
 
-    @Argument(help: "With --clear: the ids of uploads.")
+    @Argument(help: "With --clear: the ids of the uploads to remove.")
     var ids: [String] = []
 
-    @Flag(help: "Remove them.")
+    @Flag(help: "Remove uploads instead of listing them.")
     var clear = false
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object per line.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
     var format = OutputFormat.text
 
     @OptionGroup var queue: QueueOptions
 
     func validate() throws {
-        if !clear, !ids.isEmpty { throw ValidationError("ids go with `--clear`") }
+        if !clear, !ids.isEmpty { throw ValidationError("ids require `--clear`") }
     }
 
     mutating func run() async throws {
@@ -46,11 +46,11 @@ struct QueueStagedCommand: AsyncParsableCommand {
             switch format {
             case .json: Printer.json(body, with: ControlMessage.encoder)
             case .text:
-                let idle = DurationText.words(.seconds(body.idleSeconds))
-                Printer.line("\(body.id)  \(ByteText.words(body.size))  last piece \(idle) ago")
+                let idle = DurationText.format(.seconds(body.idleSeconds))
+                Printer.line("\(body.id)  \(ByteText.format(body.size))  last piece \(idle) ago")
             }
         }
-        if format == .text { Printer.note(Self.words(bodies.count, bodies.reduce(0) { $0 + $1.size })) }
+        if format == .text { Printer.note(Self.summary(bodies.count, bodies.reduce(0) { $0 + $1.size })) }
     }
 
     private func remove(_ client: ServiceClient) async throws(CommandError) {
@@ -62,7 +62,7 @@ struct QueueStagedCommand: AsyncParsableCommand {
         }
         switch format {
         case .json: Printer.json(removed, with: ControlMessage.encoder)
-        case .text: Printer.note("removed \(Self.words(removed.bodies, removed.bytes))")
+        case .text: Printer.note("removed \(Self.summary(removed.bodies, removed.bytes))")
         }
     }
 
@@ -78,7 +78,7 @@ struct QueueStagedCommand: AsyncParsableCommand {
         }
     }
 
-    private static func words(_ count: Int, _ bytes: Int64) -> String {
-        "\(count) \(count == 1 ? "body" : "bodies"), \(ByteText.words(bytes))"
+    private static func summary(_ count: Int, _ bytes: Int64) -> String {
+        "\(count) \(count == 1 ? "body" : "bodies"), \(ByteText.format(bytes))"
     }
 }

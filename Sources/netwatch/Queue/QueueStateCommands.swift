@@ -5,12 +5,12 @@ internal import NetwatchService
 struct QueueFlushCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "flush",
-        abstract: "Try everything that waits now.",
+        abstract: "Try all waiting requests now.",
         discussion: """
             netwatch queue flush
 
-            Waiting times are passed over once, for every server; flushing often makes delivery slower. It \
-            needs the service, which does the sending.
+            Ends all delays between attempts once, for every server. Frequent flushes slow down delivery. This \
+            needs the service, which sends the requests.
             """
     )
 
@@ -28,19 +28,19 @@ struct QueueFlushCommand: AsyncParsableCommand {
 struct QueuePauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause",
-        abstract: "Begin nothing new until it is resumed; a restart does not change that.",
+        abstract: "Start no more attempts until the queue is resumed, even after a restart.",
         discussion: """
             netwatch queue pause
             netwatch queue pause --host api.example.com --lane reports
 
-            What is being sent goes on, and requests are accepted. Without --host and --lane the whole queue \
-            pauses.
+            Requests in flight are finished, and new requests are accepted. Without --host and --lane, the whole \
+            queue is paused.
 
-            Exit status: 0 paused, 1 no lane matches, and nothing was changed.
+            Exit status: 0 paused, 1 no lane matches and nothing was changed.
             """
     )
 
-    @OptionGroup var lanes: PausedLanes
+    @OptionGroup var lanes: PauseOptions
 
     mutating func run() async throws {
         try await lanes.set("pause")
@@ -51,19 +51,19 @@ struct QueuePauseCommand: AsyncParsableCommand {
 struct QueueResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "End every pause, or that of some lanes.",
+        abstract: "End all pauses, or the pause of some lanes.",
         discussion: """
             netwatch queue resume
             netwatch queue resume --host api.example.com --lane reports
 
-            While the whole queue is paused its lanes wait, whatever is resumed of them; `netwatch queue stats` \
+            While the whole queue is paused, all lanes wait, even those that are resumed. `netwatch queue stats` \
             lists what is paused.
 
-            Exit status: 0 resumed, 1 no lane matches, and nothing was changed.
+            Exit status: 0 resumed, 1 no lane matches and nothing was changed.
             """
     )
 
-    @OptionGroup var lanes: PausedLanes
+    @OptionGroup var lanes: PauseOptions
 
     mutating func run() async throws {
         try await lanes.set("resume")
@@ -71,11 +71,11 @@ struct QueueResumeCommand: AsyncParsableCommand {
 }
 
 /// Options that select the lanes to pause.
-struct PausedLanes: ParsableArguments {
+struct PauseOptions: ParsableArguments {
     @Option(help: "Only lanes to this host.")
     var host: String?
 
-    @Option(help: "Only lanes with this label; empty for lanes without one.")
+    @Option(help: "Only lanes with this label; empty for lanes without a label.")
     var lane: String?
 
     @OptionGroup var queue: QueueOptions
@@ -95,14 +95,14 @@ struct PausedLanes: ParsableArguments {
 struct QueueStatsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
-        abstract: "Show the queue in numbers.",
+        abstract: "Show statistics of the queue.",
         discussion: """
             netwatch queue stats
             netwatch queue stats --format json
             """
     )
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json for one object.")
     var format = OutputFormat.text
 
     @OptionGroup var queue: QueueOptions
@@ -113,7 +113,7 @@ struct QueueStatsCommand: AsyncParsableCommand {
         }
         switch format {
         case .json: Printer.json(statistics, with: ControlMessage.encoder)
-        case .text: for line in QueueNumbers(statistics).lines { Printer.line(line) }
+        case .text: for line in StatisticsReport(statistics).lines { Printer.line(line) }
         }
     }
 }

@@ -6,43 +6,46 @@ internal import OfflineQueue
 struct QueueVerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Look through all of the store: its structure, its numbers, every request and every body.",
+        abstract: "Check the whole store: the database, its counters, every request and every body.",
         discussion: """
             netwatch queue verify
             netwatch queue verify --set-aside
 
-            It changes nothing, and nobody waits for it. Without a service the log of the database is read first; \
-            when it is damaged nothing is opened, because opening drops what cannot be read. --set-aside is for a store that is damaged: it is \
-            moved to a directory of its own within the queue's, what can be read of it is exported there, and \
-            the name of that file is printed. Nothing is deleted, and the next start begins an empty store. \
-            No service may run meanwhile.
+            The check changes nothing and blocks nothing. Without a service, the database's log is read first. \
+            If it is damaged, the store is not opened, because opening drops what cannot be read.
 
-            Exit status: 0 sound, 1 something costs a request, 2 it could not be looked through or moved, 77 \
-            not permitted, 78 damaged, another program's or a newer netwatch's; with --set-aside 0 sound, or \
-            moved with everything saved, 1 moved and something is lost.
+            --set-aside is for a damaged store. It moves the store to a new directory within the queue's \
+            directory, exports what can be read, and prints the path of the export. Nothing is deleted. The next \
+            start creates an empty store. No service may be running.
+
+            Exit status: 0 sound, 1 a request is lost or damaged, 2 the check or the move failed, 77 permission \
+            denied, 78 the store is damaged, or belongs to another program or a newer netwatch. With \
+            --set-aside: 0 sound, or moved with all requests exported; 1 moved, and requests are lost.
             """
     )
 
-    @Flag(help: "Move a damaged store away, and save what can be read.")
+    @Flag(help: "Move a damaged store to a new directory, and export what can be read.")
     var setAside = false
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json for one object.")
     var format = OutputFormat.text
 
     @OptionGroup var queue: QueueOptions
 
     func validate() throws {
-        if setAside, format == .json { throw ValidationError("`--set-aside` excludes `--format json`") }
+        if setAside, format == .json {
+            throw ValidationError("`--set-aside` cannot be combined with `--format json`")
+        }
     }
 
     mutating func run() async throws {
-        if setAside { return try await moveAway() }
-        try await checkLeftLog()
+        if setAside { return try await setAsideStore() }
+        try await checkRemainingLog()
         let found = try await queue.withQueue {
             try await $0.get("/v1/queue/verify", extra: Self.longest, as: ControlMessage.Verification.self)
         }
         show(found)
-        if found.findings.contains(where: { $0.kind == QueueVerification.Finding.Kind.database.rawValue }) {
+        if found.isDatabaseDamaged {
             throw ExitStatus.unusableStore.exitCode
         }
         if !found.sound { throw ExitStatus.no.exitCode }
@@ -50,7 +53,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
 
     /// Checks the log before the queue is opened, because opening drops the unreadable part of the log and changes the
     /// files.
-    private func checkLeftLog() async throws {
+    private func checkRemainingLog() async throws {
         guard let directory = try queue.directoryIfNoServiceRuns() else { return }
         try StoreDirectory.requireOwn(directory)
         do {
@@ -68,19 +71,23 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         for finding in found.findings {
             Printer.line("\(finding.kind): \(finding.subject): \(finding.message)")
         }
-        let untold = found.findingCount - found.findings.count
-        if untold > 0 { Printer.note("and \(untold) more") }
-        let extent = "\(found.requests) requests and \(found.files) files looked through"
+        let unlisted = found.findingCount - found.findings.count
+        if unlisted > 0 { Printer.note("and \(unlisted) more findings") }
+        let requests = "\(found.requests) \(found.requests == 1 ? "request" : "requests")"
+        let files = "\(found.files) \(found.files == 1 ? "file" : "files")"
+        // The check of a damaged database may end before its first request.
+        let isUnchecked = found.isDatabaseDamaged && found.requests == 0
+        let extent = isUnchecked ? "requests could not be checked" : "checked \(requests) and \(files)"
         Printer.note("\(found.sound ? "sound" : "not sound"): \(extent)")
     }
 
     // MARK: Setting aside
 
-    private func moveAway() async throws {
+    private func setAsideStore() async throws {
         let directory = try queue.directoryWithoutService()
         try StoreDirectory.requireOwn(directory)
         Printer.note(
-            "looking through `\(directory)`: a damaged store is moved to `damaged-…` there, and nothing is deleted"
+            "checking `\(directory)`; a damaged store is moved to `damaged-…` in it, and nothing is deleted"
         )
         let moved: SetAsideStore?
         do {
@@ -89,34 +96,46 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             throw CommandError(opening: error)
         }
         guard let moved else {
-            return Printer.note("the database is sound and was left alone; bodies are for `verify` alone")
+            return Printer.note(
+                "the database is sound and was not moved; `verify` without `--set-aside` also checks the bodies"
+            )
         }
-        try tell(of: moved)
+        try report(moved)
     }
 
-    private func tell(of moved: SetAsideStore) throws {
+    private func report(_ moved: SetAsideStore) throws {
         let salvage = moved.salvage
         Printer.note(Printer.printable("damaged: \(moved.reason)"))
         Printer.note("moved to `\(moved.directory)`")
         for request in salvage.lost {
-            Printer.warning(Printer.printable("`\(request.id)` cannot be saved: \(request.reason)"))
+            Printer.warning(Printer.printable("`\(request.id)` could not be exported: \(request.reason)"))
         }
         if salvage.lostCount > salvage.lost.count {
-            Printer.warning("and \(salvage.lostCount - salvage.lost.count) more")
+            Printer.warning("\(salvage.lostCount - salvage.lost.count) more requests could not be exported")
         }
         for gap in salvage.gaps {
-            Printer.warning("nothing can be read between places \(gap.lowerBound) and \(gap.upperBound)")
+            Printer.warning(
+                "no request between positions \(gap.lowerBound) and \(gap.upperBound) could be read"
+            )
         }
         for note in salvage.notes { Printer.warning(Printer.printable(note)) }
         if let counted = salvage.counted, counted > salvage.waiting {
-            Printer.warning("\(counted) waited by the store's own count, \(salvage.waiting) are saved")
+            Printer.warning("the store counted \(counted) waiting requests; \(salvage.waiting) were exported")
         }
         if !salvage.isWhole {
-            Printer.note("`sqlite3 \(moved.directory)/queue.sqlite .recover` may find more")
+            Printer.note("`sqlite3 \(moved.directory)/queue.sqlite .recover` may recover more")
         }
-        Printer.note("saved \(salvage.waiting) that waited and \(salvage.dead) that were given up, for")
+        Printer.note(
+            "exported \(salvage.waiting) waiting and \(salvage.dead) dead requests; import them with"
+        )
         Printer.note("`netwatch queue import \(salvage.path)`")
         Printer.data(salvage.path)
         if !salvage.isWhole { throw ExitStatus.no.exitCode }
+    }
+}
+
+extension ControlMessage.Verification {
+    fileprivate var isDatabaseDamaged: Bool {
+        findings.contains { $0.kind == QueueVerification.Finding.Kind.database.rawValue }
     }
 }

@@ -20,79 +20,80 @@ struct RequestReport {
         let order = request.fifo ? "in order" : "priority \(request.priority)"
         let rows: [(String, String?)] = [
             ("id", request.id),
-            ("state", stateWords),
+            ("state", stateText),
             ("request", "\(request.method) \(request.url)"),
-            ("body", request.bodyBytes > 0 ? ByteText.words(request.bodyBytes) : nil),
+            ("body", request.bodyBytes > 0 ? ByteText.format(request.bodyBytes) : nil),
             ("lane", [request.lane, order].compactMap(\.self).joined(separator: ", ")),
-            ("waits", WaitText.sentence(request)),
+            ("waits", WaitText.description(request)),
             ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
             ("key", details.idempotencyKey),
             ("replaces", details.replaceKey),
             ("sent", details.atMostOnce ? "at most once" : nil),
-            ("timeouts", timeoutWords),
-            ("busy", busyWords),
+            ("timeouts", timeoutText),
+            ("busy", busyText),
             ("after", details.after.isEmpty ? nil : details.after.joined(separator: " ")),
             ("created", moment(request.created)),
             ("due", request.due.map(moment)),
             ("expires", request.expires.map(moment)),
             ("finished", request.finished.map(moment)),
         ]
-        return rows.compactMap { name, words in words.map { line(name, $0) } }
+        return rows.compactMap { name, text in text.map { line(name, $0) } }
             + details.headers.map { line("header", "\($0[0]): \($0[1])") }
     }
 
-    private var stateWords: String {
+    private var stateText: String {
         let request = details.request
         // The reason of a hold implies the state.
         let state = request.holdReason == nil ? request.state : nil
-        return [state, request.reason].compactMap(\.self).joined(separator: ": ")
+        let reason = request.reason == request.state ? nil : request.reason
+        return [state, reason].compactMap(\.self).joined(separator: ": ")
     }
 
-    private var busyWords: String? {
+    private var busyText: String? {
         details.busyUntil.map {
-            "a timeout cut an attempt that the server may still execute; the next one waits until \(moment($0))"
+            "an attempt timed out and the server may still be processing it; the next attempt waits until \(moment($0))"
         }
     }
 
     /// The timeouts of the next attempt.
-    private var timeoutWords: String? {
+    private var timeoutText: String? {
         guard details.request.finished == nil, details.responseTimeoutSeconds != nil else { return nil }
         let rows = [
             ("connect", details.connectTimeoutSeconds), ("response", details.responseTimeoutSeconds),
             ("total", details.totalTimeoutSeconds),
         ]
         return rows.compactMap { name, seconds in
-            seconds.map { "\(name) \(DurationText.words(.seconds($0)))" }
+            seconds.map { "\(name) \(DurationText.format(.seconds($0)))" }
         }
         .joined(separator: ", ")
     }
 
     private var attemptLines: [String] {
         let request = details.request
-        let postponed = request.deferrals > 0 ? ", \(request.deferrals) postponed and not counted" : ""
+        let postponed = request.deferrals > 0 ? ", \(request.deferrals) postponed, not counted" : ""
         return [line("attempts", "\(request.attempts)\(postponed)")]
             + details.attempts.map { attempt in
-                let duration = DurationText.words(.seconds(attempt.durationSeconds))
-                let words = attempt.error ?? attempt.status.map { "HTTP \($0)" } ?? ""
-                return line("", "\(attempt.number)  \(attempt.started.rfc3339)  \(duration)  \(words)")
+                let duration = DurationText.format(.seconds(attempt.durationSeconds))
+                let text = attempt.error ?? attempt.status.map { "HTTP \($0)" } ?? ""
+                return line("", "\(attempt.number)  \(attempt.started.rfc3339)  \(duration)  \(text)")
             }
     }
 
     private var answerLines: [String] {
         guard let response = details.response else { return [] }
         let length = Data(base64Encoded: response.bodyBase64)?.count ?? 0
-        let cut = response.truncated ? ", cut" : ""
-        return [line("answer", "HTTP \(response.status), \(ByteText.words(Int64(length)))\(cut)")]
+        let cut = response.truncated ? ", truncated" : ""
+        return [line("answer", "HTTP \(response.status), \(ByteText.format(Int64(length)))\(cut)")]
             + response.headers.map { line("", "\($0[0]): \($0[1])") }
     }
 
     private func moment(_ date: Date) -> String {
         let distance = date.timeIntervalSince(now)
-        let words = DurationText.words(.seconds(abs(distance)))
-        return "\(date.rfc3339)  (\(distance > 0 ? "in \(words)" : "\(words) ago"))"
+        let text = DurationText.format(.seconds(abs(distance)))
+        return "\(date.rfc3339)  (\(distance > 0 ? "in \(text)" : "\(text) ago"))"
     }
 
-    private func line(_ name: String, _ words: String) -> String {
-        name.padded(to: 8) + "  " + words
+    private func line(_ name: String, _ text: String) -> String {
+        name.padded(to: 8) + "  " + text
     }
 }

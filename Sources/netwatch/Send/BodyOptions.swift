@@ -2,25 +2,31 @@ internal import ArgumentParser
 
 /// The options that set the body of a request.
 struct BodyOptions: ParsableArguments {
-    @Option(name: .shortAndLong, help: "The body; @FILE reads a file, @- standard input. At most 512 MiB.")
+    @Option(
+        name: .shortAndLong,
+        help: "The body. @FILE reads a file, @- reads standard input. At most 512 MiB."
+    )
     var data: [String] = []
 
     @Option(
         help:
-            "As -d, with `Content-Type` and `Accept` of JSON, unless -H says otherwise. It is not looked into."
+            "Like -d, with `Content-Type` and `Accept` for JSON unless -H sets them. The body is not checked."
     )
     var json: [String] = []
 
     @Option(
         name: [.customShort("T"), .customLong("upload-file")],
-        help: "A file to send as it is, - for standard input. Read here, with the rights of who asks."
+        help:
+            "A file to send as the body; - for standard input. Read by this command with its user's permissions."
     )
     var uploadFile: [String] = []
 
     func validate() throws {
         let names = data.map { _ in "`-d`" } + json.map { _ in "`--json`" } + uploadFile.map { _ in "`-T`" }
         guard names.count > 1 else { return }
-        throw ValidationError("\(names.joined(separator: " and ")) were given: a request has one body")
+        throw ValidationError(
+            "\(names.joined(separator: " and ")) cannot be combined: a request has one body"
+        )
     }
 
     var input: BodyInput? {

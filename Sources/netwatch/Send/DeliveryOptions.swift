@@ -18,50 +18,52 @@ struct DeliveryOptions: ParsableArguments {
     @Option(
         name: .customLong("queue"),
         help:
-            "auto tries at once and keeps what fails; always keeps first; never needs no service and keeps nothing."
+            "auto: try immediately, store on failure; always: store first; never: try once, without the service."
     )
     var choice = QueueChoice.auto
 
-    @Option(help: "Set apart from other requests to the same server.")
+    @Option(help: "The label of a separate lane for requests to the same server.")
     var lane: String?
 
-    @Flag(help: "Keep the order: requests to the same server go out one by one, as they came.")
+    @Flag(help: "Send the requests of the lane one at a time, in the order in which they were accepted.")
     var fifo = false
 
     @Option(
-        help: "How long it is tried, as 1h or 30d, at most 366d. Default 7d.",
+        help: "How long to keep trying, like 1h or 30d, at most 366d. Default 7d.",
         transform: Duration.argument
     )
     var ttl: Duration?
 
     @Option(
-        help: "Not before this time: 2026-01-31T12:34:56Z, or a duration from now.",
+        help: "The earliest time of the first attempt: 2026-01-31T12:34:56Z, or a duration from now.",
         transform: StartTime.argument
     )
     var at: Date?
 
-    @Option(help: "Which of a lane go first, 0 before 9. Default 5.")
+    @Option(help: "The priority within the lane: 0 is sent before 9. Default 5.")
     var priority: Int?
 
-    @Option(help: "Takes the place of a waiting request of the same lane with the same key.")
+    @Option(help: "Replace a waiting request of the same lane that has the same key.")
     var replaceKey: String?
 
     @Option(
         help:
-            "The id of a request that has to be delivered before, or its first 8 or more characters. Repeatable."
+            "The id of a request that must be delivered first, or at least its first 8 characters. Repeatable."
     )
     var after: [String] = []
 
-    @Flag(help: "Rather not deliver it than send it twice.")
+    @Flag(help: "Never send the request twice, even if it then may not be delivered.")
     var atMostOnce = false
 
-    @Option(help: "An id of your own; sending it again changes nothing. Default: one is made.")
+    @Option(
+        help: "The id of the request; a request with a known id is not accepted again. Default: generated."
+    )
     var id: String?
 
     func validate() throws {
         // `netwatch queue hold -` reads ids from standard input, so `-` cannot be an id.
         if let id, ["", "-"].contains(id) {
-            throw ValidationError("`--id '\(id)'`: an id is neither empty nor `-`")
+            throw ValidationError("`--id '\(id)'`: the id must not be empty or `-`")
         }
         guard choice == .never else { return }
         let given: [(String, Bool)] = [
@@ -71,7 +73,7 @@ struct DeliveryOptions: ParsableArguments {
             ("--id", id != nil),
         ]
         guard let name = given.first(where: \.1)?.0 else { return }
-        throw ValidationError("`--queue never` keeps nothing, which excludes `\(name)`")
+        throw ValidationError("`--queue never` cannot be combined with `\(name)`")
     }
 
     func apply(to message: inout ControlMessage.Send) {

@@ -18,15 +18,14 @@ struct DirectRequest {
     /// - Returns: The result: `delivered`, or `dead` with the status of the response.
     /// - Throws: An error if no complete response arrived.
     func send() async throws(CommandError) -> ControlMessage.Sent {
-        var request = URLRequest(url: try absoluteURL())
-        try checkHeaders()
+        var request = URLRequest(url: try validatedURL())
         request.httpMethod = method
         for header in headers { request.addValue(header[1], forHTTPHeaderField: header[0]) }
         let file = try attachBody(to: &request)
         let session = SessionManager.bare()
         // Releasing the session would cancel its requests.
         defer { withExtendedLifetime(session) {} }
-        let answer = await session.transfer(
+        let transfer = await session.transfer(
             request,
             body: file,
             maximumResponseBytes: Attempt.maximumResponseBytes,
@@ -36,33 +35,32 @@ struct DirectRequest {
             totalTimeout: timeouts.longest(sending: QueueRequest.maximumBodyBytes),
             allowsConnectionReuse: false
         ).response()
-        guard let response = answer.response, answer.error.map(Self.isAboutLength) ?? true else {
-            throw CommandError(.unknown, "could not send to `\(url)`: \(Self.words(answer.error))")
+        guard let response = transfer.response, transfer.error.map(Self.isAboutLength) ?? true else {
+            throw CommandError(.unknown, "could not send to `\(url)`: \(Self.summary(transfer.error))")
         }
-        return judged(response, answer.data ?? Data())
+        return judged(response, transfer.data ?? Data())
     }
 
-    /// Applies the rules of the queue, except that secrets may be sent.
-    private func checkHeaders() throws(CommandError) {
-        let fields = headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) }
-        do {
-            try RequestChecks.checkHeaders(fields, isStored: false)
-        } catch {
-            throw CommandError(.usage, error.message)
-        }
-    }
-
-    private func absoluteURL() throws(CommandError) -> URL {
+    /// Checks the request by the rules of the queue, except that secrets may be sent.
+    ///
+    /// - Returns: The parsed URL.
+    private func validatedURL() throws(CommandError) -> URL {
         let usable = ["http", "https"]
         guard let url = URL(string: url), let scheme = url.scheme, usable.contains(scheme.lowercased()),
             url.host?.isEmpty == false
         else {
             throw CommandError(.usage, "\(Printer.quoted(self.url)) is not an http or https URL")
         }
+        let fields = headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) }
+        do {
+            try RequestChecks.checkHeaders(fields, isStored: false)
+        } catch {
+            throw CommandError(.usage, error.message)
+        }
         return url
     }
 
-    private func attachBody(to request: inout URLRequest) throws(CommandError) -> KeptBody? {
+    private func attachBody(to request: inout URLRequest) throws(CommandError) -> ReplayableBody? {
         switch body {
         case nil: return nil
         case .text(let text): request.httpBody = Data(text.utf8)
@@ -73,7 +71,7 @@ struct DirectRequest {
             // Opening the file once more here gives a more precise error.
             _ = try BodyReader.opening(path)
             do {
-                return try KeptBody(file: path)
+                return try ReplayableBody(file: path)
             } catch {
                 throw CommandError(.usage, "could not read `\(path)`: \(error)")
             }
@@ -86,8 +84,8 @@ struct DirectRequest {
         error.transferFailure?.code == 63
     }
 
-    private static func words(_ error: (any Error)?) -> String {
-        error?.transferFailure?.message ?? error.map { "\($0)" } ?? "no answer"
+    private static func summary(_ error: (any Error)?) -> String {
+        error?.transferFailure?.message ?? error.map { "\($0)" } ?? "no response"
     }
 
     private func judged(_ response: HTTPURLResponse, _ body: Data) -> ControlMessage.Sent {
@@ -97,7 +95,7 @@ struct DirectRequest {
             id: nil,
             state: isMet ? "delivered" : "dead",
             status: response.statusCode,
-            reason: isMet ? nil : "not what was expected",
+            reason: isMet ? nil : "the response is not the expected one",
             bodyBase64: body.isEmpty ? nil : body.base64EncodedString()
         )
     }

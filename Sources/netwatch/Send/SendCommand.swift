@@ -8,23 +8,25 @@ internal import OfflineQueue
 struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send",
-        abstract: "Send a request, now or as soon as the network is back.",
+        abstract: "Send a request now, or when the network is back.",
         discussion: """
             netwatch send https://api.example.com/orders --json @order.json
             netwatch send -X DELETE https://api.example.com/orders/7 --fifo
             netwatch send https://files.example.com/day.tar -T day.tar --ttl 30d --wait=1m
             netwatch send https://example.com/ping --queue never --check-status
 
-            The service writes the request to its disk, tries it at once, and keeps trying for as long as \
-            the network is away. The request's id is printed on standard output.
+            The service writes the request to disk and tries it immediately. If the host is unreachable or the \
+            server fails, it tries again until the time to live is over. The request's id is printed on standard \
+            output.
 
-            A portal's page on a plain http URL can only be told from the server's answer if -H 'Accept: …' \
-            or --expect says what is expected.
+            With a plain http URL, a captive portal's page looks like a response of the server, unless \
+            -H 'Accept: …' or --expect states what is expected.
 
-            Exit status: 0 delivered or safely accepted, 1 given up, 2 not known to be accepted, 64 wrong \
-            arguments, 69 service not running, 75 service busy and nothing accepted, 77 not permitted; with \
-            --wait 0 delivered, 75 not over yet, after the id was printed; with --check-status 3, 4 or 5 for a \
-            last answer of HTTP 3xx, 4xx or 5xx. After 2 the same --id can be sent again without harm.
+            Exit status: 0 delivered or safely accepted, 1 failed permanently, 2 unknown whether accepted, 64 \
+            wrong arguments, 69 service not running, 75 service busy and nothing accepted, 77 permission \
+            denied. With --wait: 0 delivered, 75 accepted but not finished (the id was printed). With \
+            --check-status: 3, 4 or 5 if the last response was HTTP 3xx, 4xx or 5xx. After 2, the command can \
+            safely be repeated with the same --id.
             """
     )
 
@@ -33,13 +35,13 @@ struct SendCommand: AsyncParsableCommand {
 
     @Option(
         name: [.customShort("X"), .customLong("request")],
-        help: "The method, in capitals as servers know it. Default GET, with -d or --json POST, with -T PUT."
+        help: "The method; case-sensitive. Default GET; POST with -d or --json; PUT with -T."
     )
     var method: String?
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
-        help: "A header, as 'Name: value'. Repeatable."
+        help: "A header field, like 'Name: value'. Repeatable."
     )
     var headers: [String] = []
 
@@ -49,37 +51,40 @@ struct SendCommand: AsyncParsableCommand {
 
     @OptionGroup var timeouts: TimeoutOptions
 
-    @Option(help: "The Idempotency-Key. Default for methods that are not idempotent: one is made.")
+    @Option(help: "The Idempotency-Key. By default one is generated for methods that are not idempotent.")
     var idempotencyKey: String?
 
     @Option(
-        help: "What counts as delivered, as status=2xx,type=application/json. Default status=2xx.",
+        help: "The expected response, like status=2xx,type=application/json. Default status=2xx.",
         transform: { try SendCommand.expectation($0) }
     )
     var expect: Expectation?
 
     @Option(
         name: .customLong("wait"),
-        help: .init("Wait until it is over; with --wait=30s at most so long.", valueName: "duration"),
+        help: .init(
+            "Wait until the request is finished; with --wait=30s for at most that time.",
+            valueName: "duration"
+        ),
         transform: WaitLimit.argument
     )
     var wait: WaitLimit?
 
-    @Flag(help: "End with 3, 4 or 5 when the last answer was HTTP 3xx, 4xx or 5xx.")
+    @Flag(help: "Exit with 3, 4 or 5 if the last response was HTTP 3xx, 4xx or 5xx.")
     var checkStatus = false
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json for one object.")
     var format = OutputFormat.text
 
     @OptionGroup var service: ServiceOptions
 
     func validate() throws {
         if delivery.choice == .never, wait != nil {
-            throw ValidationError("`--queue never` keeps nothing, which excludes `--wait`")
+            throw ValidationError("`--queue never` cannot be combined with `--wait`")
         }
         if let method, let meant = HTTPMethod.misspelt(as: method) {
             throw ValidationError(
-                "`-X \(method)`: methods are case-sensitive, and this one is `\(meant.rawValue)`"
+                "`-X \(method)`: methods are case-sensitive; use `\(meant.rawValue)`"
             )
         }
     }
@@ -100,7 +105,7 @@ struct SendCommand: AsyncParsableCommand {
         try await upload.place(body.input, in: &message)
         var sent: ControlMessage.Sent
         do {
-            sent = try await accepted(message, by: upload.persisting(for: message.staged))
+            sent = try await accepted(message, by: upload.retryingLonger(for: message.staged))
         } catch {
             await upload.remove(message.staged)
             throw error
@@ -111,7 +116,7 @@ struct SendCommand: AsyncParsableCommand {
         }
         // Printed before the wait, so that a user who interrupts it has the id.
         if format == .text { show(id) }
-        sent = try await EndWait(client: client, limit: wait).result(of: id)
+        sent = try await CompletionWait(client: client, limit: wait).result(of: id)
         show(sent, withID: format == .json)
         return sent
     }
@@ -139,9 +144,9 @@ struct SendCommand: AsyncParsableCommand {
                 as: ControlMessage.Sent.self
             )
         } catch {
-            guard error.leavesDoubt, let id = message.id else { throw error }
+            guard error.isOutcomeUnknown, let id = message.id else { throw error }
             throw error.with(
-                hint: "it may have been accepted; with `--id \(id)` the command can be repeated without harm"
+                hint: "the request may have been accepted; repeating the command with `--id \(id)` is safe"
             )
         }
     }
@@ -188,8 +193,8 @@ struct SendCommand: AsyncParsableCommand {
         guard parts.count == 2, !parts[0].isEmpty else {
             throw CommandError(
                 .usage,
-                "\(Printer.quoted(text)) is not a header",
-                hint: "give it as `Name: value`"
+                "\(Printer.quoted(text)) is not a header field",
+                hint: "accepted: `Name: value`"
             )
         }
         let (name, value) = (String(parts[0]), parts[1].trimmingCharacters(in: .whitespaces))
@@ -218,8 +223,9 @@ struct SendCommand: AsyncParsableCommand {
         if withID, let id = sent.id, sent.state != "dropped" { show(id) }
         let status = sent.status.map { "HTTP \($0)" }
         // A reason that describes a response includes its status.
-        let isSaid = status.map { sent.reason?.hasPrefix($0) ?? false } ?? true
-        let details = [isSaid ? nil : status, sent.reason].compactMap(\.self)
+        let isRedundant = status.map { sent.reason?.hasPrefix($0) ?? false } ?? true
+        let reason = sent.reason == sent.state ? nil : sent.reason
+        let details = [isRedundant ? nil : status, reason].compactMap(\.self)
         Printer.note(Printer.printable(([sent.state] + details).joined(separator: ": ")))
     }
 

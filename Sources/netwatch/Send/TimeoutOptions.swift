@@ -6,7 +6,7 @@ internal import OfflineQueue
 struct TimeoutOptions: ParsableArguments {
     @Option(
         help: .init(
-            "How long the lookup, the connection and TLS may take. Default 15s.",
+            "The maximum time for the lookup, the connection and TLS. Default 15s.",
             valueName: "duration"
         ),
         transform: Duration.argument
@@ -15,7 +15,7 @@ struct TimeoutOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "How long the server may be silent between the request's last byte and its answer. Default 5m.",
+            "The maximum time between the last byte of the request and the response. Default 5m.",
             valueName: "duration"
         ),
         transform: Duration.argument
@@ -25,7 +25,7 @@ struct TimeoutOptions: ParsableArguments {
     @Option(
         name: [.customShort("m"), .customLong("max-time")],
         help: .init(
-            "How long an attempt may take in all. Default 10m and the response timeout, more for large bodies.",
+            "The maximum total time of an attempt. Default 10m plus the response timeout; more for large bodies.",
             valueName: "duration"
         ),
         transform: Duration.argument
@@ -58,7 +58,7 @@ struct TimeoutOptions: ParsableArguments {
             ("--max-time", total),
         ]
         for case (let name, let timeout?) in given where !AttemptTimeouts.range.contains(timeout) {
-            throw ValidationError("`\(name)` has to be 1 ms to 24 hours")
+            throw ValidationError("`\(name)` must be 1 ms to 24 hours")
         }
     }
 }

@@ -31,12 +31,14 @@ final class BodyReader: Sendable {
         let kind = status.st_mode & S_IFMT
         guard kind != S_IFDIR else { throw unreadable(path, "is a directory") }
         guard kind == S_IFREG else {
-            throw unreadable(path, "is not a regular file").with(hint: "pipes can be read as standard input")
+            throw unreadable(path, "is not a regular file").with(
+                hint: "a pipe can be passed as standard input"
+            )
         }
         guard status.st_size <= limit else {
             throw CommandError(
                 .usage,
-                "`\(path)` has \(status.st_size) bytes, and at most \(limit) can be sent"
+                "`\(path)` has \(status.st_size) bytes; at most \(limit) are accepted"
             )
         }
         return BodyReader(file, name: "`\(path)`")

@@ -71,8 +71,12 @@ struct BodyUpload {
         let next = body.size + Int64(piece.count)
         do {
             let target = "/v1/bodies/\(body.id)?offset=\(body.size)\(purpose)"
-            body.size = try await persisting(for: body).patch(target, piece, as: ControlMessage.Piece.self)
-                .size
+            body.size = try await retryingLonger(for: body).patch(
+                target,
+                piece,
+                as: ControlMessage.Piece.self
+            )
+            .size
         } catch {
             // The connection ended after the service had stored the piece, and the piece was sent again.
             guard error.code == "wrong_offset", error.offset == next else { throw error }
@@ -84,13 +88,13 @@ struct BodyUpload {
 
     /// Returns the client for the next calls of an upload. It keeps retrying, because giving up would waste the
     /// uploaded bytes.
-    func persisting(for body: ControlMessage.StagedBody?) -> ServiceClient {
+    func retryingLonger(for body: ControlMessage.StagedBody?) -> ServiceClient {
         guard let body, body.size > 0 else { return client }
-        return client.persisting { await sayThatItGoesOn(body) }
+        return client.retryingLonger { await keepAlive(body) }
     }
 
     /// Sends an empty piece, so that the service keeps the uploaded bytes.
-    private func sayThatItGoesOn(_ body: ControlMessage.StagedBody) async {
+    private func keepAlive(_ body: ControlMessage.StagedBody) async {
         let target = "/v1/bodies/\(body.id)?offset=\(body.size)"
         _ = try? await client.patch(target, Data(), as: ControlMessage.Piece.self)
     }
@@ -109,7 +113,7 @@ struct BodyUpload {
         let heartbeats = Task {
             while body.size > 0, (try? await Task.sleep(for: Self.heartbeat)) != nil {
                 // Runs in its own task, because a cancellation during the call would close the connection.
-                await Task { await sayThatItGoesOn(body) }.value
+                await Task { await keepAlive(body) }.value
             }
         }
         do throws(CommandError) {

@@ -30,7 +30,7 @@ struct IDResolver {
             throw CommandError(
                 .no,
                 "no request has the id \(name)",
-                hint: "an id can be shortened to its first \(Self.shortestPrefix) characters or more"
+                hint: "the beginning of an id must have at least \(Self.shortestPrefix) characters"
             )
         }
         guard let id = found.first else {

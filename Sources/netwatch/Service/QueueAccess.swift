@@ -6,7 +6,7 @@ internal import OfflineQueue
 
 /// The options of every command that connects to the service.
 struct ServiceOptions: ParsableArguments {
-    @Option(help: "The service's control socket. Default $NETWATCH_SOCKET, else the usual place.")
+    @Option(help: "The service's control socket. Default $NETWATCH_SOCKET, else the path that `serve` uses.")
     var socket: String?
 
     /// Returns the path of the socket.
@@ -19,7 +19,7 @@ struct ServiceOptions: ParsableArguments {
             try SocketPath.requireSocket(path)
         } catch {
             guard socket == nil, paths.isSocketNamed else { throw error }
-            throw error.with(hint: "`NETWATCH_SOCKET` names it")
+            throw error.with(hint: "the path is the value of `NETWATCH_SOCKET`")
         }
         return path
     }
@@ -30,7 +30,7 @@ struct QueueOptions: ParsableArguments {
     @OptionGroup var service: ServiceOptions
 
     @Option(
-        help: "The queue's own directory, for when no service runs. It has to belong to the user who asks."
+        help: "The queue's directory, to use the queue without a service. It must belong to the current user."
     )
     var stateDir: String?
 
@@ -43,7 +43,7 @@ struct QueueOptions: ParsableArguments {
     ///
     /// - Parameter body: Also receives the queue itself if no service is used.
     func withQueue<Value>(_ body: (ServiceClient, StoredQueue?) async throws -> Value) async throws -> Value {
-        switch try place() {
+        switch try access() {
         case .service(let path): return try await body(ServiceClient(path: path), nil)
         case .directory(let directory): return try await withDirectory(directory, body)
         }
@@ -55,28 +55,31 @@ struct QueueOptions: ParsableArguments {
         if let stateDir { return stateDir }
         let paths = ServicePaths()
         guard service.socket == nil, !paths.isSocketNamed else {
-            throw CommandError(.usage, "a socket does not tell which directory is meant; give `--state-dir`")
+            throw CommandError(
+                .usage,
+                "the queue's directory is unknown if only a socket is given; use `--state-dir`"
+            )
         }
         return paths.existingStateDirectory ?? paths.stateDirectory
     }
 
     /// Returns the directory that `withQueue` would open; `nil` if it would connect to a service.
     func directoryIfNoServiceRuns() throws(CommandError) -> String? {
-        if case .directory(let path) = try place() { path } else { nil }
+        if case .directory(let path) = try access() { path } else { nil }
     }
 
-    private enum Place {
+    private enum Access {
         case service(String)
         case directory(String)
     }
 
-    private func place() throws(CommandError) -> Place {
+    private func access() throws(CommandError) -> Access {
         if let stateDir { return .directory(stateDir) }
         let paths = ServicePaths()
         guard service.socket == nil, !paths.isSocketNamed, let directory = paths.existingStateDirectory else {
             return .service(try service.path())
         }
-        // No service can listen at the usual place if that is no valid path of a socket.
+        // No service can listen on the default path if it is not a valid socket path.
         guard let socket = try? service.path() else { return .directory(directory) }
         do throws(SystemError) {
             _ = try ServiceProcess.id(listeningAt: socket)
@@ -120,7 +123,16 @@ extension CommandError {
     /// Creates the error for a queue's directory that cannot be opened.
     init(opening error: QueueError) {
         // Retrying does not help with these errors.
-        let needsSomebody = [.storeUnusable, .storeReplaced, .invalidConfiguration].contains(error.code)
-        self.init(needsSomebody ? .unusableStore : .unknown, Printer.printable(error.message))
+        let isPermanent = [.storeUnusable, .storeReplaced, .invalidConfiguration].contains(error.code)
+        self.init(
+            isPermanent ? .unusableStore : .unknown,
+            Printer.printable(error.message),
+            hint: error.code == .alreadyOwned ? Self.lockedStoreHint(error.ownerPID) : nil
+        )
+    }
+
+    private static func lockedStoreHint(_ owner: Int32?) -> String {
+        let process = owner.map { "process \($0)" } ?? "it"
+        return "if that process is a service, use its `--socket`; otherwise wait until \(process) ends"
     }
 }

@@ -3,37 +3,37 @@ internal import NetwatchService
 
 /// A client of the control API. While the service is busy, it retries for a limited time.
 struct ServiceClient {
-    private let transport: any ControlTransport
-    private let patience: Duration
-    private var busyPatience: Duration
+    private let transport: any ServiceTransport
+    private let timeout: Duration
+    private var busyTimeout: Duration
     /// Called whenever the service was busy, before the next attempt.
-    private var whileBusy: (@Sendable () async -> Void)?
+    private var onBusy: (@Sendable () async -> Void)?
 
     /// - Parameters:
     ///   - transport: Sends the requests.
-    ///   - patience: How long to wait for a response.
-    ///   - busyPatience: How long to retry while the service is busy. Default 5 s.
+    ///   - timeout: How long to wait for a response.
+    ///   - busyTimeout: How long to retry while the service is busy. Default 5 s.
     init(
-        _ transport: any ControlTransport,
-        patience: Duration = .seconds(10),
-        busyPatience: Duration = .seconds(5)
+        _ transport: any ServiceTransport,
+        timeout: Duration = .seconds(10),
+        busyTimeout: Duration = .seconds(5)
     ) {
         self.transport = transport
-        self.patience = patience
-        self.busyPatience = busyPatience
+        self.timeout = timeout
+        self.busyTimeout = busyTimeout
     }
 
     /// - Parameter path: The service's socket.
-    init(path: String, patience: Duration = .seconds(10), busyPatience: Duration = .seconds(5)) {
-        self.init(SocketTransport(path: path), patience: patience, busyPatience: busyPatience)
+    init(path: String, timeout: Duration = .seconds(10), busyTimeout: Duration = .seconds(5)) {
+        self.init(SocketTransport(path: path), timeout: timeout, busyTimeout: busyTimeout)
     }
 
     /// Returns a client that retries longer while the service is busy, for work that would be expensive to repeat.
     ///
     /// - Parameter body: Called whenever the service was busy.
-    func persisting(_ body: @escaping @Sendable () async -> Void) -> ServiceClient {
+    func retryingLonger(onBusy body: @escaping @Sendable () async -> Void) -> ServiceClient {
         var client = self
-        (client.busyPatience, client.whileBusy) = (Self.longest, body)
+        (client.busyTimeout, client.onBusy) = (Self.longest, body)
         return client
     }
 
@@ -42,110 +42,115 @@ struct ServiceClient {
     /// - Parameters:
     ///   - extra: Additional time for the response.
     ///   - busyLimit: How long to retry while the service is busy. Default: the client's limit.
-    func get<Answer: Decodable>(
+    func get<Message: Decodable>(
         _ target: String,
         extra: Duration = .zero,
         busyLimit: Duration? = nil,
-        as _: Answer.Type
-    ) async throws(CommandError) -> Answer {
-        var exchange = ControlExchange(method: "GET", target: target, patience: patience + extra)
-        exchange.isRepeatable = true
-        exchange.busyLimit = busyLimit
-        return try await decoded(exchange)
+        as _: Message.Type
+    ) async throws(CommandError) -> Message {
+        var request = ServiceRequest(method: "GET", target: target, timeout: timeout + extra)
+        request.isRepeatable = true
+        request.busyLimit = busyLimit
+        return try await decoded(request)
     }
 
     /// Sends a POST request without a body and decodes the response.
-    func post<Answer: Decodable>(_ target: String, as _: Answer.Type) async throws(CommandError) -> Answer {
-        try await decoded(ControlExchange(method: "POST", target: target, patience: Self.longest))
+    func post<Message: Decodable>(_ target: String, as _: Message.Type) async throws(CommandError) -> Message
+    {
+        try await decoded(ServiceRequest(method: "POST", target: target, timeout: Self.longest))
     }
 
     /// Sends a POST request with a message and decodes the response.
     ///
     /// - Parameter isRepeatable: Whether the service recognises a second copy.
-    func post<Answer: Decodable>(
+    func post<Message: Decodable>(
         _ target: String,
         _ message: some Encodable,
         isRepeatable: Bool = false,
         within limit: Duration = Self.longest,
-        as _: Answer.Type
-    ) async throws(CommandError) -> Answer {
-        var exchange = ControlExchange(method: "POST", target: target, patience: limit)
+        as _: Message.Type
+    ) async throws(CommandError) -> Message {
+        var request = ServiceRequest(method: "POST", target: target, timeout: limit)
         do {
-            exchange.body = try ControlMessage.encoder.encode(message)
+            request.body = try ControlMessage.encoder.encode(message)
         } catch {
             throw CommandError(.unknown, "could not encode the request: \(error)")
         }
-        exchange.contentType = "application/json"
-        exchange.isRepeatable = isRepeatable
-        return try await decoded(exchange)
+        request.contentType = "application/json"
+        request.isRepeatable = isRepeatable
+        return try await decoded(request)
     }
 
     /// Uploads a piece of a body. The service rejects a second copy, because its offset is wrong then.
-    func patch<Answer: Decodable>(
+    func patch<Message: Decodable>(
         _ target: String,
         _ bytes: Data,
-        as _: Answer.Type
-    ) async throws(CommandError) -> Answer {
-        var exchange = ControlExchange(method: "PATCH", target: target, patience: Self.longest)
-        exchange.body = bytes
-        exchange.contentType = "application/octet-stream"
-        exchange.isRepeatable = true
-        return try await decoded(exchange)
+        as _: Message.Type
+    ) async throws(CommandError) -> Message {
+        var request = ServiceRequest(method: "PATCH", target: target, timeout: Self.longest)
+        request.body = bytes
+        request.contentType = "application/octet-stream"
+        request.isRepeatable = true
+        return try await decoded(request)
     }
 
     /// Sends a DELETE request and decodes the response.
-    func delete<Answer: Decodable>(_ target: String, as _: Answer.Type) async throws(CommandError) -> Answer {
-        var exchange = ControlExchange(method: "DELETE", target: target, patience: patience)
-        exchange.isRepeatable = true
-        return try await decoded(exchange)
+    func delete<Message: Decodable>(_ target: String, as _: Message.Type) async throws(CommandError)
+        -> Message
+    {
+        var request = ServiceRequest(method: "DELETE", target: target, timeout: timeout)
+        request.isRepeatable = true
+        return try await decoded(request)
     }
 
     /// A change may wait for the disk and for a large change before it. A send may wait for its first attempt, which
     /// has its own timeouts.
     static let longest: Duration = .seconds(620)
 
-    private func decoded<Answer: Decodable>(_ exchange: ControlExchange) async throws(CommandError) -> Answer
+    private func decoded<Message: Decodable>(_ request: ServiceRequest) async throws(CommandError) -> Message
     {
-        let answer = try await answerOnceThereIsRoom(to: exchange)
-        guard (200..<300).contains(answer.status) else { throw refusal(answer) }
+        let response = try await responseWhenNotBusy(to: request)
+        guard (200..<300).contains(response.status) else { throw refusal(response) }
         do {
-            return try ControlMessage.decoder.decode(Answer.self, from: answer.body)
+            return try ControlMessage.decoder.decode(Message.self, from: response.body)
         } catch {
-            throw CommandError(.unknown, "\(transport.name) gave an answer that makes no sense: \(error)")
+            throw CommandError(.unknown, "could not decode the response of \(transport.name): \(error)")
         }
     }
 
     /// Sends a request, and retries while the service is busy. A busy service has done nothing, so any request may be
     /// repeated.
-    private func answerOnceThereIsRoom(
-        to exchange: ControlExchange
-    ) async throws(CommandError) -> ControlAnswer {
-        let deadline = ContinuousClock.now + min(busyPatience, exchange.busyLimit ?? busyPatience)
+    private func responseWhenNotBusy(
+        to request: ServiceRequest
+    ) async throws(CommandError) -> ServiceResponse {
+        let deadline = ContinuousClock.now + min(busyTimeout, request.busyLimit ?? busyTimeout)
         while true {
-            let answer = try await transport.answer(to: exchange)
-            guard answer.isBusy, let pause = answer.retryAfter, .now + pause < deadline else { return answer }
+            let response = try await transport.response(to: request)
+            guard response.isBusy, let pause = response.retryAfter, .now + pause < deadline else {
+                return response
+            }
             // A random delay keeps commands that were refused together from retrying together.
             let delay = pause + .milliseconds(Int64.random(in: 50...300))
-            await whileBusy?()
-            guard (try? await Task.sleep(for: delay)) != nil else { return answer }
+            await onBusy?()
+            guard (try? await Task.sleep(for: delay)) != nil else { return response }
         }
     }
 
-    private func refusal(_ answer: ControlAnswer) -> CommandError {
+    private func refusal(_ response: ServiceResponse) -> CommandError {
         let problem = try? ControlMessage.decoder.decode(
             ControlMessage.ProblemDetails.self,
-            from: answer.body
+            from: response.body
         )
         let detail = problem.map { Printer.printable($0.detail) }
-        if answer.isBusy { return .busy(transport.name, detail ?? "it answered HTTP \(answer.status)") }
+        if response.isBusy { return .busy(transport.name, detail ?? "HTTP \(response.status)") }
         guard let problem else {
-            return CommandError(.unknown, "\(transport.name) answered with HTTP \(answer.status)")
+            return CommandError(.unknown, "\(transport.name) responded with HTTP \(response.status)")
         }
         return CommandError(problem)
     }
 }
 
-extension ControlAnswer {
+extension ServiceResponse {
     /// Whether the response is 503 with `Retry-After`: the service had no capacity for the request and did nothing.
     fileprivate var isBusy: Bool { status == 503 && retryAfter != nil }
 }
@@ -161,20 +166,24 @@ extension CommandError {
         let message = Printer.printable(problem.detail)
         switch problem.code {
         case "not_running":
-            return CommandError(.unavailable, message, hint: "`netwatch serve` starts it")
+            return CommandError(.unavailable, message, hint: "`netwatch serve` starts the service")
         case "too_many_staged_bodies":
-            return CommandError(.tryAgain, message, hint: "nothing was changed: try again in a few seconds")
+            return CommandError(.tryAgain, message, hint: "nothing was changed; try again in a few seconds")
         case "unknown_request", "unknown_lane", "refused":
             return CommandError(.no, message)
         case "secret_header":
-            return CommandError(.usage, message, hint: "`--queue never` sends it at once, without storing it")
+            return CommandError(
+                .usage,
+                message,
+                hint: "`--queue never` sends the request immediately, without storing it"
+            )
         case "store_unusable":
-            return CommandError(.unusableStore, message).leavingDoubt
+            return CommandError(.unusableStore, message).withUnknownOutcome
         case "invalid_import":
             // The arguments are valid, but the file they name is not.
             return CommandError(.unknown, message)
         case "store_failed", "store_replaced", "stopped", "internal_error":
-            return CommandError(.unknown, message).leavingDoubt
+            return CommandError(.unknown, message).withUnknownOutcome
         case _ where problem.status == 403:
             return CommandError(.noPermission, message)
         case _ where [400, 413, 422].contains(problem.status):

@@ -9,7 +9,8 @@ enum SocketPath {
         guard !(1...UnixSocketAddress.longestPath).contains(length) else { return }
         throw CommandError(
             .usage,
-            "the path of a socket has 1 to \(UnixSocketAddress.longestPath) bytes, and \(Printer.quoted(path)) has \(length)"
+            "the path of a socket must have 1 to \(UnixSocketAddress.longestPath) bytes; "
+                + "\(Printer.quoted(path)) has \(length)"
         )
     }
 

@@ -8,13 +8,13 @@ internal import Glibc
 /// All requests of a command use one keep-alive connection, including those that must not arrive twice, because libcurl
 /// is not allowed to send these again. A connection that the service closed while idle is detected before use and
 /// replaced.
-struct SocketTransport: ControlTransport {
+struct SocketTransport: ServiceTransport {
     let path: String
     private let session: SessionManager
 
     /// Responses have no size limit here, because the service limits its pages.
-    private static let longestAnswer = 1 << 40
-    /// Limits the total time of a response that arrives slowly. ``ControlExchange/patience`` limits the time without
+    private static let longestResponse = 1 << 40
+    /// Limits the total time of a response that arrives slowly. ``ServiceRequest/timeout`` limits the time without
     /// any data.
     private static let longestTransfer: Duration = .seconds(86_400)
 
@@ -25,38 +25,38 @@ struct SocketTransport: ControlTransport {
         session = SessionManager(unixSocketPath: path)
     }
 
-    func answer(to exchange: ControlExchange) async throws(CommandError) -> ControlAnswer {
+    func response(to request: ServiceRequest) async throws(CommandError) -> ServiceResponse {
         // The host has no effect, because the connection uses the socket.
-        var request = URLRequest(url: URL(string: "http://netwatch" + exchange.target)!)
-        request.httpMethod = exchange.method
-        request.timeoutInterval = exchange.patience.seconds
-        request.httpBody = exchange.body
-        if let type = exchange.contentType { request.setValue(type, forHTTPHeaderField: "Content-Type") }
-        let response = await session.transfer(
-            request,
-            maximumResponseBytes: Self.longestAnswer,
+        var urlRequest = URLRequest(url: URL(string: "http://netwatch" + request.target)!)
+        urlRequest.httpMethod = request.method
+        urlRequest.timeoutInterval = request.timeout.seconds
+        urlRequest.httpBody = request.body
+        if let type = request.contentType { urlRequest.setValue(type, forHTTPHeaderField: "Content-Type") }
+        let transfer = await session.transfer(
+            urlRequest,
+            maximumResponseBytes: Self.longestResponse,
             totalTimeout: Self.longestTransfer,
             allowsConnectionReuse: true,
-            allowsResending: exchange.isRepeatable
+            allowsResending: request.isRepeatable
         ).response()
-        guard let head = response.response, response.error == nil else {
-            if response.error?.transferFailure?.isBacklogFull == true { return Self.full }
-            throw unreachable(response.error)
+        guard let head = transfer.response, transfer.error == nil else {
+            if transfer.error?.transferFailure?.isBacklogFull == true { return Self.full }
+            throw unreachable(transfer.error)
         }
         let wait = head.value(forHTTPHeaderField: "Retry-After").flatMap(Int.init)
-        return ControlAnswer(
+        return ServiceResponse(
             status: head.statusCode,
-            body: response.data ?? Data(),
+            body: transfer.data ?? Data(),
             retryAfter: wait.map { .seconds(max(0, $0)) }
         )
     }
 
-    /// What stands for an answer when connect(2) fails with EAGAIN: more connections wait than the service accepts. It is as
-    /// busy as one that says so.
-    private static let full = ControlAnswer(
+    /// The response if connect(2) fails with EAGAIN, because the service's backlog is full: the same as from a busy
+    /// service.
+    private static let full = ServiceResponse(
         status: 503,
         body: Data(
-            #"{"code":"busy","detail":"it does not accept more connections for now","status":503}"#.utf8
+            #"{"code":"busy","detail":"it does not accept more connections now","status":503}"#.utf8
         ),
         retryAfter: .zero
     )
@@ -67,27 +67,27 @@ struct SocketTransport: ControlTransport {
         case ENOENT, ECONNREFUSED: return .notRunning(path)
         case EACCES, EPERM: return .notPermitted(path)
         default:
-            let words = failure?.message ?? error.map { "\($0)" } ?? "no answer"
-            if failure?.isLocalShortage == true { return short(words) }
+            let reason = failure?.message ?? error.map { "\($0)" } ?? "no response"
+            if failure?.isLocalShortage == true { return localShortage(reason) }
             return CommandError(
                 .unknown,
-                "\(name) did not answer: \(words)",
+                "\(name) did not respond: \(reason)",
                 hint: failure?.code == Self.timeoutCode ? Self.slowness : nil
-            ).leavingDoubt
+            ).withUnknownOutcome
         }
     }
 
     /// `CURLE_OPERATION_TIMEDOUT`.
     private static let timeoutCode: Int32 = 28
     private static let slowness =
-        "its log says whether it is short of descriptors; a change waits for a large one that is being written"
+        "the service may be short of descriptors (see its log), or busy with a large change"
 
     /// No request was sent, and the service is not the cause.
-    private func short(_ words: String) -> CommandError {
+    private func localShortage(_ reason: String) -> CommandError {
         CommandError(
             .unknown,
-            "this command cannot connect to \(name), because it is short of descriptors, memory or threads: \(words)",
-            hint: "nothing was changed; `ulimit -n` shows how many descriptors it may open"
+            "could not connect to \(name), because this command is short of descriptors, memory or threads: \(reason)",
+            hint: "nothing was changed; `ulimit -n` shows the limit of descriptors"
         )
     }
 }
@@ -103,16 +103,16 @@ extension CommandError {
     static func notRunning(_ path: String) -> CommandError {
         CommandError(
             .unavailable,
-            "no service listens at `\(path)`",
-            hint: "is it running? `netwatch serve` starts it; `--socket` says where it listens"
+            "no service listens on `\(path)`",
+            hint: "`netwatch serve` starts the service; `--socket` selects another socket"
         )
     }
 
     static func notPermitted(_ path: String) -> CommandError {
         CommandError(
             .noPermission,
-            "this user may not talk to the service at `\(path)`",
-            hint: "run as root, or as the user the service runs as"
+            "this user may not connect to the service at `\(path)`",
+            hint: "run the command as root, or as the user of the service"
         )
     }
 
@@ -123,7 +123,7 @@ extension CommandError {
         CommandError(
             .tryAgain,
             "\(name) is busy: \(detail)",
-            hint: "it is running, and nothing was changed: try again in a few seconds"
+            hint: "nothing was changed; try again in a few seconds"
         )
     }
 }

@@ -13,7 +13,7 @@ enum StoreDirectory {
             let name = userName(owner)
             throw CommandError(
                 .noPermission,
-                "the queue in `\(path)` belongs to \(name.words), and no service answers for it",
+                "the queue in `\(path)` belongs to \(name.summary), and no service is running for it",
                 hint:
                     "run the command as that user: `setpriv --reuid=\(name.argument) --clear-groups netwatch queue …`"
             )
@@ -31,8 +31,8 @@ enum StoreDirectory {
             if error == EACCES || error == EPERM {
                 throw CommandError(
                     .noPermission,
-                    "this user may not look into `\(path)`",
-                    hint: "run the command as the user who owns it, which root can see"
+                    "this user may not read `\(path)`",
+                    hint: "run the command as the owner of the directory"
                 )
             }
             throw CommandError(.usage, "there is no queue in `\(path)`: \(errnoDescription(error))")
@@ -45,7 +45,7 @@ enum StoreDirectory {
 
     /// Returns a description of a user, and the argument for setpriv(1). A dynamic user of a service manager has no
     /// name after its service ended.
-    private static func userName(_ id: uid_t) -> (words: String, argument: String) {
+    private static func userName(_ id: uid_t) -> (summary: String, argument: String) {
         guard let entry = getpwuid(id) else { return ("the user \(id)", "\(id)") }
         let name = String(cString: entry.pointee.pw_name)
         return ("the user `\(name)`", name)

@@ -10,9 +10,11 @@ struct NamesReport {
     /// The name servers, and whether they respond.
     var resolver: String {
         let servers = names.nameServersError ?? names.nameServers.joined(separator: " ")
-        let silence = names.silentSeconds.map { "silent for \(words($0))" }
-        let lookups = names.lookups > 0 ? "\(names.lookups) looking up" : nil
-        let waiting = names.waiting > 0 ? "\(names.waiting) waiting" : nil
+        let silence = names.silentSeconds.map { "silent for \(format($0))" }
+        let lookups =
+            names.lookups > 0 ? "\(names.lookups) \(names.lookups == 1 ? "lookup" : "lookups") running" : nil
+        let waiting =
+            names.waiting > 0 ? "\(names.waiting) \(names.waiting == 1 ? "lookup" : "lookups") waiting" : nil
         return ([servers] + [silence, lookups, waiting].compactMap(\.self)).joined(separator: ", ")
     }
 
@@ -26,13 +28,13 @@ struct NamesReport {
     }
 
     private func line(_ name: ControlMessage.Names.Name, _ width: Int) -> String {
-        let age = name.ageSeconds.map { " \(words($0)) ago" } ?? ""
+        let age = name.ageSeconds.map { " \(format($0)) ago" } ?? ""
         let silent = name.silent ? ", silent" : ""
         let what = name.addresses.isEmpty ? name.error : name.addresses.joined(separator: " ")
         return "\(name.name.padded(to: width))  \(name.state)\(age)\(silent)" + (what.map { "  \($0)" } ?? "")
     }
 
-    private func words(_ seconds: Double) -> String { DurationText.words(.seconds(seconds)) }
+    private func format(_ seconds: Double) -> String { DurationText.format(.seconds(seconds)) }
 }
 
 extension ControlMessage.Names.Name {

@@ -42,11 +42,11 @@ struct ServiceSummary: Encodable, Sendable {
     ///
     /// - Parameters:
     ///   - path: The path of its socket.
-    ///   - patience: How long to wait for a response, because the user waits for the whole output of `netwatch status`.
-    static func asking(_ path: String, patience: Duration) async -> ServiceSummary {
+    ///   - timeout: How long to wait for a response, because the user waits for the whole output of `netwatch status`.
+    static func asking(_ path: String, timeout: Duration) async -> ServiceSummary {
         do throws(SystemError) {
             let pid = try ServiceProcess.id(listeningAt: path)
-            let client = ServiceClient(path: path, patience: patience, busyPatience: .zero)
+            let client = ServiceClient(path: path, timeout: timeout, busyTimeout: .zero)
             return await asking(client, at: path, pid: pid)
         } catch {
             return ServiceSummary(state: state(error), socket: path)
@@ -85,34 +85,34 @@ struct ServiceSummary: Encodable, Sendable {
 
     // MARK: For people
 
-    var words: String {
+    var summary: String {
         let process = pid.map { ", pid \($0)" } ?? ""
         switch state {
         case .running: return "running" + process
-        case .busy: return "busy\(process): it is running, and serves as many clients as it may"
-        case .notRunning: return "not running (nothing listens at `\(socket)`)"
-        case .notPermitted: return "running, but this user may not ask it (`\(socket)`)"
-        case .notAnswering: return "does not answer in time\(process)"
+        case .busy: return "busy\(process): it already serves its maximum number of clients"
+        case .notRunning: return "not running (no process listens on `\(socket)`)"
+        case .notPermitted: return "running, but this user may not connect to `\(socket)`"
+        case .notAnswering: return "not responding in time\(process)"
         }
     }
 
-    func queueWords(now: Date) -> String? {
+    func queueText(now: Date) -> String? {
         guard let queue else { return nil }
         let counts = QueuedRequest.State.allCases.compactMap { state in
             queue.counts[state.rawValue].flatMap { $0 > 0 ? "\($0) \(state)" : nil }
         }
         let age = queue.oldest.map { Duration.seconds(now.timeIntervalSince($0)) }
-        let oldest = age.map { ["oldest \(DurationText.words($0))"] } ?? []
-        let words =
+        let oldest = age.map { ["oldest \(DurationText.format($0))"] } ?? []
+        let parts =
             (counts.isEmpty ? ["empty"] : counts + oldest) + (queue.paused ? ["paused"] : [])
-            + queue.closedWords
-        return words.joined(separator: ", ")
+            + queue.closedText
+        return parts.joined(separator: ", ")
     }
 }
 
 extension ServiceSummary.Queue {
     /// At most one text.
-    fileprivate var closedWords: [String] {
+    fileprivate var closedText: [String] {
         switch closedLanes {
         case 0: []
         case 1: ["1 lane closed"]

@@ -9,38 +9,38 @@ internal import NetworkReachability
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Show the way out, the interfaces, names, the queue and the service, once.",
+        abstract: "Show the network, the resolver, the queue and the service, once.",
         discussion: """
             netwatch status
             netwatch status --format json
 
-            The way out and the interfaces are looked up here and now. The queue is the service's, and so are the \
-            names it has looked up, with the age of their addresses, and its name servers, if its \
-            control socket answers in time; else the service is shown as not running, or not answering.
+            The path to the Internet and the interfaces are looked up by this command. The queue, the name \
+            servers, and the names with the age of their addresses come from the service. If its control \
+            socket does not respond in time, the service is shown as not running or not responding.
 
-            Exit status: 0 if the public Internet can be reached, 1 if not, 2 if that could not be told.
+            Exit status: 0 if the public Internet is reachable, 1 if not, 2 if that is unknown.
             """
     )
 
     @Option(
         name: .shortAndLong,
-        help: "How long the service may take to answer, as 500ms or 5s. Default 200ms.",
+        help: "How long the service may take to respond, like 500ms or 5s. Default 200ms.",
         transform: Duration.argument
     )
     var timeout: Duration = .milliseconds(200)
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json for one object.")
     var format = OutputFormat.text
 
     @OptionGroup var service: ServiceOptions
 
     func validate() throws {
-        if timeout == .zero { throw ValidationError("`--timeout` is 0") }
+        if timeout == .zero { throw ValidationError("`--timeout` must be greater than 0") }
     }
 
     mutating func run() async throws {
         let socket = try service.path()
-        async let summary = ServiceSummary.asking(socket, patience: timeout)
+        async let summary = ServiceSummary.asking(socket, timeout: timeout)
         let report = StatusReport(
             path: try await Self.path(),
             snapshot: Self.snapshot(),
@@ -57,13 +57,13 @@ struct StatusCommand: AsyncParsableCommand {
         let monitor = PathMonitor.shared
         for await status in monitor.statuses(of: .general) {
             if let failure = monitor.failure {
-                Printer.warning("netlink is unavailable (\(failure)), so less can be told")
+                Printer.warning("netlink is unavailable (\(failure)), so reachability is unknown")
             }
             var line = HostLine(status, time: Date())
             line.type = "path"
             return line
         }
-        throw CommandError(.unknown, "the path monitor has nothing to say")
+        throw CommandError(.unknown, "the path monitor reported no status")
     }
 
     /// Returns an empty snapshot if netlink is unavailable. The path then reports the reason.

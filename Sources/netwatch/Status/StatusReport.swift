@@ -39,13 +39,13 @@ struct StatusReport: Encodable {
 
     /// The report for people.
     var lines: [String] {
-        var lines = [line("path", path.statusWords)]
+        var lines = [line("path", path.statusText)]
         for (index, interface) in interfaces.enumerated() {
-            lines.append(line(index == 0 ? "interfaces" : "", words(interface)))
+            lines.append(line(index == 0 ? "interfaces" : "", summary(interface)))
         }
         lines += nameLines
-        if let queue = service.queueWords(now: time) { lines.append(line("queue", queue)) }
-        return lines + [line("service", service.words)]
+        if let queue = service.queueText(now: time) { lines.append(line("queue", queue)) }
+        return lines + [line("service", service.summary)]
     }
 
     private var nameLines: [String] {
@@ -54,13 +54,13 @@ struct StatusReport: Encodable {
         return [line("resolver", report.resolver)] + names
     }
 
-    private func line(_ name: String, _ words: String) -> String {
-        name.padded(to: 10) + "  " + words
+    private func line(_ name: String, _ text: String) -> String {
+        name.padded(to: 10) + "  " + text
     }
 
-    private func words(_ interface: Interface) -> String {
+    private func summary(_ interface: Interface) -> String {
         let width = interfaces.map(\.name.count).max() ?? 0
-        let state = LinkState(rawValue: interface.state)?.words ?? interface.state
+        let state = LinkState(rawValue: interface.state)?.summary ?? interface.state
         let addresses = interface.addresses.joined(separator: " ")
         let text = [interface.name.padded(to: min(width, 15)), state.padded(to: 10), addresses]
         return text.joined(separator: "  ").trimmingCharacters(in: .whitespaces)

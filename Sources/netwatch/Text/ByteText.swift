@@ -5,7 +5,7 @@ enum ByteText {
     private static let units = ["kB", "MB", "GB", "TB", "PB"]
 
     /// Uses units in steps of 1000, with one decimal from 1 kB on.
-    static func words(_ bytes: Int64) -> String {
+    static func format(_ bytes: Int64) -> String {
         guard bytes >= 1000 else { return "\(bytes) B" }
         var (value, unit) = (Double(bytes) / 1000, 0)
         while value >= 999.95, unit < units.count - 1 { (value, unit) = (value / 1000, unit + 1) }

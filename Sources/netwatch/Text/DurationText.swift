@@ -38,7 +38,7 @@ enum DurationText {
     }
 
     /// Formats a duration for people: tenths of a second below a minute, then the two largest units.
-    static func words(_ duration: Duration) -> String {
+    static func format(_ duration: Duration) -> String {
         // An age is negative if the clock was set back.
         let duration = max(duration, .zero)
         let seconds = duration.components.seconds

@@ -3,7 +3,7 @@ internal import Foundation
 /// Formats times of day for people.
 enum LocalTime {
     /// `14:03:49.202`
-    static func words(_ time: Date) -> String {
+    static func format(_ time: Date) -> String {
         clock.string(from: time)
     }
 

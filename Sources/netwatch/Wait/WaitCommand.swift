@@ -5,7 +5,7 @@ internal import NetworkReachability
 struct WaitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "wait",
-        abstract: "Wait until this machine is online, or until hosts can be reached.",
+        abstract: "Wait until this machine is online, or until hosts are reachable.",
         discussion: """
             netwatch wait && echo online
             netwatch wait --host db.internal --host api.example.com --timeout 5m
@@ -14,16 +14,15 @@ struct WaitCommand: AsyncParsableCommand {
             netwatch wait --host db.internal --for verified --probe tcp:5432
             netwatch wait --for verified --check-url http://connectivity.example/204
 
-            Without --host the way to the public Internet in general is waited for. As with `netwatch host`, \
-            the kernel's routes, carrier and source addresses answer, and nothing but DNS queries is sent; \
-            unless it is --for verified, when each host is probed until it answers (see `netwatch host \
-            --help`), or, without --host, a URL that is known to answer 204, which tells a captive portal \
-            from the Internet.
+            Without --host, the command waits for a path to the public Internet. As with `netwatch host`, the \
+            kernel's routes, carriers and source addresses decide, and only DNS queries are sent. With --for \
+            verified, each host is also probed until it responds (see `netwatch host --help`). Without --host, \
+            --for verified requests a URL that is known to respond with 204, which detects captive portals.
 
-            Nothing is printed when it has come, unless -v is given. When the time is over, what is missing \
-            is named on standard error. Time goes on while the machine sleeps.
+            Nothing is printed on success, unless -v is given. After the timeout, the unmet conditions are \
+            printed on standard error. Time during which the machine sleeps counts.
 
-            Exit status: 0 online, 1 timed out, 2 could not tell, 64 wrong arguments.
+            Exit status: 0 online, 1 timed out, 2 unknown, 64 wrong arguments.
             """
     )
 
@@ -37,15 +36,18 @@ struct WaitCommand: AsyncParsableCommand {
         case verified
     }
 
-    @Option(name: .customLong("host"), help: "A host to wait for. Repeatable; all of them are waited for.")
+    @Option(
+        name: .customLong("host"),
+        help: "A host to wait for. Repeatable; by default all of them must be reachable."
+    )
     var hosts: [String] = []
 
-    @Flag(help: "One of the hosts, or of the interfaces with --for carrier, is enough.")
+    @Flag(help: "Wait for one of the hosts only, or of the interfaces with --for carrier.")
     var any = false
 
     @Option(
         name: .customLong("for"),
-        help: "What to wait for: carrier, the cable of an interface; routable, a way; verified, an answer."
+        help: "What to wait for: carrier of an interface; routable, a path; verified, a response."
     )
     var goal = Goal.routable
 
@@ -56,47 +58,54 @@ struct WaitCommand: AsyncParsableCommand {
     )
     var probe: ProbeChoice?
 
-    @Option(name: .customLong("check-url"), help: "With --for verified and no --host: what answers 204.")
+    @Option(
+        name: .customLong("check-url"),
+        help: "With --for verified, without --host: a URL that responds with 204."
+    )
     var checkURL: String?
 
     @Option(
         name: [.customShort("i"), .customLong("interface")],
-        help: "The interface that has to have the carrier, or by which the way has to lead. Repeatable."
+        help: "The interface that must have the carrier, or that the path must use. Repeatable."
     )
     var interfaces: [String] = []
 
     @Option(
-        help: "For how long it has to last, by the same way and without interruption. Default 0.",
+        help: "How long the condition must last, over the same path and without interruption. Default 0.",
         transform: Duration.argument
     )
     var stable: Duration = .zero
 
     @Option(
         name: .shortAndLong,
-        help: "How long to wait, as 500ms, 5s, 2m, 1h30m; 0 for ever. Default 120s.",
+        help: "How long to wait, like 500ms, 5s, 2m or 1h30m; 0 for no limit. Default 120s.",
         transform: Duration.argument
     )
     var timeout: Duration = .seconds(120)
 
-    @Flag(name: .shortAndLong, help: "Say on standard error what has come, and how long it took.")
+    @Flag(name: .shortAndLong, help: "Print the final state and the duration of the wait on standard error.")
     var verbose = false
 
     func validate() throws {
-        if goal == .carrier, !hosts.isEmpty { throw ValidationError("`--for carrier` excludes `--host`") }
+        if goal == .carrier, !hosts.isEmpty {
+            throw ValidationError("`--for carrier` cannot be combined with `--host`")
+        }
         if any, goal == .carrier ? interfaces.isEmpty : hosts.isEmpty {
-            throw ValidationError("`--any` goes with `--host`, or with `--interface` and `--for carrier`")
+            throw ValidationError("`--any` requires `--host`, or `--interface` and `--for carrier`")
         }
         if probe == .route || (probe != nil && (goal != .verified || hosts.isEmpty)) {
-            throw ValidationError("`--probe` sends something, and goes with `--for verified` and `--host`")
+            throw ValidationError("`--probe` requires `--for verified` and `--host`, and must not be `route`")
         }
         if checkURL != nil, goal != .verified || !hosts.isEmpty {
-            throw ValidationError("`--check-url` goes with `--for verified`, without `--host`")
+            throw ValidationError(
+                "`--check-url` requires `--for verified`, and cannot be combined with `--host`"
+            )
         }
         if goal == .verified, hosts.isEmpty, checkURL == nil {
-            throw ValidationError("`--for verified` needs `--host`, or `--check-url`")
+            throw ValidationError("`--for verified` requires `--host` or `--check-url`")
         }
         if timeout > .zero, stable > timeout {
-            throw ValidationError("`--stable` is longer than `--timeout`, so it could never be fulfilled")
+            throw ValidationError("`--stable` must not be longer than `--timeout`")
         }
     }
 
@@ -113,9 +122,9 @@ struct WaitCommand: AsyncParsableCommand {
                 checkURL: checkURL
             )
         )
-        let (words, duration) = try await session.run()
+        let (summaries, duration) = try await session.run()
         guard verbose else { return }
-        for word in words { Printer.note(Printer.printable(word)) }
-        Printer.note("waited for \(DurationText.words(duration))")
+        for summary in summaries { Printer.note(Printer.printable(summary)) }
+        Printer.note("waited for \(DurationText.format(duration))")
     }
 }

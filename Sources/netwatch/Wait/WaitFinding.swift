@@ -7,7 +7,7 @@ struct WaitFinding: Sendable {
     /// A different number than before means that the part was lost in between or now uses another path.
     var generation: UInt64 = 0
     /// The state for people: `example.com is not reachable (no route)`.
-    private(set) var words: String
+    private(set) var summary: String
     /// The error if the state will never be known.
     var failure: CommandError?
 
@@ -19,8 +19,8 @@ struct WaitFinding: Sendable {
         isMet = status.isReachable && isByThese
         generation = status.pathGeneration
         let names = interfaces.map { "`\($0)`" }.joined(separator: " or ")
-        let restriction = status.isReachable && !isByThese ? ", but not by \(names)" : ""
-        words = "\(target) is \(status.reachability.words) (\(status.words))\(restriction)"
+        let restriction = status.isReachable && !isByThese ? ", but not over \(names)" : ""
+        summary = "\(target) is \(status.reachability.summary) (\(status.summary))\(restriction)"
     }
 
     /// Reports whether an interface other than loopback has a carrier.
@@ -33,10 +33,10 @@ struct WaitFinding: Sendable {
         isMet = links.contains(where: \.hasCarrier)
         let subject = interface.map { "`\($0)`" }
         guard !links.isEmpty else {
-            words = subject.map { "there is no interface \($0)" } ?? "there is no interface but loopback"
+            summary = subject.map { "there is no interface \($0)" } ?? "there is no interface but loopback"
             return
         }
-        words = "\(subject ?? "an interface") has \(isMet ? "a" : "no") carrier"
+        summary = "\(subject ?? "an interface") has \(isMet ? "a" : "no") carrier"
     }
 
     /// Additionally requires a successful probe.
@@ -47,13 +47,13 @@ struct WaitFinding: Sendable {
         let subject = target == .general ? "the public Internet" : "`\(target)`"
         let answer =
             validated.validation == .none
-            ? "has not answered yet" : "is \(validated.stateWords) (\(validated.words))"
-        words = "\(subject) \(answer)"
+            ? "has not responded yet" : "is \(validated.stateText) (\(validated.summary))"
+        summary = "\(subject) \(answer)"
     }
 
     init(failure: CommandError) {
         isMet = false
-        words = failure.message
+        summary = failure.message
         self.failure = failure
     }
 }

@@ -41,22 +41,22 @@ struct WaitSession {
     ///
     /// - Returns: The state for people, and how long the wait took.
     /// - Throws: The missing parts after the timeout, or the reason why the state cannot be known.
-    mutating func run() async throws(CommandError) -> (words: [String], duration: Duration) {
+    mutating func run() async throws(CommandError) -> (summaries: [String], duration: Duration) {
         let inbox = inbox
         let deadline = settings.timeout.map { started + $0 }
-        let timer = try CommandTimer(deadline: deadline) { inbox.ring() }
+        let timer = try CommandTimer(deadline: deadline) { inbox.wake() }
         let sources = try settings.goal == .carrier ? watchCarrier() : watchPaths()
         defer { withExtendedLifetime((timer, sources)) {} }
-        for await _ in inbox.rings {
+        for await _ in inbox.wakeups {
             let now = ContinuousClock.now
             for (part, finding) in inbox.take() { try take(finding, of: part, now: now) }
             if let due = condition.due {
-                if due <= now { return (words(of: findings.keys.sorted()), started.duration(to: now)) }
+                if due <= now { return (summaries(of: findings.keys.sorted()), started.duration(to: now)) }
                 timer.reschedule(at: due)
             }
             if let deadline, deadline <= now { throw timedOut() }
         }
-        throw CommandError(.unknown, "the wait was ended")
+        throw CommandError(.unknown, "the wait was cancelled")
     }
 
     private mutating func take(
@@ -70,18 +70,18 @@ struct WaitSession {
         findings[part] = finding
     }
 
-    private func words(of parts: [Int]) -> [String] {
-        parts.compactMap { findings[$0]?.words }
+    private func summaries(of parts: [Int]) -> [String] {
+        parts.compactMap { findings[$0]?.summary }
     }
 
     private func timedOut() -> CommandError {
         let missing = condition.missing
-        let known = words(of: missing).prefix(10)
+        let known = summaries(of: missing).prefix(10)
         let more = missing.count > known.count ? ["and \(missing.count - known.count) more"] : []
-        let unsettled = "it has not lasted for \(DurationText.words(settings.stable)) yet"
-        let words = missing.isEmpty ? [unsettled] : known + more
-        let after = DurationText.words(settings.timeout ?? .zero)
-        return CommandError(.no, "timed out after \(after): " + words.joined(separator: ", "))
+        let unsettled = "the condition has not lasted for \(DurationText.format(settings.stable)) yet"
+        let parts = missing.isEmpty ? [unsettled] : known + more
+        let after = DurationText.format(settings.timeout ?? .zero)
+        return CommandError(.no, "timed out after \(after): " + parts.joined(separator: ", "))
     }
 
     // MARK: Sources

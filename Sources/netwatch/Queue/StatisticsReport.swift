@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchService
 
 /// The queue's statistics as text.
-struct QueueNumbers {
+struct StatisticsReport {
     let statistics: ControlMessage.Statistics
     private let now: Date
 
@@ -13,17 +13,17 @@ struct QueueNumbers {
 
     var lines: [String] {
         let oldest = statistics.oldest.map {
-            [("oldest", DurationText.words(.seconds(now.timeIntervalSince($0))))]
+            [("oldest", DurationText.format(.seconds(now.timeIntervalSince($0))))]
         }
         let rows =
             [
                 ("requests", QueueTable.summary(statistics.counts)),
-                ("waiting", "\(statistics.requests), \(ByteText.words(statistics.bytes))"),
+                ("waiting", "\(statistics.requests), \(ByteText.format(statistics.bytes))"),
             ] + (oldest ?? []) + [
                 ("lanes", "\(statistics.lanes)")
             ] + uploads + pauses + closures + [
-                ("database", ByteText.words(statistics.databaseBytes)),
-                ("free disk", ByteText.words(statistics.freeBytes)),
+                ("database", ByteText.format(statistics.databaseBytes)),
+                ("free disk", ByteText.format(statistics.freeBytes)),
             ]
         return rows.map { $0.0.padded(to: 10) + "  " + $0.1 }
     }
@@ -31,26 +31,26 @@ struct QueueNumbers {
     /// Uploads that no request uses yet. No row if there are none.
     private var uploads: [(String, String)] {
         guard let count = statistics.stagedBodies, count > 0 else { return [] }
-        let bytes = ByteText.words(statistics.stagedBytes ?? 0)
+        let bytes = ByteText.format(statistics.stagedBytes ?? 0)
         return [("staged", "\(count) \(count == 1 ? "body" : "bodies"), \(bytes)")]
     }
 
     /// One row per pause. Only the first row has the name.
     private var pauses: [(String, String)] {
         let queue = statistics.paused ? ["the whole queue"] : []
-        let words = queue + statistics.pausedLanes.map(Self.words)
-        return (words.isEmpty ? ["no"] : words).enumerated().map { ($0 == 0 ? "paused" : "", $1) }
+        let names = queue + statistics.pausedLanes.map(Self.summary)
+        return (names.isEmpty ? ["no"] : names).enumerated().map { ($0 == 0 ? "paused" : "", $1) }
     }
 
     /// One row per closed lane; no row if there are none.
     private var closures: [(String, String)] {
         statistics.closedLanes.enumerated().map { index, lane in
-            let name = Self.words(ControlMessage.Lanes(host: lane.host, lane: lane.lane))
+            let name = Self.summary(ControlMessage.Lanes(host: lane.host, lane: lane.lane))
             return (index == 0 ? "closed" : "", "\(name) until \(lane.until.rfc3339): \(lane.reason)")
         }
     }
 
-    private static func words(_ lanes: ControlMessage.Lanes) -> String {
+    private static func summary(_ lanes: ControlMessage.Lanes) -> String {
         let label = lanes.lane ?? ""
         return "\(lanes.host ?? ""), \(label.isEmpty ? "no label" : "lane \(label)")"
     }

@@ -33,12 +33,12 @@ enum WaitLimit: Hashable {
 }
 
 /// Waits until a request is finished.
-struct EndWait {
+struct CompletionWait {
     let client: ServiceClient
     let limit: WaitLimit
 
     /// The longest wait of a single call. A limit is needed because the service may end meanwhile.
-    private static let longestQuestion: Duration = .seconds(60)
+    private static let longestCall: Duration = .seconds(60)
 
     /// - Returns: The last known result. If the service became unavailable, it still has the request.
     /// - Throws: An error if the service does not know the request.
@@ -47,35 +47,37 @@ struct EndWait {
         if case .atMost(let limit) = limit { deadline = .now + limit }
         while true {
             let left = deadline.map { max(.zero, ContinuousClock.now.duration(to: $0)) }
-            let sent = try await question(id, left)
-            guard sent.state == "queued", left != .zero, !Self.isWithoutAnswer(sent) else { return sent }
+            let sent = try await latestResult(of: id, left)
+            guard sent.state == "queued", left != .zero, !Self.isUnanswered(sent) else { return sent }
         }
     }
 
-    private static let leftAlone = "accepted, and the service went away"
-    private static let turnedAway = "accepted, and the service is too busy to say more"
+    private static let serviceGone = "accepted; the service stopped responding"
+    private static let serviceBusy = "accepted; the service is too busy to report the result"
 
-    private static func isWithoutAnswer(_ sent: ControlMessage.Sent) -> Bool {
-        sent.reason == leftAlone || sent.reason == turnedAway
+    private static func isUnanswered(_ sent: ControlMessage.Sent) -> Bool {
+        sent.reason == serviceGone || sent.reason == serviceBusy
     }
 
     /// - Parameter left: How long to wait at most; `nil` for no limit.
-    private func question(_ id: String, _ left: Duration?) async throws(CommandError) -> ControlMessage.Sent {
-        let patience = min(left ?? Self.longestQuestion, Self.longestQuestion)
-        let target = "/v1/requests/\(id.urlEscaped)?wait=\(patience.seconds)"
+    private func latestResult(of id: String, _ left: Duration?) async throws(CommandError)
+        -> ControlMessage.Sent
+    {
+        let timeout = min(left ?? Self.longestCall, Self.longestCall)
+        let target = "/v1/requests/\(id.urlEscaped)?wait=\(timeout.seconds)"
         do {
             return .init(
                 try await client.get(
                     target,
-                    extra: patience,
+                    extra: timeout,
                     busyLimit: left,
                     as: ControlMessage.Details.self
                 )
             )
         } catch {
             let isBusy = error.status == .tryAgain
-            guard error.status == .unavailable || error.leavesDoubt || isBusy else { throw error }
-            let reason = isBusy ? Self.turnedAway : Self.leftAlone
+            guard error.status == .unavailable || error.isOutcomeUnknown || isBusy else { throw error }
+            let reason = isBusy ? Self.serviceBusy : Self.serviceGone
             return ControlMessage.Sent(id: id, state: "queued", reason: reason)
         }
     }

@@ -4,16 +4,7 @@ internal import Synchronization
 internal import Testing
 
 /// The outcome of a request for each response or failure, with the built command and service.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct VerdictTests {
-    private func details(of id: String, _ service: RunningService) async throws -> [String: Any] {
-        let shown = try await service.run("queue", "show", id, "--format", "json")
-        return try Command.json(try #require(shown.output.first))
-    }
-
-    private func request(_ id: String, _ service: RunningService) async throws -> [String: Any] {
-        try #require(try await details(of: id, service)["request"] as? [String: Any])
-    }
-
+@Suite(.serialized, .timeLimit(.minutes(5))) struct AttemptResultTests {
     private static let strange: [(bytes: [UInt8], words: String)] = [
         (Array("SSH-2.0-OpenSSH_9.2p1\r\n".utf8), #""SSH-2.0-OpenSSH_9.2p1\r\n""#),
         (Array("220 mail.example ESMTP\r\n".utf8), #""220 mail.example ESMTP\r\n""#),
@@ -22,7 +13,7 @@ internal import Testing
         (Array("HTTP/1.1 2x0 OK\r\n\r\n".utf8), "Unsupported response code"),
     ]
 
-    @Test func `what answers with something else than HTTP gives no request up`() async throws {
+    @Test func `a response that is not HTTP is not a permanent failure`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         for (index, (bytes, words)) in Self.strange.enumerated() {
             let isMended = Atomic(false)
@@ -36,7 +27,7 @@ internal import Testing
                 sent.errors.first?.hasPrefix("queued: the response is not HTTP: ") == true,
                 "\(sent.errors)"
             )
-            let row = try await request(id, service)
+            let row = try await service.request(id)
             #expect((row["last_error"] as? String)?.contains(words) == true, "\(row)")
             #expect(row["finished"] == nil, "\(row)")
             isMended.store(true, ordering: .relaxed)
@@ -46,25 +37,25 @@ internal import Testing
         }
     }
 
-    @Test func `a request that is sent at most once is held by such an answer`() async throws {
+    @Test func `a response that is not HTTP holds an at-most-once request`() async throws {
         let server = try ScriptedServer { _ in .send("SSH-2.0-x\r\n", then: .close) }
         let service = try await RunningService(in: try ScratchDirectory())
         _ = try await service.run("send", server.url, "-d", "x", "--at-most-once", "--id", "a")
-        let row = try await request("a", service)
+        let row = try await service.request("a")
         #expect(row["state"] as? String == "held" && row["hold_reason"] as? String == "ambiguous")
         #expect((row["last_error"] as? String)?.contains(#""SSH-2.0-x\r\n""#) == true)
     }
 
-    @Test func `a server without TLS gives no https request up`() async throws {
+    @Test func `a server without TLS is not a permanent failure for https`() async throws {
         let server = try ScriptedServer { _ in .close }
         let service = try await RunningService(in: try ScratchDirectory())
         let url = server.url.replacing("http:", with: "https:")
         let sent = try await service.run("send", url, "-d", "x", "--id", "a")
         #expect(sent.ending == .exited(0), "\(sent.errors)")
-        #expect(try await request("a", service)["state"] as? String == "pending")
+        #expect(try await service.request("a")["state"] as? String == "pending")
     }
 
-    @Test func `every 5xx but 501 and 505 is tried again`() async throws {
+    @Test func `every 5xx except 501 and 505 is retried`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         for status in [506, 508, 509, 510] + Array(525...530) + [598, 599, 600, 999] {
             let server = try ScriptedServer { _ in .respond(status: status) }
@@ -81,7 +72,7 @@ internal import Testing
 
     // MARK: Timeouts
 
-    @Test func `a server that needs longer than the timeout gets twice the time, once, and delivers`()
+    @Test func `after a response timeout, the next attempt has twice the time`()
         async throws
     {
         let server = try ScriptedServer { _ in .stall(then: .respond("done")) }
@@ -101,7 +92,7 @@ internal import Testing
         )
         #expect(sent.ending == .exited(0), "\(sent.errors)")
         #expect(sent.errors == ["queued: no response within 2.0 seconds of the request"], "\(sent.errors)")
-        let details = try await details(of: "slow", service)
+        let details = try await service.details(of: "slow")
         #expect(details["response_timeout_seconds"] as? Double == 4)
         let attempts = try #require(details["attempts"] as? [[String: Any]])
         #expect(attempts.map { $0["curl_code"] as? Int } == [28])
@@ -115,7 +106,7 @@ internal import Testing
         #expect(server.requests.count == 2)
     }
 
-    @Test func `while the server may execute the attempt that was cut, the request waits and says so`()
+    @Test func `after a timeout, the request waits while the server may still process it`()
         async throws
     {
         let server = try ScriptedServer { _ in .stall(then: .close) }
@@ -136,21 +127,20 @@ internal import Testing
         )
         #expect(sent.ending == .exited(0), "\(sent.errors)")
         await server.requests(atLeast: 1)
-        let attempts = { try await details(of: "a", service)["attempts"] as? [Any] }
-        while try await attempts()?.isEmpty ?? true { try await Task.sleep(for: .milliseconds(100)) }
+        try await poll { try await !(service.details(of: "a")["attempts"] as? [Any] ?? []).isEmpty }
         let shown = try await service.run("queue", "show", "a").output
-        #expect(shown.contains { $0.hasPrefix("busy") && $0.contains("may still execute") }, "\(shown)")
+        #expect(shown.contains { $0.hasPrefix("busy") && $0.contains("may still be processing") }, "\(shown)")
         #expect(
             shown.contains { $0.hasPrefix("timeouts") && $0.contains("response 40.0 s, total 1 min") },
             "\(shown)"
         )
         // A flush does not send the request again either.
         _ = try await service.run("queue", "flush")
-        #expect(try await request("a", service)["state"] as? String == "pending")
+        #expect(try await service.request("a")["state"] as? String == "pending")
         #expect(server.requests.count == 1)
     }
 
-    @Test func `the default is five minutes, and a restart keeps what was asked for`() async throws {
+    @Test func `the response timeout defaults to five minutes and survives a restart`() async throws {
         let directory = try ScratchDirectory()
         let service = try await RunningService(in: directory)
         try await service.pause()
@@ -168,7 +158,7 @@ internal import Testing
         )
         try await service.kill()
         let again = try await RunningService(in: directory)
-        let (usual, own) = try await (details(of: "usual", again), details(of: "own", again))
+        let (usual, own) = try await (again.details(of: "usual"), again.details(of: "own"))
         #expect(
             usual["connect_timeout_seconds"] as? Double == 15
                 && usual["response_timeout_seconds"] as? Double == 300
@@ -181,7 +171,7 @@ internal import Testing
         #expect(own["total_timeout_seconds"] as? Double == 7200)
     }
 
-    @Test func `a request without the queue takes the same timeouts`() async throws {
+    @Test func `a direct request accepts the same timeouts`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         for (options, words) in [
             (["--response-timeout", "100ms"], "no response within 0.1 seconds"),
@@ -211,7 +201,7 @@ internal import Testing
 
 /// Requests that are rejected before they are stored.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct EnqueueRefusalTests {
-    @Test func `headers and methods that are not the caller's are refused by name`() async throws {
+    @Test func `reserved headers and methods are rejected by name`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         for name in [
@@ -235,16 +225,16 @@ internal import Testing
         #expect(try await service.queue().isEmpty)
     }
 
-    @Test func `a member that comes twice is refused`() async throws {
+    @Test func `a duplicate JSON member is rejected`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         let answer = try await service.curl(
             #"/v1/requests -d '{"url":"http://127.0.0.1:1/","url":"http://127.0.0.1:2/","queue":"always"}'"#
         )
-        #expect(answer.contains("malformed_body") && answer.contains("`url` comes twice"), "\(answer)")
+        #expect(answer.contains("malformed_body") && answer.contains("`url` occurs twice"), "\(answer)")
         #expect(try await service.queue().isEmpty)
     }
 
-    @Test func `a URL has 16 KiB and the header fields 64 KiB at most`() async throws {
+    @Test func `a URL has at most 16 KiB, and the header fields 64 KiB`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         let url = "http://127.0.0.1:1/"

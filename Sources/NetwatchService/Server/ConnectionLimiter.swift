@@ -1,12 +1,13 @@
-/// The state of every connection, as a value. It decides which connections are served, refused or closed.
+/// Limits connections by what they are doing, as a value: it decides which connections are served, refused or closed.
 ///
 /// A connection holds a slot of a class only while its request is served. If the client closes the connection earlier,
 /// the slot stays taken until the handler returns, because the handler still uses the same resources. In every other
 /// state a connection can be closed without loss, so the oldest one is closed to admit a new one.
-struct ConnectionLedger {
+struct ConnectionLimiter {
     typealias ID = UInt64
 
-    enum Place: Hashable {
+    /// What a connection is doing.
+    enum Stage: Hashable {
         /// The request is not complete.
         case arriving
         /// The request is being served. `bytes` is the length of its body, 0 while the body is being read.
@@ -15,37 +16,40 @@ struct ConnectionLedger {
         case responding(bytes: Int, isRepeatable: Bool)
         /// Kept alive between two requests.
         case idle
+        /// The last response was sent, and input is discarded.
         case lingering
     }
 
-    enum Entrance {
+    /// The answer to a request for a slot.
+    enum Admission {
         case admitted
         case full
         /// The connection is being closed.
-        case gone
+        case closed
     }
 
-    /// What must happen before another connection is accepted.
-    enum Room: Equatable {
-        case free
-        /// These connections may be closed, unless they have sent something in the meantime.
-        case closing([ID])
-        case after(Duration)
+    /// Whether another connection is accepted now.
+    enum AcceptDecision: Equatable {
+        case accept
+        /// Not before these connections are closed. Those that have sent something in the meantime stay open.
+        case evict([ID])
+        /// Not before this time has passed.
+        case wait(Duration)
     }
 
     private struct Entry {
-        var place: Place
-        /// Increases with every change of a place.
+        var stage: Stage
+        /// Increases with every change of a stage.
         var order: UInt64
-        /// When the connection entered its place; `nil` until its channel becomes active.
+        /// When the connection entered its stage; `nil` until its channel becomes active.
         var since: ContinuousClock.Instant?
         /// Whether a handler is working on its request.
         var isHandled = false
         /// Whether the connection is closed and only its handler is still running.
         var isClosed = false
 
-        /// The order in which connections of the same kind of place are closed, lowest first.
-        var rank: (Int, UInt64) { (place.isUnique ? 1 : 0, order) }
+        /// The order in which connections of the same kind of stage are closed, lowest first.
+        var rank: (Int, UInt64) { (stage.isUnique ? 1 : 0, order) }
     }
 
     private let limits: ControlServer.Limits
@@ -65,11 +69,11 @@ struct ConnectionLedger {
 
 // MARK: - Changes
 
-extension ConnectionLedger {
+extension ConnectionLimiter {
     /// Adds an accepted connection.
     mutating func add() -> ID {
         let id = next()
-        entries[id] = Entry(place: .arriving, order: id)
+        entries[id] = Entry(stage: .arriving, order: id)
         count(.arriving, 1)
         return id
     }
@@ -82,14 +86,14 @@ extension ConnectionLedger {
     /// Gives a connection a slot of a class if one is free. The slot replaces the one that the connection holds.
     ///
     /// - Parameter bytes: The length of its body.
-    mutating func enter(_ connectionClass: ConnectionClass, _ id: ID, bytes: Int = 0) -> Entrance {
-        guard let entry = entries[id], !entry.isClosed else { return .gone }
-        let place = Place.served(connectionClass, bytes: bytes)
-        let load = loads[place.kind, default: Load()]
+    mutating func requestSlot(_ connectionClass: ConnectionClass, _ id: ID, bytes: Int = 0) -> Admission {
+        guard let entry = entries[id], !entry.isClosed else { return .closed }
+        let stage = Stage.served(connectionClass, bytes: bytes)
+        let load = loads[stage.kind, default: Load()]
         guard load.count < limits.connections(of: connectionClass),
             load.bytes == 0 || load.bytes + bytes <= limits.servedBytes
         else { return .full }
-        put(id, into: place)
+        put(id, into: stage)
         return .admitted
     }
 
@@ -112,69 +116,69 @@ extension ConnectionLedger {
 
     private mutating func remove(_ id: ID) {
         guard let entry = entries.removeValue(forKey: id) else { return }
-        count(entry.place, -1)
+        count(entry.stage, -1)
     }
 
-    /// Moves a connection to a place without a class.
+    /// Moves a connection to a stage without a class.
     ///
-    /// - Returns: The connections that must be closed as a result. They are no longer in the ledger.
-    mutating func move(_ id: ID, to place: Place, now: ContinuousClock.Instant) -> [ID] {
-        guard let entry = entries[id], !entry.isClosed, entry.place != place else { return [] }
-        put(id, into: place)
+    /// - Returns: The connections that must be closed as a result. They are no longer in the limiter.
+    mutating func move(_ id: ID, to stage: Stage, now: ContinuousClock.Instant) -> [ID] {
+        guard let entry = entries[id], !entry.isClosed, entry.stage != stage else { return [] }
+        put(id, into: stage)
         entries[id]?.since = now
         var closing: [ID] = []
-        while isOver(place.kind), let dispensable = mostDispensable(in: place.kind, except: id) {
-            remove(dispensable)
-            closing.append(dispensable)
+        while isOver(stage.kind), let candidate = evictionCandidate(in: stage.kind, except: id) {
+            remove(candidate)
+            closing.append(candidate)
         }
         return closing
     }
 
-    private mutating func put(_ id: ID, into place: Place) {
+    private mutating func put(_ id: ID, into stage: Stage) {
         guard var entry = entries[id] else { return }
-        count(entry.place, -1)
-        count(place, 1)
-        entry.place = place
+        count(entry.stage, -1)
+        count(stage, 1)
+        entry.stage = stage
         entry.order = next()
         entries[id] = entry
     }
 
-    private mutating func count(_ place: Place, _ change: Int) {
-        loads[place.kind, default: Load()].count += change
-        loads[place.kind, default: Load()].bytes += change * place.bytes
+    private mutating func count(_ stage: Stage, _ change: Int) {
+        loads[stage.kind, default: Load()].count += change
+        loads[stage.kind, default: Load()].bytes += change * stage.bytes
     }
 }
 
 // MARK: - Admission
 
-extension ConnectionLedger {
-    /// Makes room for one more connection.
+extension ConnectionLimiter {
+    /// Decides whether one more connection is accepted.
     ///
     /// A connection cannot be evicted during its first ``ControlServer/Limits/arrivalGrace``. So a burst of
     /// well-behaved clients waits in the listener's backlog, while silent connections are closed. A connection that
     /// turns out not to be silent starts another grace period.
-    mutating func makeRoom(now: ContinuousClock.Instant) -> Room {
-        guard loads[.arriving, default: Load()].count >= limits.arrivingConnections else { return .free }
+    mutating func acceptDecision(now: ContinuousClock.Instant) -> AcceptDecision {
+        guard loads[.arriving, default: Load()].count >= limits.arrivingConnections else { return .accept }
         let arriving = entries.compactMap { id, entry in
-            entry.place == .arriving ? entry.since.map { (id: id, since: $0) } : nil
+            entry.stage == .arriving ? entry.since.map { (id: id, since: $0) } : nil
         }
         let old = arriving.filter { now - $0.since >= limits.arrivalGrace }.sorted { $0.since < $1.since }
         guard !old.isEmpty else {
             let oldest = arriving.map(\.since).min() ?? now
-            return .after(limits.arrivalGrace - (now - oldest))
+            return .wait(limits.arrivalGrace - (now - oldest))
         }
         let chosen = old.prefix(max(1, limits.arrivingConnections / 8)).map(\.id)
         for id in chosen { entries[id]?.since = now }
-        return .closing(chosen)
+        return .evict(chosen)
     }
 
     /// Returns whether a connection has no complete request yet.
-    func isArriving(_ id: ID) -> Bool { entries[id]?.place == .arriving }
+    func isArriving(_ id: ID) -> Bool { entries[id]?.stage == .arriving }
 
     private func isOver(_ kind: Kind) -> Bool {
         let load = loads[kind, default: Load()]
         return switch kind {
-        // Arriving connections are closed only for a new connection, see `makeRoom(now:)`.
+        // Arriving connections are closed only for a new connection, see `acceptDecision(now:)`.
         case .arriving: false
         case .idle: load.count > limits.idleConnections
         case .lingering: load.count > limits.lingeringConnections
@@ -185,29 +189,29 @@ extension ConnectionLedger {
 
     /// Returns the oldest connection of a kind, preferring those whose client can repeat the request. Only active
     /// connections are considered: the others have not had a chance to send anything yet.
-    private func mostDispensable(in kind: Kind, except newest: ID) -> ID? {
-        entries.lazy.filter { $0.key != newest && $0.value.place.kind == kind && $0.value.since != nil }
+    private func evictionCandidate(in kind: Kind, except newest: ID) -> ID? {
+        entries.lazy.filter { $0.key != newest && $0.value.stage.kind == kind && $0.value.since != nil }
             .min { $0.value.rank < $1.value.rank }?.key
     }
 }
 
-// MARK: - Kinds of places
+// MARK: - Kinds of stages
 
-extension ConnectionLedger {
+extension ConnectionLimiter {
     fileprivate enum Kind: Hashable {
         case arriving, responding, idle, lingering
         case served(ConnectionClass)
     }
 
-    /// The number of connections in a kind of place, and their bytes.
+    /// The number of connections in a kind of stage, and their bytes.
     fileprivate struct Load {
         var count = 0
         var bytes = 0
     }
 }
 
-extension ConnectionLedger.Place {
-    fileprivate var kind: ConnectionLedger.Kind {
+extension ConnectionLimiter.Stage {
+    fileprivate var kind: ConnectionLimiter.Kind {
         switch self {
         case .arriving: .arriving
         case .served(let connectionClass, _): .served(connectionClass)

@@ -2,7 +2,7 @@
 // Posts requests to the service's control socket over keep-alive connections, one thread per connection. Each request
 // is sent when the previous one was answered with 200 or 202.
 //
-// Usage: door SOCKET CONNECTIONS COUNT MESSAGE    prints the requests per second
+// Usage: control_socket SOCKET CONNECTIONS COUNT MESSAGE    prints the requests per second
 #include "figures.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static void *post(void *context) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 5) return fprintf(stderr, "usage: door SOCKET CONNECTIONS COUNT MESSAGE\n"), 64;
+    if (count != 5) return fprintf(stderr, "usage: control_socket SOCKET CONNECTIONS COUNT MESSAGE\n"), 64;
     path = arguments[1];
     int connections = atoi(arguments[2]);
     long total = left = atol(arguments[3]);

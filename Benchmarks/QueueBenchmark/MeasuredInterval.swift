@@ -3,7 +3,7 @@ internal import CNetwatchFloors
 
 /// The measured part of a run, until ``end(operations:)``: elapsed time, CPU time and disk syncs. A recorder is
 /// notified of it.
-struct Stretch {
+struct MeasuredInterval {
     private let start: Int64
     private let cpu = floors_processor_seconds()
     private let syncs = floors_syncs()

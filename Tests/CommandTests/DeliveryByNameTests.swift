@@ -7,7 +7,7 @@ internal import Testing
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(2))
 )
-struct DeliveryTests {
+struct DeliveryByNameTests {
     private let testbed: VethTestbed
     private let names: ScriptedNameServer
     private let server: ScriptedServer
@@ -40,7 +40,7 @@ struct DeliveryTests {
         #expect(try await service.queue().first?["attempts"] as? Int == 1)
     }
 
-    @Test func `requests that come one by one share a connection`() async throws {
+    @Test func `consecutive requests share a connection`() async throws {
         let service = try await service()
         for _ in 0..<3 {
             #expect(try await service.run("send", url, "-d", "1").errors == ["delivered: HTTP 200"])
@@ -48,7 +48,7 @@ struct DeliveryTests {
         #expect(await server.peers(atLeast: 1).count == 1)
     }
 
-    @Test func `a request that is sent without the service reaches the second address, too`() async throws {
+    @Test func `a request without the service also reaches the second address`() async throws {
         let process = try Command.start(
             ["send", "--queue", "never", url, "-d", "1"],
             in: testbed.near,

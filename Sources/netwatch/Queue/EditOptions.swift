@@ -5,24 +5,28 @@ internal import NetwatchService
 internal import OfflineQueue
 
 /// An edit of many requests, selected by ids or by a filter.
-struct QueueEditing: ParsableArguments {
+struct EditOptions: ParsableArguments {
     @Argument(
-        help: "Ids, or their first 8 or more characters; - reads them from standard input, one a line."
+        help: "Ids, or at least their first 8 characters; - reads them from standard input, one per line."
     )
     var ids: [String] = []
 
     @Flag(
-        help: "All that it applies to, of those that --state, --host and --lane leave; all or none of them."
+        help:
+            "All requests that the command applies to, restricted by --state, --host and --lane; in one transaction."
     )
     var all = false
 
-    @Flag(help: "With --all: do not ask.")
+    @Flag(help: "With --all: do not ask for confirmation.")
     var yes = false
 
     @OptionGroup var states: StateFilter
     @OptionGroup var filter: LaneFilter
 
-    @Option(name: .shortAndLong, help: "How to print: text, or json for one object per id, or one for --all.")
+    @Option(
+        name: .shortAndLong,
+        help: "The output format: text, or json for one object per id, or one for --all."
+    )
     var format = OutputFormat.text
 
     @OptionGroup var queue: QueueOptions
@@ -33,16 +37,16 @@ struct QueueEditing: ParsableArguments {
 
     func validate() throws {
         if all != ids.isEmpty {
-            throw ValidationError(all ? "`--all` excludes ids" : "no ids are given, and not `--all`")
+            throw ValidationError(all ? "`--all` cannot be combined with ids" : "give ids or `--all`")
         }
-        if yes, !all { throw ValidationError("`--yes` goes with `--all`") }
+        if yes, !all { throw ValidationError("`--yes` requires `--all`") }
         let isFiltered = !states.wanted.isEmpty || filter.host != nil || filter.lane != nil
-        if !all, isFiltered { throw ValidationError("`--state`, `--host` and `--lane` go with `--all`") }
-        if ids.count > 1, ids.contains("-") { throw ValidationError("`-` excludes ids") }
+        if !all, isFiltered { throw ValidationError("`--state`, `--host` and `--lane` require `--all`") }
+        if ids.count > 1, ids.contains("-") { throw ValidationError("`-` cannot be combined with ids") }
         if ids.contains("") { throw ValidationError("the id must not be empty") }
         // Checked here, before any action, because without a terminal the user cannot confirm.
-        if all, !yes, !Self.hasSomebodyToAsk {
-            throw ValidationError("`--all` needs `--yes`, without a terminal")
+        if all, !yes, !Self.canConfirm {
+            throw ValidationError("`--all` requires `--yes` if there is no terminal")
         }
     }
 
@@ -100,13 +104,13 @@ struct QueueEditing: ParsableArguments {
     /// Prints the result. Returns whether no request was refused.
     private func report(_ edited: ControlMessage.EditedAll, of action: Action) -> Bool {
         if format == .json { Printer.json(edited, with: ControlMessage.encoder) }
-        if format == .text { Printer.note(words(action, edited)) }
+        if format == .text { Printer.note(summary(action, edited)) }
         guard edited.refused > 0 else { return true }
-        Printer.error("\(Self.requests(edited.refused)) matched in a state that \(action) does not apply to")
+        Printer.error("\(Self.requests(edited.refused)) matched, but \(action) does not apply to their state")
         return false
     }
 
-    private func words(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {
+    private func summary(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {
         guard edited.isNone else { return "\(action.pastTense) \(Self.requests(edited.done))" }
         let options: [(String, String?)] = [
             ("--state", states.wanted.isEmpty ? nil : states.wanted.map(\.rawValue).joined(separator: ",")),
@@ -186,18 +190,18 @@ struct QueueEditing: ParsableArguments {
         _ client: ServiceClient
     ) async throws(CommandError) -> [ControlMessage.Edited.Result] {
         var results = try await post(ids, action, newKey, client)
-        var whole: [(place: Int, id: String)] = []
-        for (place, result) in results.enumerated() where result.code == "unknown_request" {
+        var resolved: [(index: Int, id: String)] = []
+        for (index, result) in results.enumerated() where result.code == "unknown_request" {
             do throws(CommandError) {
-                whole.append((place, try await IDResolver(client: client).id(meantBy: ids[place])))
+                resolved.append((index, try await IDResolver(client: client).id(meantBy: ids[index])))
             } catch {
                 guard error.status == .no else { throw error }
-                results[place].detail = [error.message, error.hint].compactMap(\.self).joined(separator: "; ")
+                results[index].detail = [error.message, error.hint].compactMap(\.self).joined(separator: "; ")
             }
         }
-        guard !whole.isEmpty else { return results }
-        let late = try await post(whole.map(\.id), action, newKey, client)
-        for ((place, _), result) in zip(whole, late) { results[place] = result }
+        guard !resolved.isEmpty else { return results }
+        let retried = try await post(resolved.map(\.id), action, newKey, client)
+        for ((index, _), result) in zip(resolved, retried) { results[index] = result }
         return results
     }
 
@@ -226,7 +230,7 @@ struct QueueEditing: ParsableArguments {
         }.filter { !$0.isEmpty }
     }
 
-    private static var hasSomebodyToAsk: Bool {
+    private static var canConfirm: Bool {
         isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1
     }
 

@@ -1,7 +1,7 @@
 internal import BenchmarkSupport
 
 /// The paths and URLs of a run.
-struct Place {
+struct ClientBenchmarkPaths {
     /// The directory of the programs that measure other clients.
     private let peers: String
     /// The directory that `web.sh` serves from.

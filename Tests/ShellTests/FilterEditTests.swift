@@ -7,10 +7,10 @@ internal import Testing
 @testable internal import netwatch
 
 /// The edits of `netwatch queue` by a filter.
-@Suite struct QueueEditingTests {
-    @Test func `a request that arrives after nothing matched is not edited unasked`() async throws {
+@Suite struct FilterEditTests {
+    @Test func `a request that arrives after an empty dry run is not edited`() async throws {
         // Without a terminal the arguments are valid only with `--yes`.
-        var editing = try QueueEditing.parse(["--all", "--yes"])
+        var editing = try EditOptions.parse(["--all", "--yes"])
         editing.yes = false
         let queue = FillingQueue()
         #expect(try await editing.editAll(.drop, false, ServiceClient(queue)))
@@ -22,17 +22,17 @@ internal import Testing
 }
 
 /// A queue that is empty for the first edit only.
-private final class FillingQueue: ControlTransport {
+private final class FillingQueue: ServiceTransport {
     let name = "the test"
     /// One value per edit.
     let isDryRun = Mutex<[Bool]>([])
 
-    func answer(to exchange: ControlExchange) async throws(CommandError) -> ControlAnswer {
-        let edit = try? ControlMessage.decoder.decode(ControlMessage.Edit.self, from: exchange.body ?? Data())
+    func response(to request: ServiceRequest) async throws(CommandError) -> ServiceResponse {
+        let edit = try? ControlMessage.decoder.decode(ControlMessage.Edit.self, from: request.body ?? Data())
         let count = isDryRun.withLock { edits in
             edits.append(edit?.dryRun == true)
             return edits.count - 1
         }
-        return ControlAnswer(status: 200, body: Data(#"{"v":1,"done":\#(count),"refused":0}"#.utf8))
+        return ServiceResponse(status: 200, body: Data(#"{"v":1,"done":\#(count),"refused":0}"#.utf8))
     }
 }

@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import netwatch
 
 /// The output of `netwatch queue` and `netwatch send`.
-@Suite struct QueueWordsTests {
+@Suite struct QueueOutputTests {
     private func details(_ members: String) throws -> ControlMessage.Details {
         let text = """
             {"v":1,"headers":[],"after":[],"at_most_once":false,"attempts":[],"request":{"v":1,"id":"a",
@@ -29,7 +29,7 @@ internal import Testing
         (#""state":"pending","last_error":"HTTP 503","reason":"HTTP 503""#, "state     pending: HTTP 503"),
         (#""state":"pending""#, "state     pending"),
     ])
-    func `a request's state is said once`(members: String, line: String) throws {
+    func `a request's state is printed once`(members: String, line: String) throws {
         #expect(RequestReport(try details(members)).lines[1] == line)
     }
 
@@ -46,9 +46,11 @@ internal import Testing
         return try ControlMessage.decoder.decode(ControlMessage.Statistics.self, from: Data(text.utf8))
     }
 
-    @Test func `the numbers list what is paused`() throws {
+    @Test func `the statistics list what is paused`() throws {
         func lines(_ paused: Bool, _ lanes: [(String, String)]) throws -> [String] {
-            Array(QueueNumbers(try statistics(paused: paused, lanes: lanes)).lines.dropFirst(3).dropLast(2))
+            Array(
+                StatisticsReport(try statistics(paused: paused, lanes: lanes)).lines.dropFirst(3).dropLast(2)
+            )
         }
         #expect(try lines(false, []) == ["paused      no"])
         #expect(try lines(true, []) == ["paused      the whole queue"])
@@ -63,18 +65,20 @@ internal import Testing
         (0, "empty"), (1, "empty, 1 lane closed"), (999, "empty, 999 lanes closed"),
         (1000, "empty, 1000 or more lanes closed"),
     ])
-    func `a list of closed lanes that may be cut is no exact number`(count: Int, words: String) throws {
+    func `a truncated list of closed lanes is not reported as an exact number`(count: Int, text: String)
+        throws
+    {
         let queue = ServiceSummary.Queue(try statistics(closed: count))
         let summary = ServiceSummary(state: .running, socket: "", queue: queue)
-        #expect(summary.queueWords(now: Date()) == words)
+        #expect(summary.queueText(now: Date()) == text)
     }
 
     @Test(arguments: [["-X", "get"], ["-X", "Post", "--queue", "never"]])
-    func `a method in small letters is a wrong argument, with its right spelling`(options: [String]) throws {
+    func `a lowercase method is a wrong argument, with its correct spelling`(options: [String]) throws {
         let error = try #require(throws: (any Error).self) { try SendCommand.parse(["http://a/"] + options) }
         #expect(SendCommand.exitCode(for: error).rawValue == 64)
         let meant = options[1].uppercased()
-        #expect(SendCommand.message(for: error).hasSuffix("this one is `\(meant)`"))
+        #expect(SendCommand.message(for: error).hasSuffix("use `\(meant)`"))
         #expect(try SendCommand.parse(["http://a/", "-X", "purge"]).method == "purge")
     }
 
@@ -83,7 +87,7 @@ internal import Testing
         (.storeUnusable, .unusableStore),
         (.alreadyOwned, .unknown),
     ])
-    func `a queue that no start will open ends with 78`(code: QueueError.Code, status: netwatch.ExitStatus) {
+    func `a permanently unusable queue exits with 78`(code: QueueError.Code, status: netwatch.ExitStatus) {
         #expect(CommandError(opening: QueueError(code, "")).status == status)
     }
 }

@@ -1,10 +1,10 @@
 """Measures how fast the service accepts and delivers requests, compared with the library, curl and SQLite.
 
 Usage, in a separate network namespace with nginx at 127.0.0.1:80 (web.sh):
-door.py NETWATCH QUEUE_BENCHMARK FLOORS SCRATCH [--quick]
+control_socket.py NETWATCH QUEUE_BENCHMARK FLOORS SCRATCH [--quick]
     NETWATCH          the command
     QUEUE_BENCHMARK   QueueBenchmark, which measures the library
-    FLOORS            the directory of the compiled Floors/door.c and Floors/transfers.c
+    FLOORS            the directory of the compiled Floors/control_socket.c and Floors/transfers.c
     SCRATCH           a directory on the disk that is measured
 Every figure is compared with one of the same round; the table shows the median of the rounds.
 """
@@ -76,7 +76,7 @@ class Bench:
 
     def post(self, service, connections, count, **message):
         text = json.dumps({"queue": "always", **message})
-        return rate(run(self.floors + "/door", service.socket, str(connections), str(count), text))
+        return rate(run(self.floors + "/control_socket", service.socket, str(connections), str(count), text))
 
     def accept(self, connections):
         """Requests accepted per second: by the socket, and by the library with as many producers as connections."""

@@ -7,7 +7,7 @@ internal import Testing
     .timeLimit(.minutes(2)),
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")")
 )
-struct InheritedSocketTests {
+struct ServiceInheritedSocketTests {
     /// Returns the service's log until it was ready, and whether the service joined groups on the socket it inherited.
     private func serve(pid: String) async throws -> (log: [String], isListenedOn: Bool) {
         let namespace = try NetworkNamespace()
@@ -33,13 +33,13 @@ struct InheritedSocketTests {
         return (service.errors.values, groups[0] != 0)
     }
 
-    @Test func `listens on it`() async throws {
+    @Test func `an inherited netlink socket is used`() async throws {
         let (log, isListenedOn) = try await serve(pid: "$$")
         #expect(log.contains { $0.contains("service manager's netlink socket") })
         #expect(isListenedOn)
     }
 
-    @Test func `leaves alone what was meant for another process`() async throws {
+    @Test func `inherited sockets of another process are ignored`() async throws {
         let (log, isListenedOn) = try await serve(pid: "1")
         #expect(!log.contains { $0.contains("netlink socket") })
         #expect(!isListenedOn)

@@ -1,0 +1,168 @@
+internal import Testing
+
+@testable internal import NetwatchService
+
+@Suite struct ConnectionLimiterTests {
+    private let start = ContinuousClock.now
+
+    private func limits(_ adjust: (inout ControlServer.Limits) -> Void) -> ControlServer.Limits {
+        var limits = ControlServer.Limits()
+        adjust(&limits)
+        return limits
+    }
+
+    /// A limiter with `count` active connections, and their ids.
+    private func limiter(_ count: Int, _ limits: ControlServer.Limits) -> (ConnectionLimiter, [UInt64]) {
+        var limiter = ConnectionLimiter(limits: limits)
+        let ids = (0..<count).map { _ in limiter.add() }
+        for id in ids { limiter.activate(id, now: start) }
+        return (limiter, ids)
+    }
+
+    @Test func `each class has its own limit, and a free slot is given to the next request`() {
+        var (limiter, ids) = limiter(4, limits { ($0.calls, $0.waits) = (1, 1) })
+        #expect(limiter.requestSlot(.wait, ids[0]) == .admitted)
+        #expect(limiter.requestSlot(.wait, ids[1]) == .full)
+        #expect(limiter.requestSlot(.call, ids[1]) == .admitted)
+        #expect(limiter.requestSlot(.call, ids[2]) == .full)
+        #expect(limiter.requestSlot(.upload, ids[3]) == .admitted)
+        // The slot is already free while the response is being sent.
+        #expect(limiter.move(ids[1], to: .listing(5), now: start) == [])
+        #expect(limiter.requestSlot(.call, ids[2]) == .admitted)
+        limiter.close(ids[0])
+        #expect(limiter.requestSlot(.wait, ids[1]) == .admitted)
+    }
+
+    @Test func `a closed connection gets no slot`() {
+        var (limiter, ids) = limiter(1, .init())
+        limiter.close(ids[0])
+        #expect(limiter.requestSlot(.call, ids[0]) == .closed)
+        #expect(limiter.move(ids[0], to: .idle, now: start) == [])
+        limiter.close(ids[0])
+    }
+
+    @Test func `above the limit, the oldest idle connection is closed`() {
+        var (limiter, ids) = limiter(3, limits { $0.idleConnections = 2 })
+        for id in ids { #expect(limiter.requestSlot(.call, id) == .admitted) }
+        #expect(limiter.move(ids[1], to: .idle, now: start) == [])
+        #expect(limiter.move(ids[0], to: .idle, now: start) == [])
+        #expect(limiter.move(ids[2], to: .idle, now: start) == [ids[1]])
+    }
+
+    @Test func `unread responses are limited by number and bytes, and the newest is never closed`() {
+        var (limiter, ids) = limiter(5, limits { ($0.respondingBytes, $0.respondingConnections) = (100, 3) })
+        #expect(limiter.move(ids[0], to: .listing(60), now: start) == [])
+        #expect(limiter.move(ids[1], to: .listing(30), now: start) == [])
+        #expect(limiter.move(ids[2], to: .listing(30), now: start) == [ids[0]])
+        #expect(limiter.move(ids[3], to: .listing(500), now: start) == [ids[1], ids[2]])
+        #expect(limiter.move(ids[4], to: .listing(1), now: start) == [ids[3]])
+        var (many, others) = self.limiter(4, limits { $0.respondingConnections = 3 })
+        for id in others.prefix(3) { #expect(many.move(id, to: .listing(1), now: start) == []) }
+        #expect(many.move(others[3], to: .listing(1), now: start) == [others[0]])
+    }
+
+    @Test func `repeatable responses are closed before those of edits`() {
+        var (limiter, ids) = limiter(4, limits { $0.respondingConnections = 2 })
+        let edit = ConnectionLimiter.Stage.responding(bytes: 1, isRepeatable: false)
+        #expect(limiter.move(ids[0], to: edit, now: start) == [])
+        #expect(limiter.move(ids[1], to: .listing(1), now: start) == [])
+        #expect(limiter.move(ids[2], to: edit, now: start) == [ids[1]])
+        #expect(limiter.move(ids[3], to: edit, now: start) == [ids[0]], "no repeatable response is left")
+    }
+
+    @Test func `a closed connection keeps its slot until its handler returns`() {
+        var (limiter, ids) = limiter(3, limits { $0.waits = 1 })
+        #expect(limiter.requestSlot(.wait, ids[0]) == .admitted)
+        limiter.beginHandling(ids[0])
+        limiter.close(ids[0])
+        #expect(limiter.requestSlot(.wait, ids[1]) == .full)
+        #expect(limiter.requestSlot(.call, ids[0]) == .closed)
+        #expect(limiter.move(ids[0], to: .idle, now: start) == [])
+        #expect(limiter.requestSlot(.wait, ids[1]) == .full, "a late response does not free it")
+        limiter.endHandling(ids[0])
+        #expect(limiter.requestSlot(.wait, ids[1]) == .admitted)
+        limiter.beginHandling(ids[1])
+        limiter.endHandling(ids[1])
+        #expect(limiter.requestSlot(.wait, ids[2]) == .full, "an open connection keeps it until it responds")
+    }
+
+    @Test func `the bodies of a class are limited in bytes, except for a single body`() {
+        var (limiter, ids) = limiter(4, limits { $0.servedBytes = 100 })
+        #expect(limiter.requestSlot(.upload, ids[0]) == .admitted)
+        #expect(limiter.requestSlot(.send, ids[0], bytes: 101) == .admitted)
+        #expect(limiter.requestSlot(.send, ids[1], bytes: 1) == .full)
+        #expect(limiter.requestSlot(.wait, ids[1], bytes: 60) == .admitted)
+        #expect(limiter.requestSlot(.wait, ids[2], bytes: 41) == .full)
+        #expect(limiter.requestSlot(.wait, ids[2], bytes: 40) == .admitted)
+        limiter.close(ids[0])
+        #expect(limiter.requestSlot(.send, ids[3], bytes: 1) == .admitted)
+    }
+
+    @Test func `a busy response names the byte limit, which uploads do not have`() {
+        let limits = ControlServer.Limits()
+        #expect(Problem.busy(.call, limits).detail.contains("at once, with 16777216 bytes of bodies; try"))
+        #expect(Problem.busy(.upload, limits).detail.contains("at once; try"))
+    }
+
+    @Test func `an upload that enters another class releases its slot`() {
+        var (limiter, ids) = limiter(2, limits { $0.uploads = 1 })
+        #expect(limiter.requestSlot(.upload, ids[0]) == .admitted)
+        #expect(limiter.requestSlot(.upload, ids[1]) == .full)
+        #expect(limiter.requestSlot(.send, ids[0], bytes: 40_000) == .admitted)
+        #expect(limiter.requestSlot(.upload, ids[1]) == .admitted)
+    }
+
+    @Test func `a connection without a request can be closed only after its grace period`() {
+        let limits = limits { ($0.arrivingConnections, $0.arrivalGrace) = (2, .seconds(1)) }
+        var (limiter, ids) = limiter(2, limits)
+        #expect(limiter.acceptDecision(now: start + .milliseconds(400)) == .wait(.milliseconds(600)))
+        limiter.activate(ids[1], now: start + .milliseconds(400))
+        #expect(limiter.acceptDecision(now: start + .seconds(1)) == .evict([ids[0]]))
+        // A connection keeps its stage until it is closed. If it is not closed, it gets another grace period.
+        #expect(limiter.acceptDecision(now: start + .seconds(1)) == .wait(.milliseconds(400)))
+        #expect(limiter.acceptDecision(now: start + .milliseconds(1400)) == .evict([ids[1]]))
+        limiter.close(ids[1])
+        #expect(limiter.acceptDecision(now: start + .seconds(2)) == .accept)
+    }
+
+    @Test func `a connection whose channel is not active is not closed`() {
+        let limits = limits { ($0.arrivingConnections, $0.arrivalGrace) = (1, .seconds(1)) }
+        var limiter = ConnectionLimiter(limits: limits)
+        let id = limiter.add()
+        #expect(limiter.acceptDecision(now: start + .seconds(9)) == .wait(.seconds(1)))
+        limiter.activate(id, now: start + .seconds(9))
+        #expect(limiter.acceptDecision(now: start + .seconds(10)) == .evict([id]))
+        #expect(limiter.isArriving(id))
+    }
+
+    @Test func `several connections are closed at once, the oldest first`() {
+        let limits = limits { ($0.arrivingConnections, $0.arrivalGrace) = (32, .seconds(1)) }
+        var (limiter, ids) = limiter(32, limits)
+        for (index, id) in ids.enumerated() { limiter.activate(id, now: start - .milliseconds(index)) }
+        #expect(limiter.acceptDecision(now: start + .seconds(1)) == .evict(Array(ids.suffix(4).reversed())))
+    }
+
+    @Test func `a served connection does not count as arriving`() {
+        let limits = limits { ($0.arrivingConnections, $0.arrivalGrace) = (1, .seconds(1)) }
+        var (limiter, ids) = limiter(1, limits)
+        #expect(limiter.acceptDecision(now: start) == .wait(.seconds(1)))
+        #expect(limiter.requestSlot(.wait, ids[0]) == .admitted)
+        #expect(limiter.acceptDecision(now: start) == .accept)
+    }
+
+    @Test func `a low descriptor limit lowers all limits in proportion`() {
+        var limits = ControlServer.Limits()
+        #expect(limits.waits >= 1000 && limits.connections * 2 > 4000)
+        limits.fit(descriptors: 100_000)
+        #expect(limits == ControlServer.Limits())
+        limits.fit(descriptors: 256)
+        #expect(limits.connections <= 128 + 8 && limits.calls >= 1 && limits.uploads >= 1)
+        #expect(limits.waits > limits.sends)
+    }
+}
+
+extension ConnectionLimiter.Stage {
+    fileprivate static func listing(_ bytes: Int) -> ConnectionLimiter.Stage {
+        .responding(bytes: bytes, isRepeatable: true)
+    }
+}
