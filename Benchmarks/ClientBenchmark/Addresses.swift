@@ -13,7 +13,9 @@ enum Addresses: Measurement {
         let engine = try TransferEngine(resolver: NameResolver { _ in .success(addresses) })
         let (events, continuation) = AsyncStream<TransferEvent>.makeStream()
         let start = now()
-        engine.start(TransferRequest(url: "http://netwatch.invalid:\(arguments[0])/")) { continuation.yield($0) }
+        engine.start(TransferRequest(url: "http://netwatch.invalid:\(arguments[0])/")) {
+            continuation.yield($0)
+        }
         for await event in events {
             guard case .end(let end) = event else { continue }
             if let failure = end.failure { throw failure }
