@@ -37,7 +37,7 @@ final class ControlListener: Sendable {
         var isPaused = false
         var isStopped = false
         /// Whether descriptors or memory ran out and no connection was accepted since.
-        var isShort = false
+        var hasShortage = false
         /// The last error of serving the path, so that it is logged only once.
         var obstacle: ControlSocketError?
     }
@@ -99,9 +99,9 @@ extension ControlListener {
             guard let connection = try acceptOne() else { return }
             guard !DescriptorSupply.isReserved(connection) else {
                 spare.refuse(FileDescriptor(owning: connection))
-                return isShort(of: SystemError(call: "accept4", errno: EMFILE))
+                return reportShortage(of: SystemError(call: "accept4", errno: EMFILE))
             }
-            state.withLock { $0.isShort = false }
+            state.withLock { $0.hasShortage = false }
             try handOver(connection)
         } catch {
             failed(error)
@@ -136,17 +136,17 @@ extension ControlListener {
             if [EMFILE, ENFILE].contains(error.errno) {
                 spare.refuse { () throws(SystemError) in try acceptOne() }
             }
-            isShort(of: error)
+            reportShortage(of: error)
         default:
             log(error)
         }
     }
 
-    private func isShort(of error: SystemError) {
+    private func reportShortage(of error: SystemError) {
         pause(for: Self.pause)
         let isNew = state.withLock { state in
-            defer { state.isShort = true }
-            return !state.isShort
+            defer { state.hasShortage = true }
+            return !state.hasShortage
         }
         // Accepting is retried ten times a second.
         if isNew { log(error) }

@@ -58,7 +58,7 @@ struct EditOptions: ParsableArguments {
         if all {
             isDone = try await queue.withQueue { try await editAll(action, newKey, $0) }
         } else {
-            let given = ids == ["-"] ? try Self.idsOfInput() : ids
+            let given = ids == ["-"] ? try Self.readIDs() : ids
             isDone = try await queue.withQueue { try await edit(action, given, newKey, $0) }
         }
         if !isDone { throw ExitStatus.no.exitCode }
@@ -150,7 +150,7 @@ struct EditOptions: ParsableArguments {
     ) async throws(CommandError) -> Bool {
         var (isDone, rest) = (true, ids[...])
         while !rest.isEmpty {
-            let batch = Array(Self.firstMessage(of: rest))
+            let batch = Array(Self.firstBatch(of: rest))
             rest = rest.dropFirst(batch.count)
             let results = try await results(of: action, batch, newKey, client)
             for result in results { show(result) }
@@ -160,7 +160,7 @@ struct EditOptions: ParsableArguments {
     }
 
     /// Returns as many ids as fit in one message, at least one.
-    private static func firstMessage(of ids: ArraySlice<String>) -> ArraySlice<String> {
+    private static func firstBatch(of ids: ArraySlice<String>) -> ArraySlice<String> {
         var bytes = 0
         return ids.prefix(ControlMessage.mostIDs).prefix { id in
             defer { bytes += jsonBytes(id) }
@@ -223,7 +223,7 @@ struct EditOptions: ParsableArguments {
 
     // MARK: Input and confirmation
 
-    private static func idsOfInput() throws(CommandError) -> [String] {
+    private static func readIDs() throws(CommandError) -> [String] {
         let data = try InputFile.read("-", limit: longestInput)
         return String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline).map {
             $0.trimmingCharacters(in: .whitespaces)
