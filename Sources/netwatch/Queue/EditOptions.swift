@@ -106,12 +106,14 @@ struct EditOptions: ParsableArguments {
         if format == .json { Printer.json(edited, with: ControlMessage.encoder) }
         if format == .text { Printer.note(summary(action, edited)) }
         guard edited.refused > 0 else { return true }
-        Printer.error("\(Self.requests(edited.refused)) matched, but \(action) does not apply to their state")
+        Printer.error(
+            "\(CountText.format(edited.refused, "request")) matched, but \(action) does not apply to their state"
+        )
         return false
     }
 
     private func summary(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {
-        guard edited.isNone else { return "\(action.pastTense) \(Self.requests(edited.done))" }
+        guard edited.isNone else { return "\(action.pastTense) \(CountText.format(edited.done, "request"))" }
         let options: [(String, String?)] = [
             ("--state", states.wanted.isEmpty ? nil : states.wanted.map(\.rawValue).joined(separator: ",")),
             ("--host", filter.host), ("--lane", filter.lane.map { $0.isEmpty ? "''" : $0 }),
@@ -137,8 +139,6 @@ struct EditOptions: ParsableArguments {
             as: ControlMessage.EditedAll.self
         )
     }
-
-    private static func requests(_ count: Int) -> String { "\(count) \(count == 1 ? "request" : "requests")" }
 
     // MARK: Edits by id
 
@@ -235,7 +235,7 @@ struct EditOptions: ParsableArguments {
     }
 
     private static func confirms(_ action: Action, _ count: Int) -> Bool {
-        Printer.note("\(action) \(requests(count))? [y/N]")
+        Printer.note("\(action) \(CountText.format(count, "request"))? [y/N]")
         return ["y", "yes"].contains(readLine()?.lowercased())
     }
 }
