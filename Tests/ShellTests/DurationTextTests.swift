@@ -30,4 +30,10 @@ internal import Testing
     func `a duration is formatted`(duration: Duration, text: String) {
         #expect(DurationText.format(duration) == text)
     }
+
+    @Test func `a count uses the plural except for one`() {
+        #expect(CountText.format(1, "request") == "1 request")
+        #expect(CountText.format(0, "request") == "0 requests")
+        #expect(CountText.format(2, "body", plural: "bodies") == "2 bodies")
+    }
 }

@@ -102,7 +102,7 @@ struct SendCommand: AsyncParsableCommand {
         var message = try message()
         if !delivery.after.isEmpty { message.after = try await dependencies(by: client) }
         let upload = BodyUpload(client: client)
-        try await upload.place(body.input, in: &message)
+        try await upload.attach(body.input, to: &message)
         var sent: ControlMessage.Sent
         do {
             sent = try await accepted(message, by: upload.retryingLonger(for: message.staged))
