@@ -30,13 +30,13 @@ struct QueueExportCommand: AsyncParsableCommand {
     @OptionGroup var queue: QueueOptions
 
     mutating func run() async throws {
-        let isComplete = try await queue.withQueue { client in try await export(from: client) }
-        if !isComplete { throw ExitStatus.no.exitCode }
+        let isWhole = try await queue.withQueue { client in try await export(from: client) }
+        if !isWhole { throw ExitStatus.no.exitCode }
     }
 
     private func export(from client: ServiceClient) async throws -> Bool {
         var seal = try ExportSeal()
-        var (next, isComplete): (String?, Bool) = (nil, true)
+        var (next, isWhole): (String?, Bool) = (nil, true)
         repeat {
             let after = next.map { "&after=\($0.urlEscaped)" } ?? ""
             let target = "/v1/queue/export?dead=\(includesDead)\(after)"
@@ -45,13 +45,13 @@ struct QueueExportCommand: AsyncParsableCommand {
             seal.add(data)
             Printer.bytes(data)
             for request in page.leftOut {
-                isComplete = false
+                isWhole = false
                 Printer.warning(Printer.printable("`\(request.id)` was not exported: \(request.reason)"))
             }
             next = page.next
         } while next != nil
         Printer.bytes(seal.finish())
-        return isComplete
+        return isWhole
     }
 }
 

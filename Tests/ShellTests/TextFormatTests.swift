@@ -2,7 +2,7 @@ internal import Testing
 
 @testable internal import netwatch
 
-@Suite struct DurationTextTests {
+@Suite struct TextFormatTests {
     @Test(arguments: [
         ("0", Duration.zero), ("0s", .zero), ("500ms", .milliseconds(500)), ("5s", .seconds(5)),
         ("2m", .seconds(120)), ("1h30m", .seconds(5400)), ("1h1m1s1ms", .milliseconds(3_661_001)),
