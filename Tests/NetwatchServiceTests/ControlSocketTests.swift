@@ -193,7 +193,7 @@ internal import Testing
         let path = scratch.file("control.sock")
         let registrations = Mutex(0)
         let served = Recorder<CInt>()
-        var environment = ControlListener.Environment(
+        var dependencies = ControlListener.Dependencies(
             open: { () throws(ControlSocketError) in try ControlSocket.claiming(path, mode: 0o660) },
             acceptDelay: { nil },
             onConnection: { descriptor, _ in
@@ -203,8 +203,8 @@ internal import Testing
             onTick: {},
             logger: Logger(label: "test")
         )
-        let register = environment.register
-        environment.register = { loop, descriptor, body throws(SystemError) in
+        let register = dependencies.register
+        dependencies.register = { loop, descriptor, body throws(SystemError) in
             let count = registrations.withLock { count in
                 count += 1
                 return count
@@ -212,7 +212,7 @@ internal import Testing
             if count == 2 { throw SystemError(call: "epoll_ctl", errno: ENOMEM) }
             return try register(loop, descriptor, body)
         }
-        let listener = try ControlListener(environment)
+        let listener = try ControlListener(dependencies)
         #expect(unlink(path) == 0)
         try await offPool { pollBlocking { (try? RawClient(path)) != nil } }
         try await served.wait { !$0.isEmpty }

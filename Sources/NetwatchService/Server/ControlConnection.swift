@@ -189,7 +189,7 @@ extension ControlConnection {
 extension ControlConnection {
     private mutating func admitted() -> [Action] {
         guard case .awaitingSlot(let isComplete) = phase else { return [] }
-        return isComplete ? handle() : beginBody() + takeUpBacklog()
+        return isComplete ? handle() : beginBody() + processBacklog()
     }
 
     private mutating func refused(_ problem: Problem) -> [Action] {
@@ -229,10 +229,10 @@ extension ControlConnection {
     private mutating func flushed() -> [Action] {
         guard case .responding = phase else { return [] }
         phase = keepsAlive ? .awaitingRequest : .lingering
-        return (keepsAlive ? [.arm(.idle)] : [.arm(.linger), .closeOutput]) + takeUpBacklog()
+        return (keepsAlive ? [.arm(.idle)] : [.arm(.linger), .closeOutput]) + processBacklog()
     }
 
-    private mutating func takeUpBacklog() -> [Action] {
+    private mutating func processBacklog() -> [Action] {
         let inputs = backlog
         backlog = []
         return inputs.flatMap { received($0) }

@@ -11,7 +11,7 @@ internal import Synchronization
 /// expose the descriptor. Any program started by this process would inherit the connection.
 final class ControlListener: Sendable {
     /// The listener's dependencies. All closures are called on the listener's thread.
-    struct Environment: Sendable {
+    struct Dependencies: Sendable {
         /// Claims the path.
         let open: @Sendable () throws(ControlSocketError) -> ControlSocket
         /// Makes room for one more connection. Returns how long to wait before accepting it, or `nil`.
@@ -37,13 +37,13 @@ final class ControlListener: Sendable {
         var isPaused = false
         var isStopped = false
         /// Whether descriptors or memory ran out and no connection was accepted since.
-        var isShort = false
+        var hasShortage = false
         /// The last error of serving the path, so that it is logged only once.
         var obstacle: ControlSocketError?
     }
 
     private let loop: EventLoop
-    private let environment: Environment
+    private let dependencies: Dependencies
     private let spare = SpareDescriptor()
     private let state: Mutex<State>
 
@@ -54,9 +54,9 @@ final class ControlListener: Sendable {
     private static let interval = Duration.seconds(1)
 
     /// Claims the path and starts accepting.
-    init(_ environment: Environment) throws(ControlSocketError) {
-        self.environment = environment
-        let socket = try environment.open()
+    init(_ dependencies: Dependencies) throws(ControlSocketError) {
+        self.dependencies = dependencies
+        let socket = try dependencies.open()
         do throws(SystemError) {
             loop = try EventLoop(label: "nw-control")
             state = Mutex(State(socket: socket))
@@ -79,7 +79,7 @@ final class ControlListener: Sendable {
     private func watch() throws(SystemError) {
         try state.withLock { state throws(SystemError) in
             guard let descriptor = state.socket?.listener.rawValue, state.registration == nil else { return }
-            state.registration = try environment.register(loop, descriptor) { [weak self] in self?.accept() }
+            state.registration = try dependencies.register(loop, descriptor) { [weak self] in self?.accept() }
         }
     }
 
@@ -94,14 +94,14 @@ final class ControlListener: Sendable {
 extension ControlListener {
     /// Accepts one connection. Readiness is level-triggered, so the next turn accepts the next one.
     private func accept() {
-        if let delay = environment.acceptDelay() { return pause(for: delay) }
+        if let delay = dependencies.acceptDelay() { return pause(for: delay) }
         do throws(SystemError) {
             guard let connection = try acceptOne() else { return }
             guard !DescriptorSupply.isReserved(connection) else {
                 spare.refuse(FileDescriptor(owning: connection))
-                return isShort(of: SystemError(call: "accept4", errno: EMFILE))
+                return reportShortage(of: SystemError(call: "accept4", errno: EMFILE))
             }
-            state.withLock { $0.isShort = false }
+            state.withLock { $0.hasShortage = false }
             try handOver(connection)
         } catch {
             failed(error)
@@ -125,7 +125,7 @@ extension ControlListener {
             close(connection)
             throw error
         }
-        environment.onConnection(connection, peer)
+        dependencies.onConnection(connection, peer)
     }
 
     private func failed(_ error: SystemError) {
@@ -136,24 +136,24 @@ extension ControlListener {
             if [EMFILE, ENFILE].contains(error.errno) {
                 spare.refuse { () throws(SystemError) in try acceptOne() }
             }
-            isShort(of: error)
+            reportShortage(of: error)
         default:
             log(error)
         }
     }
 
-    private func isShort(of error: SystemError) {
+    private func reportShortage(of error: SystemError) {
         pause(for: Self.pause)
         let isNew = state.withLock { state in
-            defer { state.isShort = true }
-            return !state.isShort
+            defer { state.hasShortage = true }
+            return !state.hasShortage
         }
         // Accepting is retried ten times a second.
         if isNew { log(error) }
     }
 
     private func log(_ error: SystemError) {
-        environment.logger.warning("could not accept a control connection", metadata: ["error": "\(error)"])
+        dependencies.logger.warning("could not accept a control connection", metadata: ["error": "\(error)"])
     }
 
     private func pause(for delay: Duration) {
@@ -176,7 +176,7 @@ extension ControlListener {
         loop.schedule(at: .now + Self.interval) { [weak self] in
             guard let self, !state.withLock({ $0.isStopped }) else { return }
             checkPath()
-            environment.onTick()
+            dependencies.onTick()
             scheduleTick()
         }
     }
@@ -201,7 +201,7 @@ extension ControlListener {
 
     private func replaceSocket() throws(ControlSocketError) {
         if dropSocket() {
-            environment.logger.warning("the control socket was removed or replaced; binding it again")
+            dependencies.logger.warning("the control socket was removed or replaced; binding it again")
         }
         try bindAgain()
     }
@@ -212,7 +212,7 @@ extension ControlListener {
             return state.obstacle != error
         }
         guard isNew else { return }
-        environment.logger.error(
+        dependencies.logger.error(
             "could not serve the control socket; retrying every second",
             metadata: ["error": "\(error)"]
         )
@@ -232,8 +232,8 @@ extension ControlListener {
     private func bindAgain() throws(ControlSocketError) {
         try state.withLock { state throws(ControlSocketError) in
             guard !state.isStopped else { return }
-            state.socket = try environment.open()
+            state.socket = try dependencies.open()
         }
-        environment.logger.notice("the control socket is bound again")
+        dependencies.logger.notice("the control socket is bound again")
     }
 }

@@ -40,7 +40,7 @@ package final class ControlServer: Sendable {
         let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
         self.connections = connections
         listener = try ControlListener(
-            ControlListener.Environment(
+            ControlListener.Dependencies(
                 open: { () throws(ControlSocketError) in
                     try prepare()
                     return try ControlSocket.claiming(path, mode: mode)

@@ -23,7 +23,7 @@ struct ControlSocket: ~Copyable {
             throw .unusablePath(path: path, limit: UnixSocketAddress.longestPath)
         }
         // Checked before taking the lock, whose file would otherwise be left next to a file of another program.
-        try refuseOther(than: path)
+        try rejectOtherFile(at: path)
         let lock = try LockFile.taking(socket: path)
         try clear(path, address)
         let listener = try listen(on: path, address, mode: mode)
@@ -81,14 +81,14 @@ struct ControlSocket: ~Copyable {
 
 extension ControlSocket {
     /// The kind of file at a path.
-    fileprivate enum Occupant {
+    fileprivate enum ExistingFile {
         case nothing
         case foreignFile
         case deadSocket
         case server(pid_t?)
     }
 
-    private static func refuseOther(than path: String) throws(ControlSocketError) {
+    private static func rejectOtherFile(at path: String) throws(ControlSocketError) {
         do throws(SystemError) {
             guard let file = try FileIdentity(of: path), !file.isSocket else { return }
         } catch {
@@ -101,7 +101,7 @@ extension ControlSocket {
     private static func clear(_ path: String, _ address: UnixSocketAddress) throws(ControlSocketError) {
         let occupied: ControlSocketError
         do throws(SystemError) {
-            switch try occupant(of: path, address) {
+            switch try existingFile(at: path, address) {
             case .nothing: return
             case .foreignFile: occupied = .notASocket(path: path)
             case .server(let pid): occupied = .inUse(path: path, pid: pid)
@@ -115,10 +115,10 @@ extension ControlSocket {
         throw occupied
     }
 
-    private static func occupant(
-        of path: String,
+    private static func existingFile(
+        at path: String,
         _ address: UnixSocketAddress
-    ) throws(SystemError) -> Occupant {
+    ) throws(SystemError) -> ExistingFile {
         guard let file = try FileIdentity(of: path) else { return .nothing }
         guard file.isSocket else { return .foreignFile }
         let client = try unixSocket(.stream)
@@ -126,12 +126,12 @@ extension ControlSocket {
             try systemCall("connect \(path)") { address.withSockaddr { connect(client.rawValue, $0, $1) } }
             return .server(try? PeerCredentials(ofSocket: client.rawValue).pid)
         } catch {
-            return try Occupant(refusing: error)
+            return try ExistingFile(refusing: error)
         }
     }
 }
 
-extension ControlSocket.Occupant {
+extension ControlSocket.ExistingFile {
     /// Interprets a failed `connect(2)`. Throws any other error (`EACCES`: another user's socket; `EPROTOTYPE`: not a
     /// stream socket), because a file is removed only if its socket certainly is dead.
     fileprivate init(refusing error: SystemError) throws(SystemError) {

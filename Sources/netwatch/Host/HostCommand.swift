@@ -105,7 +105,7 @@ struct HostCommand: AsyncParsableCommand {
     }
 
     mutating func run() async throws {
-        if live, !Terminal.isThere {
+        if live, !Terminal.isAvailable {
             throw CommandError(
                 .usage,
                 "`--live` needs a terminal, but standard output is not one",
@@ -113,7 +113,7 @@ struct HostCommand: AsyncParsableCommand {
             )
         }
         var session = try HostSession(try targets(), settings: settings)
-        if !once { Printer.exitWhenReaderLeaves() }
+        if !once { Printer.exitWhenReaderExits() }
         let status = try await session.run()
         if status != .yes { throw status.exitCode }
     }

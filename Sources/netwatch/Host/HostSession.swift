@@ -158,7 +158,7 @@ struct HostSession {
     private func end(by signal: CInt, now: ContinuousClock.Instant) -> Never {
         showCursor()
         // The terminal has just echoed `^C`.
-        if Terminal.isThere { Printer.data("") }
+        if Terminal.isAvailable { Printer.data("") }
         for record in records {
             guard let summary = record.summary(now: now) else { continue }
             Printer.line("\(record.target.description.padded(to: hostWidth))  \(summary)")
@@ -173,11 +173,11 @@ struct HostSession {
         if let before = records[index].tally?.state { states[before, default: 0] -= 1 }
         states[status.reachability, default: 0] += 1
         let isRepeated = records[index].isRepeated(by: status)
-        let readsTheSame = records[index].readsLike(status)
+        let displaysTheSame = records[index].displaysLike(status)
         let line = records[index].take(status, now: now, time: Date())
         if settings.isLive || isRepeated { return }
         switch settings.format {
-        case .text where readsTheSame: return
+        case .text where displaysTheSame: return
         case .text: Printer.line(line.text(hostWidth: hostWidth))
         case .json: Printer.json(line, with: encoder)
         }

@@ -50,7 +50,7 @@ struct MonitorCommand: AsyncParsableCommand {
         if let replay { return try Self.replay(replay, format: format) }
         var session = MonitorSession(format: format, isRaw: raw)
         let recorder = try record.map { try NotificationRecorder($0, replacesExisting: force) }
-        Printer.exitWhenReaderLeaves()
+        Printer.exitWhenReaderExits()
         try await session.run(recorder)
     }
 

@@ -103,11 +103,11 @@ struct MonitorSession {
 
     private mutating func take(_ path: PathStatus) {
         let status = ValidatedStatus(status: path, probe: nil)
-        let readsTheSame = self.path.readsLike(status)
+        let displaysTheSame = self.path.displaysLike(status)
         var line = self.path.take(status, now: .now, time: Date())
         line.type = "path"
         switch format {
-        case .text where readsTheSame: break
+        case .text where displaysTheSame: break
         case .text: Printer.line(line.pathText)
         case .json: Printer.json(line, with: encoder)
         }

@@ -43,12 +43,13 @@ struct HostRecord {
 
     /// Returns whether a probe has the same result as the previous one over the same path.
     func isRepeated(by status: ValidatedStatus) -> Bool {
-        probeName != nil && readsLike(status) && newest?.status.pathGeneration == status.status.pathGeneration
+        probeName != nil && displaysLike(status)
+            && newest?.status.pathGeneration == status.status.pathGeneration
     }
 
     /// Returns whether the status reads the same for a person. Then only the path's generation changed, or a probe had
     /// the same result as the previous one.
-    func readsLike(_ status: ValidatedStatus) -> Bool {
-        newest?.readsLike(status) ?? false
+    func displaysLike(_ status: ValidatedStatus) -> Bool {
+        newest?.displaysLike(status) ?? false
     }
 }

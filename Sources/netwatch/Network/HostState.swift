@@ -56,7 +56,7 @@ extension ValidatedStatus {
     }
 
     /// Returns whether another status reads the same for a person, who does not care about milliseconds.
-    func readsLike(_ other: ValidatedStatus) -> Bool {
+    func displaysLike(_ other: ValidatedStatus) -> Bool {
         stateText == other.stateText && status.summary == other.status.summary
             && (validation == other.validation)
     }

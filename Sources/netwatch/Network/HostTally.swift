@@ -39,7 +39,7 @@ struct HostTally {
     func summary(now: ContinuousClock.Instant, name: (Reachability) -> String = \.summary) -> String {
         let reachable = time(.reachable, now: now)
         let known = reachable + time(.notReachable, now: now)
-        let count = "\(changes) \(changes == 1 ? "change" : "changes")"
+        let count = CountText.format(changes, "change")
         guard known > .zero else { return "\(name(state)), \(count), never known" }
         // In tenths of a percent.
         let share = Int((reachable / known * 1000).rounded())

@@ -15,26 +15,26 @@ enum Printer {
     /// Writes bytes unchanged.
     static func bytes(_ bytes: Data, hint: String? = nil) {
         if write(bytes, to: STDOUT_FILENO) { return }
-        if errno == EPIPE { endAsWithoutReader() }
+        if errno == EPIPE { endByBrokenPipe() }
         error("could not write to standard output: \(errnoDescription(errno))", hint: hint)
         exit(ExitStatus.unknown.rawValue)
     }
 
     /// Ends the process when the reader of standard output closes the pipe. A command that waits for its next line to
     /// print would otherwise not notice.
-    static func exitWhenReaderLeaves() {
+    static func exitWhenReaderExits() {
         var status = stat()
         guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return }
         // If no thread can be started, the command runs until it is ended otherwise.
         try? startDetachedThread(named: "nw-reader") {
             var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
             while poll(&output, 1, -1) == -1, errno == EINTR {}
-            endAsWithoutReader()
+            endByBrokenPipe()
         }
     }
 
     /// Ends the process as SIGPIPE would: without a message and with a status that is not a result.
-    private static func endAsWithoutReader() -> Never {
+    private static func endByBrokenPipe() -> Never {
         SignalWatch.endProcess(by: SIGPIPE)
     }
 

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// The terminal on standard output.
 enum Terminal {
-    static var isThere: Bool { isatty(STDOUT_FILENO) == 1 }
+    static var isAvailable: Bool { isatty(STDOUT_FILENO) == 1 }
 
     /// The number of columns and rows; 80 by 24 if the terminal does not report them.
     static var size: (columns: Int, rows: Int) {

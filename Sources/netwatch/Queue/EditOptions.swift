@@ -58,7 +58,7 @@ struct EditOptions: ParsableArguments {
         if all {
             isDone = try await queue.withQueue { try await editAll(action, newKey, $0) }
         } else {
-            let given = ids == ["-"] ? try Self.idsOfInput() : ids
+            let given = ids == ["-"] ? try Self.readIDs() : ids
             isDone = try await queue.withQueue { try await edit(action, given, newKey, $0) }
         }
         if !isDone { throw ExitStatus.no.exitCode }
@@ -106,12 +106,14 @@ struct EditOptions: ParsableArguments {
         if format == .json { Printer.json(edited, with: ControlMessage.encoder) }
         if format == .text { Printer.note(summary(action, edited)) }
         guard edited.refused > 0 else { return true }
-        Printer.error("\(Self.requests(edited.refused)) matched, but \(action) does not apply to their state")
+        Printer.error(
+            "\(CountText.format(edited.refused, "request")) matched, but \(action) does not apply to their state"
+        )
         return false
     }
 
     private func summary(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {
-        guard edited.isNone else { return "\(action.pastTense) \(Self.requests(edited.done))" }
+        guard edited.isNone else { return "\(action.pastTense) \(CountText.format(edited.done, "request"))" }
         let options: [(String, String?)] = [
             ("--state", states.wanted.isEmpty ? nil : states.wanted.map(\.rawValue).joined(separator: ",")),
             ("--host", filter.host), ("--lane", filter.lane.map { $0.isEmpty ? "''" : $0 }),
@@ -138,8 +140,6 @@ struct EditOptions: ParsableArguments {
         )
     }
 
-    private static func requests(_ count: Int) -> String { "\(count) \(count == 1 ? "request" : "requests")" }
-
     // MARK: Edits by id
 
     private func edit(
@@ -150,7 +150,7 @@ struct EditOptions: ParsableArguments {
     ) async throws(CommandError) -> Bool {
         var (isDone, rest) = (true, ids[...])
         while !rest.isEmpty {
-            let batch = Array(Self.firstMessage(of: rest))
+            let batch = Array(Self.firstBatch(of: rest))
             rest = rest.dropFirst(batch.count)
             let results = try await results(of: action, batch, newKey, client)
             for result in results { show(result) }
@@ -160,7 +160,7 @@ struct EditOptions: ParsableArguments {
     }
 
     /// Returns as many ids as fit in one message, at least one.
-    private static func firstMessage(of ids: ArraySlice<String>) -> ArraySlice<String> {
+    private static func firstBatch(of ids: ArraySlice<String>) -> ArraySlice<String> {
         var bytes = 0
         return ids.prefix(ControlMessage.mostIDs).prefix { id in
             defer { bytes += jsonBytes(id) }
@@ -223,7 +223,7 @@ struct EditOptions: ParsableArguments {
 
     // MARK: Input and confirmation
 
-    private static func idsOfInput() throws(CommandError) -> [String] {
+    private static func readIDs() throws(CommandError) -> [String] {
         let data = try InputFile.read("-", limit: longestInput)
         return String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline).map {
             $0.trimmingCharacters(in: .whitespaces)
@@ -235,7 +235,7 @@ struct EditOptions: ParsableArguments {
     }
 
     private static func confirms(_ action: Action, _ count: Int) -> Bool {
-        Printer.note("\(action) \(requests(count))? [y/N]")
+        Printer.note("\(action) \(CountText.format(count, "request"))? [y/N]")
         return ["y", "yes"].contains(readLine()?.lowercased())
     }
 }

@@ -84,7 +84,7 @@ struct QueueImportCommand: AsyncParsableCommand {
             if file != "-", let stored { return try await Self.imported(file, into: stored) }
             return try await Self.upload(reader, to: client)
         }
-        var parts = ["imported \(result.imported) \(result.imported == 1 ? "request" : "requests")"]
+        var parts = ["imported \(CountText.format(result.imported, "request"))"]
         if result.known > 0 { parts.append("skipped \(result.known) known") }
         if result.superseded > 0 { parts.append("skipped \(result.superseded) that newer requests replace") }
         Printer.note(parts.joined(separator: ", "))

@@ -80,7 +80,7 @@ struct ListOptions: ParsableArguments {
 
     func print(_ filter: LaneFilter, states: [QueuedRequest.State], _ client: ServiceClient) async throws {
         var (hasHeader, counts) = (false, [String: Int]())
-        let isCut = try await filter.forEachPage(of: client, states: states, limit: limit) { page in
+        let hasMore = try await filter.forEachPage(of: client, states: states, limit: limit) { page in
             counts = page.counts
             switch format {
             case .json: for entry in page.requests { Printer.json(entry, with: ControlMessage.encoder) }
@@ -88,7 +88,7 @@ struct ListOptions: ParsableArguments {
             }
             hasHeader = true
         }
-        if isCut { Printer.note("there are more requests; `-n` raises the limit") }
+        if hasMore { Printer.note("there are more requests; `-n` raises the limit") }
         if format == .text { Printer.note(QueueTable.summary(counts)) }
     }
 }

@@ -79,6 +79,6 @@ struct QueueStagedCommand: AsyncParsableCommand {
     }
 
     private static func summary(_ count: Int, _ bytes: Int64) -> String {
-        "\(count) \(count == 1 ? "body" : "bodies"), \(ByteText.format(bytes))"
+        "\(CountText.format(count, "body", plural: "bodies")), \(ByteText.format(bytes))"
     }
 }

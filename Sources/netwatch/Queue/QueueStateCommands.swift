@@ -20,7 +20,7 @@ struct QueueFlushCommand: AsyncParsableCommand {
         let flushed = try await queue.withQueue {
             try await $0.post("/v1/queue/flush", as: ControlMessage.Flushed.self)
         }
-        Printer.note("trying \(flushed.requests) \(flushed.requests == 1 ? "request" : "requests")")
+        Printer.note("trying \(CountText.format(flushed.requests, "request"))")
     }
 }
 
@@ -86,7 +86,7 @@ struct PauseOptions: ParsableArguments {
             try await $0.post("/v1/queue/\(action)", lanes, as: ControlMessage.Paused.self)
         }
         let what =
-            host == nil && lane == nil ? "the queue" : "\(done.lanes) \(done.lanes == 1 ? "lane" : "lanes")"
+            host == nil && lane == nil ? "the queue" : CountText.format(done.lanes, "lane")
         Printer.note("\(done.paused ? "paused" : "resumed") \(what)")
     }
 }

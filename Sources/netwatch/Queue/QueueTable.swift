@@ -14,7 +14,7 @@ struct QueueTable {
     /// - Parameter window: The terminal's columns; `nil` without a terminal. Default: the columns of standard output.
     init(
         _ requests: [ControlMessage.Entry],
-        window: Int? = Terminal.isThere ? Terminal.size.columns : nil,
+        window: Int? = Terminal.isAvailable ? Terminal.size.columns : nil,
         now: Date = Date()
     ) {
         self.requests = requests
@@ -69,14 +69,14 @@ struct QueueTable {
     private static let url = 4
     private static let gap = "  "
     /// The length of a URL without a window.
-    private static let usualURL = 100
+    private static let defaultURLLength = 100
     /// The minimum width of a URL, and of the reasons if they are long enough.
     private static let shortestURL = 20
     private static let leastReason = 40
 
     /// Returns the maximum length of a URL: the width that the other columns leave.
     private func longestURL(in rows: [[String]]) -> Int {
-        guard let window else { return Self.usualURL }
+        guard let window else { return Self.defaultURLLength }
         var widths = widths(of: rows)
         widths[Self.url] = 0
         widths[widths.count - 1] = min(widths[widths.count - 1], Self.leastReason)

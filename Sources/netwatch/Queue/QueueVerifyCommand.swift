@@ -73,8 +73,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         }
         let unlisted = found.findingCount - found.findings.count
         if unlisted > 0 { Printer.note("and \(unlisted) more findings") }
-        let requests = "\(found.requests) \(found.requests == 1 ? "request" : "requests")"
-        let files = "\(found.files) \(found.files == 1 ? "file" : "files")"
+        let requests = CountText.format(found.requests, "request")
+        let files = CountText.format(found.files, "file")
         // The check of a damaged database may end before its first request.
         let isUnchecked = found.isDatabaseDamaged && found.requests == 0
         let extent = isUnchecked ? "requests could not be checked" : "checked \(requests) and \(files)"

@@ -32,7 +32,7 @@ struct StatisticsReport {
     private var uploads: [(String, String)] {
         guard let count = statistics.stagedBodies, count > 0 else { return [] }
         let bytes = ByteText.format(statistics.stagedBytes ?? 0)
-        return [("staged", "\(count) \(count == 1 ? "body" : "bodies"), \(bytes)")]
+        return [("staged", "\(CountText.format(count, "body", plural: "bodies")), \(bytes)")]
     }
 
     /// One row per pause. Only the first row has the name.

@@ -35,7 +35,7 @@ struct BodyOptions: ParsableArguments {
     }
 
     /// The default method, as in curl(1).
-    var usualMethod: String {
+    var defaultMethod: String {
         if !uploadFile.isEmpty { return "PUT" }
         return input == nil ? "GET" : "POST"
     }

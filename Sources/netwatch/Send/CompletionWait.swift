@@ -47,38 +47,38 @@ struct CompletionWait {
         if case .atMost(let limit) = limit { deadline = .now + limit }
         while true {
             let left = deadline.map { max(.zero, ContinuousClock.now.duration(to: $0)) }
-            let sent = try await latestResult(of: id, left)
-            guard sent.state == "queued", left != .zero, !Self.isUnanswered(sent) else { return sent }
+            do throws(CommandError) {
+                let sent = ControlMessage.Sent(try await details(of: id, waiting: left))
+                guard sent.state == "queued", left != .zero else { return sent }
+            } catch {
+                return try Self.acceptedResult(of: id, after: error)
+            }
         }
-    }
-
-    private static let serviceGone = "accepted; the service stopped responding"
-    private static let serviceBusy = "accepted; the service is too busy to report the result"
-
-    private static func isUnanswered(_ sent: ControlMessage.Sent) -> Bool {
-        sent.reason == serviceGone || sent.reason == serviceBusy
     }
 
     /// - Parameter left: How long to wait at most; `nil` for no limit.
-    private func latestResult(of id: String, _ left: Duration?) async throws(CommandError)
-        -> ControlMessage.Sent
-    {
+    private func details(
+        of id: String,
+        waiting left: Duration?
+    ) async throws(CommandError) -> ControlMessage.Details {
         let timeout = min(left ?? Self.longestCall, Self.longestCall)
-        let target = "/v1/requests/\(id.urlEscaped)?wait=\(timeout.seconds)"
-        do {
-            return .init(
-                try await client.get(
-                    target,
-                    extra: timeout,
-                    busyLimit: left,
-                    as: ControlMessage.Details.self
-                )
-            )
-        } catch {
-            let isBusy = error.status == .tryAgain
-            guard error.status == .unavailable || error.isOutcomeUnknown || isBusy else { throw error }
-            let reason = isBusy ? Self.serviceBusy : Self.serviceGone
-            return ControlMessage.Sent(id: id, state: "queued", reason: reason)
-        }
+        return try await client.get(
+            "/v1/requests/\(id.urlEscaped)?wait=\(timeout.seconds)",
+            extra: timeout,
+            busyLimit: left,
+            as: ControlMessage.Details.self
+        )
+    }
+
+    /// Returns the result if the service, which has accepted the request, does not report it any more.
+    private static func acceptedResult(
+        of id: String,
+        after error: CommandError
+    ) throws(CommandError) -> ControlMessage.Sent {
+        let isBusy = error.status == .tryAgain
+        guard isBusy || error.status == .unavailable || error.isOutcomeUnknown else { throw error }
+        let reason =
+            isBusy ? "the service is too busy to report the result" : "the service stopped responding"
+        return ControlMessage.Sent(id: id, state: "queued", reason: "accepted; \(reason)")
     }
 }

@@ -35,10 +35,10 @@ struct DirectRequest {
             totalTimeout: timeouts.longest(sending: QueueRequest.maximumBodyBytes),
             allowsConnectionReuse: false
         ).response()
-        guard let response = transfer.response, transfer.error.map(Self.isAboutLength) ?? true else {
+        guard let response = transfer.response, transfer.error.map(Self.isSizeLimit) ?? true else {
             throw CommandError(.unknown, "could not send to `\(url)`: \(Self.summary(transfer.error))")
         }
-        return judged(response, transfer.data ?? Data())
+        return result(from: response, transfer.data ?? Data())
     }
 
     /// Checks the request by the rules of the queue, except that secrets may be sent.
@@ -80,7 +80,7 @@ struct DirectRequest {
     }
 
     /// A response that is longer than what is kept still counts as one (CURLE_FILESIZE_EXCEEDED).
-    private static func isAboutLength(_ error: any Error) -> Bool {
+    private static func isSizeLimit(_ error: any Error) -> Bool {
         error.transferFailure?.code == 63
     }
 
@@ -88,7 +88,7 @@ struct DirectRequest {
         error?.transferFailure?.message ?? error.map { "\($0)" } ?? "no response"
     }
 
-    private func judged(_ response: HTTPURLResponse, _ body: Data) -> ControlMessage.Sent {
+    private func result(from response: HTTPURLResponse, _ body: Data) -> ControlMessage.Sent {
         let type = response.value(forHTTPHeaderField: "Content-Type")
         let isMet = expectation.isMet(status: response.statusCode, contentType: type)
         return ControlMessage.Sent(

@@ -102,7 +102,7 @@ struct SendCommand: AsyncParsableCommand {
         var message = try message()
         if !delivery.after.isEmpty { message.after = try await dependencies(by: client) }
         let upload = BodyUpload(client: client)
-        try await upload.place(body.input, in: &message)
+        try await upload.attach(body.input, to: &message)
         var sent: ControlMessage.Sent
         do {
             sent = try await accepted(message, by: upload.retryingLonger(for: message.staged))
@@ -155,7 +155,7 @@ struct SendCommand: AsyncParsableCommand {
         var headers = body.completing(try fields())
         if let idempotencyKey { headers.append(["Idempotency-Key", idempotencyKey]) }
         let request = DirectRequest(
-            method: method ?? body.usualMethod,
+            method: method ?? body.defaultMethod,
             url: url,
             headers: headers,
             body: body.input,
@@ -171,7 +171,7 @@ struct SendCommand: AsyncParsableCommand {
 
     private func message() throws(CommandError) -> ControlMessage.Send {
         var message = ControlMessage.Send(url: url)
-        message.method = method ?? body.usualMethod
+        message.method = method ?? body.defaultMethod
         message.headers = body.completing(try fields())
         message.idempotencyKey = idempotencyKey
         message.expect = expect?.description

@@ -11,16 +11,17 @@ struct BodyUpload {
     /// Puts a body into a message.
     ///
     /// - Throws: An error if the body cannot be read or the service rejects it. The service then keeps no part of it.
-    func place(_ input: BodyInput?, in message: inout ControlMessage.Send) async throws(CommandError) {
+    func attach(_ input: BodyInput?, to message: inout ControlMessage.Send) async throws(CommandError) {
         switch input {
         case nil: return
         case .text(let text): message.bodyBase64 = Data(text.utf8).base64EncodedString()
-        case .file(let path): try await place(try BodyReader.opening(path), in: &message)
-        case .standardInput: try await place(try BodyReader.standardInput(), in: &message)
+        case .file(let path): try await attach(try BodyReader.opening(path), to: &message)
+        case .standardInput: try await attach(try BodyReader.standardInput(), to: &message)
         }
     }
 
-    private func place(_ reader: BodyReader, in message: inout ControlMessage.Send) async throws(CommandError)
+    private func attach(_ reader: BodyReader, to message: inout ControlMessage.Send)
+        async throws(CommandError)
     {
         let first = try await reader.read(ControlMessage.maximumPieceBytes)
         if first.count <= StoredBody.maximumInlineBytes {
@@ -35,7 +36,7 @@ struct BodyUpload {
     /// Each upload has a new id, so that a repeated command does not continue an old body.
     ///
     /// - Parameter first: Bytes that were already read, if any.
-    /// - Throws: The errors of ``place(_:in:)``.
+    /// - Throws: The errors of ``attach(_:to:)``.
     func upload(
         _ first: Data? = nil,
         then reader: BodyReader

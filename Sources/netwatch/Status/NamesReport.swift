@@ -12,9 +12,9 @@ struct NamesReport {
         let servers = names.nameServersError ?? names.nameServers.joined(separator: " ")
         let silence = names.silentSeconds.map { "silent for \(format($0))" }
         let lookups =
-            names.lookups > 0 ? "\(names.lookups) \(names.lookups == 1 ? "lookup" : "lookups") running" : nil
+            names.lookups > 0 ? "\(CountText.format(names.lookups, "lookup")) running" : nil
         let waiting =
-            names.waiting > 0 ? "\(names.waiting) \(names.waiting == 1 ? "lookup" : "lookups") waiting" : nil
+            names.waiting > 0 ? "\(CountText.format(names.waiting, "lookup")) waiting" : nil
         return ([servers] + [silence, lookups, waiting].compactMap(\.self)).joined(separator: ", ")
     }
 

@@ -2,7 +2,7 @@ internal import Testing
 
 @testable internal import netwatch
 
-@Suite struct DurationTextTests {
+@Suite struct TextFormatTests {
     @Test(arguments: [
         ("0", Duration.zero), ("0s", .zero), ("500ms", .milliseconds(500)), ("5s", .seconds(5)),
         ("2m", .seconds(120)), ("1h30m", .seconds(5400)), ("1h1m1s1ms", .milliseconds(3_661_001)),
@@ -29,5 +29,11 @@ internal import Testing
     ])
     func `a duration is formatted`(duration: Duration, text: String) {
         #expect(DurationText.format(duration) == text)
+    }
+
+    @Test func `a count uses the plural except for one`() {
+        #expect(CountText.format(1, "request") == "1 request")
+        #expect(CountText.format(0, "request") == "0 requests")
+        #expect(CountText.format(2, "body", plural: "bodies") == "2 bodies")
     }
 }

@@ -4,27 +4,6 @@ internal import NetwatchEventLoop
 internal import NetwatchService
 internal import OfflineQueue
 
-/// The options of every command that connects to the service.
-struct ServiceOptions: ParsableArguments {
-    @Option(help: "The service's control socket. Default $NETWATCH_SOCKET, else the path that `serve` uses.")
-    var socket: String?
-
-    /// Returns the path of the socket.
-    ///
-    /// - Throws: A usage error if the path is invalid for a socket or names a file that is not a socket.
-    func path() throws(CommandError) -> String {
-        let paths = ServicePaths()
-        let path = socket ?? paths.socketForCommands
-        do {
-            try SocketPath.requireSocket(path)
-        } catch {
-            guard socket == nil, paths.isSocketNamed else { throw error }
-            throw error.with(hint: "the path is the value of `NETWATCH_SOCKET`")
-        }
-        return path
-    }
-}
-
 /// The options of commands that can work without a service.
 struct QueueOptions: ParsableArguments {
     @OptionGroup var service: ServiceOptions
