@@ -16,6 +16,34 @@ struct NetlinkAttribute {
         String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }
 
+    /// The address of an `RTA_GATEWAY` or `RTA_VIA` attribute, without the 16-bit family that precedes it in
+    /// `RTA_VIA`; `nil` for other types.
+    var gateway: NetlinkAttribute? {
+        switch type {
+        case CInt(RTA_GATEWAY.rawValue): self
+        case CInt(RTA_VIA.rawValue):
+            NetlinkAttribute(type: type, bytes: UnsafeRawBufferPointer(rebasing: bytes.dropFirst(2)))
+        default: nil
+        }
+    }
+
+    /// Reads the `struct rtnexthop` entries of an `RTA_MULTIPATH` attribute. Each contains its length and is aligned
+    /// to 4. Ends at the first invalid length.
+    func nextHops<NextHop>(_ read: (rtnexthop, NetlinkAttributes) -> NextHop) -> [NextHop] {
+        let size = MemoryLayout<rtnexthop>.size
+        var rest = bytes[...]
+        var hops: [NextHop] = []
+        while rest.count >= size {
+            let entry = UnsafeRawBufferPointer(rebasing: rest).loadUnaligned(as: rtnexthop.self)
+            let length = Int(entry.rtnh_len)
+            guard length >= size, length <= rest.count else { break }
+            let attributes = UnsafeRawBufferPointer(rebasing: rest.prefix(length).dropFirst(size))
+            hops.append(read(entry, NetlinkAttributes(attributes)))
+            rest = rest.dropFirst(netlinkAligned(length))
+        }
+        return hops
+    }
+
     /// Returns the value as an address; `nil` if its length is not that of an address.
     func address(zone: UInt32 = 0) -> IPAddress? {
         let address = IPAddress(raw: bytes)
@@ -44,4 +72,9 @@ struct NetlinkAttributes: Sequence, IteratorProtocol {
         let bytes = UnsafeRawBufferPointer(start: nla_data(attribute), count: Int(nla_len(attribute)))
         return NetlinkAttribute(type: nla_type(attribute), bytes: bytes)
     }
+}
+
+/// Rounds a length up to the alignment of messages and attributes: 4 (`NLMSG_ALIGNTO`, `NLA_ALIGNTO`, `RTNH_ALIGNTO`).
+func netlinkAligned(_ length: Int) -> Int {
+    (length + 3) & ~3
 }

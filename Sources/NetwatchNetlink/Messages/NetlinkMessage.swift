@@ -21,8 +21,7 @@ struct NetlinkMessage {
 
     /// Returns the attributes after the family's own header.
     func attributes<Header: BitwiseCopyable>(after _: Header.Type) -> NetlinkAttributes {
-        // 4 is NLMSG_ALIGNTO.
-        let offset = (MemoryLayout<Header>.size + 3) & ~3
+        let offset = netlinkAligned(MemoryLayout<Header>.size)
         return NetlinkAttributes(UnsafeRawBufferPointer(rebasing: payload.dropFirst(offset)))
     }
 }

@@ -178,39 +178,21 @@ extension NetlinkNotification {
         case CInt(RTA_DST.rawValue): prefix = attribute.prefix(header.rtm_dst_len)
         case CInt(RTA_SRC.rawValue): from = attribute.prefix(header.rtm_src_len)
         case CInt(RTA_OIF.rawValue): interface = attribute.number
-        case CInt(RTA_GATEWAY.rawValue): gateway = attribute.address()
-        case CInt(RTA_VIA.rawValue): gateway = attribute.addressAfterFamily
+        case CInt(RTA_GATEWAY.rawValue), CInt(RTA_VIA.rawValue): gateway = attribute.gateway?.address()
         case CInt(RTA_PREFSRC.rawValue): source = attribute.address()
         case CInt(RTA_PRIORITY.rawValue): priority = attribute.number
         // The header has room for only the first 255 tables.
         case CInt(RTA_TABLE.rawValue): table = attribute.number ?? table
         case CInt(RTA_NH_ID.rawValue): nextHopID = attribute.number
-        case CInt(RTA_MULTIPATH.rawValue): nextHops = Self.nextHops(attribute.bytes)
+        case CInt(RTA_MULTIPATH.rawValue):
+            nextHops = attribute.nextHops { hop, attributes in
+                NextHop(
+                    interface: UInt32(bitPattern: hop.rtnh_ifindex),
+                    gateway: attributes.lazy.compactMap { $0.gateway?.address() }.first
+                )
+            }
         default: break
         }
-    }
-
-    /// Reads `struct rtnexthop` entries with their attributes. Each entry contains its length and is aligned to 4.
-    private static func nextHops(_ bytes: UnsafeRawBufferPointer) -> [NextHop] {
-        let size = MemoryLayout<rtnexthop>.size
-        var rest = bytes[...]
-        var hops: [NextHop] = []
-        while rest.count >= size {
-            let entry = UnsafeRawBufferPointer(rebasing: rest).loadUnaligned(as: rtnexthop.self)
-            let length = Int(entry.rtnh_len)
-            guard length >= size, length <= rest.count else { break }
-            let attributes = NetlinkAttributes(
-                UnsafeRawBufferPointer(rebasing: rest.prefix(length).dropFirst(size))
-            )
-            hops.append(
-                NextHop(
-                    interface: UInt32(bitPattern: entry.rtnh_ifindex),
-                    gateway: attributes.lazy.compactMap(\.gateway).first
-                )
-            )
-            rest = rest.dropFirst((length + 3) & ~3)
-        }
-        return hops
     }
 
     private static func rule(_ message: NetlinkMessage, _ change: Change) -> NetlinkNotification? {
@@ -260,19 +242,5 @@ extension NetlinkAttribute {
     /// Returns the value as an address with a prefix length in bits.
     fileprivate func prefix(_ length: UInt8) -> NetlinkNotification.Prefix? {
         address().map { NetlinkNotification.Prefix(address: $0, length: length) }
-    }
-
-    /// The address in an `RTA_VIA` attribute, after its 16-bit family.
-    fileprivate var addressAfterFamily: IPAddress? {
-        IPAddress(bytes: bytes.dropFirst(2))
-    }
-
-    /// The address in an `RTA_GATEWAY` or `RTA_VIA` attribute; `nil` for other types.
-    fileprivate var gateway: IPAddress? {
-        switch type {
-        case CInt(RTA_GATEWAY.rawValue): address()
-        case CInt(RTA_VIA.rawValue): addressAfterFamily
-        default: nil
-        }
     }
 }

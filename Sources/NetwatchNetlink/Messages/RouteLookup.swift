@@ -83,11 +83,13 @@ extension Route {
             switch attribute.type {
             case CInt(RTA_OIF.rawValue): outputInterface = attribute.number
             case CInt(RTA_TABLE.rawValue): table = attribute.number ?? table
-            case CInt(RTA_GATEWAY.rawValue): gateway = attribute
-            case CInt(RTA_VIA.rawValue): gateway = attribute.withoutFamily
+            case CInt(RTA_GATEWAY.rawValue), CInt(RTA_VIA.rawValue): gateway = attribute.gateway
             case CInt(RTA_PREFSRC.rawValue): source = attribute.address()
             case CInt(RTA_CACHEINFO.rawValue): lifetime = Route.lifetime(attribute.bytes)
-            case CInt(RTA_MULTIPATH.rawValue): nextHops = Route.nextHops(attribute.bytes)
+            case CInt(RTA_MULTIPATH.rawValue):
+                nextHops = attribute.nextHops { hop, _ in
+                    NextHop(interface: UInt32(bitPattern: hop.rtnh_ifindex), flags: hop.rtnh_flags)
+                }
             default: break
             }
         }
@@ -101,27 +103,6 @@ extension Route {
         guard bytes.count >= MemoryLayout<rta_cacheinfo>.size else { return nil }
         let expires = Int64(bytes.loadUnaligned(as: rta_cacheinfo.self).rta_expires)
         return expires == 0 ? nil : .milliseconds(10 * max(0, expires))
-    }
-
-    /// Reads `struct rtnexthop` entries. Each contains its length and is aligned to 4.
-    private static func nextHops(_ bytes: UnsafeRawBufferPointer) -> [NextHop] {
-        var rest = bytes[...]
-        var hops: [NextHop] = []
-        while rest.count >= MemoryLayout<rtnexthop>.size {
-            let entry = UnsafeRawBufferPointer(rebasing: rest).loadUnaligned(as: rtnexthop.self)
-            let length = Int(entry.rtnh_len)
-            guard length >= MemoryLayout<rtnexthop>.size, length <= rest.count else { break }
-            hops.append(NextHop(interface: UInt32(bitPattern: entry.rtnh_ifindex), flags: entry.rtnh_flags))
-            rest = rest.dropFirst((length + 3) & ~3)
-        }
-        return hops
-    }
-}
-
-extension NetlinkAttribute {
-    /// The value of an `RTA_VIA` attribute without its 16-bit family.
-    fileprivate var withoutFamily: NetlinkAttribute {
-        NetlinkAttribute(type: type, bytes: UnsafeRawBufferPointer(rebasing: bytes.dropFirst(2)))
     }
 }
 
@@ -137,7 +118,7 @@ extension RouteLookup {
         guard message.flags & UInt16(NLM_F_ACK_TLVS) != 0 else { return nil }
         let isCapped = message.flags & UInt16(NLM_F_CAPPED) != 0
         let echoed = isCapped ? 0 : Int(header.msg.nlmsg_len) - MemoryLayout<nlmsghdr>.size
-        let offset = MemoryLayout<nlmsgerr>.size + (max(0, echoed) + 3) & ~3
+        let offset = MemoryLayout<nlmsgerr>.size + netlinkAligned(max(0, echoed))
         var attributes = NetlinkAttributes(
             UnsafeRawBufferPointer(rebasing: message.payload.dropFirst(offset))
         )

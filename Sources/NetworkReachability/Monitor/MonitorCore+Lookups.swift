@@ -114,7 +114,7 @@ extension MonitorCore {
     /// Updates a target from the verdicts on its addresses, and queues a new status for its subscribers.
     func updateStatus(of target: WatchedTarget, now: ContinuousClock.Instant, resolvesOnChange: Bool = true) {
         let generation = target.hold.published?.pathGeneration
-        let status = target.update(finding(on: target), now: now)
+        let status = target.update(verdict(on: target), now: now)
         target.expiryDue = target.slots.compactMap { book.expiry(at: $0) }.min()
         wakeUps.set(target, target.nextDue)
         guard let status else { return }
@@ -135,17 +135,17 @@ extension MonitorCore {
         }
     }
 
-    private func finding(on target: WatchedTarget) -> Finding {
-        Finding(target.slots.compactMap { book.verdict(at: $0) }) ?? unresolved
+    private func verdict(on target: WatchedTarget) -> TargetVerdict {
+        TargetVerdict(target.slots.compactMap { book.verdict(at: $0) }) ?? unresolved
     }
 
-    /// The finding for a name that was never resolved: not reachable if the network in general is not reachable,
+    /// The verdict for a name that was never resolved: not reachable if the network in general is not reachable,
     /// otherwise unknown.
-    private var unresolved: Finding {
-        if connection == nil { return Finding(.unknown(.noNetlink)) }
-        let finding = Finding(general.slots.compactMap { book.verdict(at: $0) })
-        if let finding, case .notReachable = finding.verdict { return finding }
-        return Finding(.unknown(.unresolved))
+    private var unresolved: TargetVerdict {
+        if connection == nil { return TargetVerdict(.unknown(.noNetlink)) }
+        let targetVerdict = TargetVerdict(general.slots.compactMap { book.verdict(at: $0) })
+        if let targetVerdict, case .notReachable = targetVerdict.verdict { return targetVerdict }
+        return TargetVerdict(.unknown(.unresolved))
     }
 
     /// Handles time that was not observed: every path is suspect, and everything is looked up again.

@@ -46,9 +46,9 @@ extension MonitorCore {
 
     /// Returns the last published status, or `resolving` for a target without a status.
     func status(of key: WatchKey) -> PathStatus {
-        let resolving = Finding(.unknown(.resolving))
+        let resolving = TargetVerdict(.unknown(.resolving))
         return targets[key]?.hold.published
-            ?? PathStatus(target: key.target, finding: resolving, pathGeneration: 0)
+            ?? PathStatus(target: key.target, verdict: resolving, pathGeneration: 0)
     }
 
     /// Sets the addresses of a target. The filter is opened for new addresses before they are looked up, so that no

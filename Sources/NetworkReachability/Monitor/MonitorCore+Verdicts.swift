@@ -16,7 +16,7 @@ extension MonitorCore {
         else {
             return .unknown(.lookupFailed)
         }
-        return Finding(verdicts.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
+        return TargetVerdict(verdicts.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
     }
 
     /// Looks up the addresses of a watched target again, ignoring the settle time.

@@ -63,7 +63,7 @@ actor MonitorCore {
         )
         let resolving = PathStatus(
             target: .general,
-            finding: Finding(.unknown(.resolving)),
+            verdict: TargetVerdict(.unknown(.resolving)),
             pathGeneration: 0
         )
         snapshots = SnapshotPublisher(general: resolving)

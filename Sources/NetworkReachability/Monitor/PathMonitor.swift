@@ -212,7 +212,7 @@ public final class PathMonitor: Sendable {
     }
 
     private static func unknownStatus(_ target: PathTarget) -> PathStatus {
-        PathStatus(target: target, finding: Finding(.unknown(.noNetlink)), pathGeneration: 0)
+        PathStatus(target: target, verdict: TargetVerdict(.unknown(.noNetlink)), pathGeneration: 0)
     }
 
     // MARK: For tests

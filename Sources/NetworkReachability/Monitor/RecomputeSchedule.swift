@@ -60,8 +60,10 @@ struct RecomputeSchedule: Sendable {
     private var currentSpacing: Duration {
         // The first overrun is handled like any event. From the second one on, the delay doubles.
         guard consecutiveOverruns > 1 else { return Self.spacing }
-        let doublings = min(consecutiveOverruns - 2, 10)
-        return min(Self.maxOverrunSpacing, Self.initialOverrunSpacing * (1 << doublings))
+        return Self.initialOverrunSpacing.doubled(
+            times: consecutiveOverruns - 2,
+            upTo: Self.maxOverrunSpacing
+        )
     }
 
     /// What to look up.

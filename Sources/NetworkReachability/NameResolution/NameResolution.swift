@@ -134,13 +134,11 @@ struct NameResolution: Sendable {
     }
 
     private var delay: Duration {
-        if consecutiveFailures > 0 { return doubled(Self.firstRetryDelay, times: consecutiveFailures - 1) }
+        if consecutiveFailures > 0 {
+            return Self.firstRetryDelay.doubled(times: consecutiveFailures - 1, upTo: interval)
+        }
         if isReachable != false { return interval }
-        return doubled(Self.firstDelayWhileUnreachable, times: refreshesWhileUnreachable)
-    }
-
-    private func doubled(_ delay: Duration, times: Int) -> Duration {
-        min(delay * (1 << min(times, 10)), interval)
+        return Self.firstDelayWhileUnreachable.doubled(times: refreshesWhileUnreachable, upTo: interval)
     }
 
     /// Records whether the kernel can reach the addresses. Unreachable addresses are refreshed sooner.

@@ -46,13 +46,18 @@ public struct PathStatus: Hashable, Sendable {
     /// by IPv6.
     public let supportsIPv6: Bool
 
-    init(target: PathTarget, finding: Finding, pathGeneration: UInt64, routeGeneration: UInt64 = 0) {
+    init(
+        target: PathTarget,
+        verdict targetVerdict: TargetVerdict,
+        pathGeneration: UInt64,
+        routeGeneration: UInt64 = 0
+    ) {
         self.target = target
         self.pathGeneration = pathGeneration
         self.routeGeneration = routeGeneration
-        verdict = finding.verdict
-        supportsIPv4 = finding.supportsIPv4
-        supportsIPv6 = finding.supportsIPv6
+        verdict = targetVerdict.verdict
+        supportsIPv4 = targetVerdict.supportsIPv4
+        supportsIPv6 = targetVerdict.supportsIPv6
     }
 
     /// Whether the target is reachable.

@@ -121,8 +121,10 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
     private func waitingTime(random: Double) -> Duration? {
         guard let interval else { return nil }
         guard failures > 0 else { return interval.jittered(by: Self.intervalJitter, random) }
-        let doublings = min(failures - 1, 20)
-        return min(interval, Self.firstRetry * (1 << doublings)).jittered(by: Self.retryJitter, random)
+        return Self.firstRetry.doubled(times: failures - 1, upTo: interval).jittered(
+            by: Self.retryJitter,
+            random
+        )
     }
 }
 

@@ -23,18 +23,18 @@ struct StatusHold: Sendable {
         self.settle = settle
     }
 
-    /// Processes a new finding. Returns the new status if it differs from the published one.
-    mutating func update(_ finding: Finding, now: ContinuousClock.Instant) -> PathStatus? {
-        if case .reachable(let path) = finding.verdict {
-            noteRoute(path, finding.verdict)
-            return publish(finding, generation: generation(of: path))
+    /// Processes a new verdict. Returns the new status if it differs from the published one.
+    mutating func update(_ targetVerdict: TargetVerdict, now: ContinuousClock.Instant) -> PathStatus? {
+        if case .reachable(let path) = targetVerdict.verdict {
+            noteRoute(path, targetVerdict.verdict)
+            return publish(targetVerdict, generation: generation(of: path))
         }
-        if finding.verdict == published?.verdict {
+        if targetVerdict.verdict == published?.verdict {
             heldUntil = nil
             return nil
         }
         if mustHold(now: now) { return nil }
-        return publish(finding, generation: published?.pathGeneration ?? 0)
+        return publish(targetVerdict, generation: published?.pathGeneration ?? 0)
     }
 
     /// Makes the generation increase with the next path found, even if it is the same as before. Call it after time
@@ -74,12 +74,12 @@ struct StatusHold: Sendable {
         return isUnchanged ? published.pathGeneration : published.pathGeneration + 1
     }
 
-    private mutating func publish(_ finding: Finding, generation: UInt64) -> PathStatus? {
+    private mutating func publish(_ targetVerdict: TargetVerdict, generation: UInt64) -> PathStatus? {
         heldUntil = nil
         isPathSuspect = false
         let status = PathStatus(
             target: target,
-            finding: finding,
+            verdict: targetVerdict,
             pathGeneration: generation,
             routeGeneration: routeGeneration
         )

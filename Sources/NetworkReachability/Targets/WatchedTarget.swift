@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 /// The monitor's state of one watched target. Confined to the monitor's thread.
 final class WatchedTarget {
     let key: WatchKey
-    /// The current finding and the published status.
+    /// The current verdict and the published status.
     var hold: StatusHold
     /// The name lookups; `nil` for targets that are not names. A separate object, so that watched addresses, of which
     /// there may be thousands, do not need memory for it.
@@ -58,11 +58,11 @@ final class WatchedTarget {
         subscribers.removeAll { $0.id == id }
     }
 
-    /// Processes a new finding. Returns the new status if it differs from the published one.
-    func update(_ finding: Finding, now: ContinuousClock.Instant) -> PathStatus? {
+    /// Processes a new verdict. Returns the new status if it differs from the published one.
+    func update(_ targetVerdict: TargetVerdict, now: ContinuousClock.Instant) -> PathStatus? {
         if name?.resolution.mayHaveStatus(now: now) == false { return nil }
-        if !slots.isEmpty { name?.resolution.note(isReachable: finding.verdict.isReachable, now: now) }
-        return hold.update(finding, now: now)
+        if !slots.isEmpty { name?.resolution.note(isReachable: targetVerdict.verdict.isReachable, now: now) }
+        return hold.update(targetVerdict, now: now)
     }
 }
 

@@ -13,22 +13,22 @@ actor ClockObserver {
     nonisolated let failure = Mutex<SystemError?>(nil)
 
     private let readClocks: @Sendable () -> ClockReading
-    private let onFinding: @Sendable (ClockWatch.Finding) -> Void
+    private let onEvent: @Sendable (ClockWatch.Event) -> Void
     private var clocks: ClockWatch
     private var timer: ClockStepTimer?
     private var watch: DescriptorWatch?
 
     /// - Parameters:
     ///   - readClocks: Reads the clocks; replaced by tests.
-    ///   - onFinding: Called on the loop's thread.
+    ///   - onEvent: Called on the loop's thread.
     init(
         loop: EventLoop,
         readClocks: @escaping @Sendable () -> ClockReading = ClockReading.now,
-        onFinding: @escaping @Sendable (ClockWatch.Finding) -> Void
+        onEvent: @escaping @Sendable (ClockWatch.Event) -> Void
     ) {
         self.loop = loop
         self.readClocks = readClocks
-        self.onFinding = onFinding
+        self.onEvent = onEvent
         clocks = ClockWatch(readClocks())
     }
 
@@ -67,7 +67,7 @@ actor ClockObserver {
 
     /// Compares the clocks now, for callers that are already awake for another reason.
     func check() {
-        for finding in clocks.compare(with: readClocks()) { onFinding(finding) }
+        for event in clocks.compare(with: readClocks()) { onEvent(event) }
     }
 }
 

@@ -33,7 +33,7 @@ struct ClockReading: Hashable, Sendable {
 /// Detects suspensions and clock steps by comparing clock readings. A pure value.
 struct ClockWatch: Sendable {
     /// What happened since the previous reading.
-    enum Finding: Hashable, Sendable {
+    enum Event: Hashable, Sendable {
         /// The machine was suspended for this long.
         case resumed(after: Duration)
         /// The time of day jumped by this much, forwards if positive. A virtual machine that was paused notices the
@@ -61,15 +61,15 @@ struct ClockWatch: Sendable {
     }
 
     /// Compares the clocks with the previous reading.
-    mutating func compare(with reading: ClockReading) -> [Finding] {
+    mutating func compare(with reading: ClockReading) -> [Event] {
         let before = last
         last = reading
-        var findings: [Finding] = []
+        var events: [Event] = []
         let suspended = reading.suspended - before.suspended
-        if suspended >= Self.minSuspension { findings.append(.resumed(after: suspended)) }
+        if suspended >= Self.minSuspension { events.append(.resumed(after: suspended)) }
         let step = reading.setting - before.setting
-        if abs(step) >= Self.minStep { findings.append(.clockStepped(by: step)) }
-        return findings
+        if abs(step) >= Self.minStep { events.append(.clockStepped(by: step)) }
+        return events
     }
 }
 

@@ -3,7 +3,7 @@ internal import NetworkReachability
 internal import Testing
 
 /// The type and the medium of the interfaces of paths and snapshots.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct PathMediumTests {
     private let testbed: VethTestbed
     private var configuration: PathMonitor.Configuration

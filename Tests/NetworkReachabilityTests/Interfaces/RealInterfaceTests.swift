@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import NetworkReachability
 
 /// Real interfaces of the kernel.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct RealInterfaceTests {
     private let namespace: NetworkNamespace
 

@@ -129,17 +129,18 @@ internal import Testing
 
     @Test func `one reachable address is enough, and the first in the resolver's order is used`() throws {
         let path = verdict()
-        #expect(Finding([.notReachable(.noRoute), path])?.verdict == path)
+        #expect(TargetVerdict([.notReachable(.noRoute), path])?.verdict == path)
         #expect(
-            Finding([.notReachable(.noRoute), .unknown(.lookupFailed)])?.verdict == .unknown(.lookupFailed)
+            TargetVerdict([.notReachable(.noRoute), .unknown(.lookupFailed)])?.verdict
+                == .unknown(.lookupFailed)
         )
         #expect(
-            Finding([.notReachable(.blackhole), .notReachable(.noRoute)])?.verdict
+            TargetVerdict([.notReachable(.blackhole), .notReachable(.noRoute)])?.verdict
                 == .notReachable(.blackhole)
         )
-        #expect(Finding([]) == nil)
-        let finding = try #require(Finding([.notReachable(.noRoute), path]))
-        #expect(finding.supportsIPv4 && !finding.supportsIPv6)
+        #expect(TargetVerdict([]) == nil)
+        let targetVerdict = try #require(TargetVerdict([.notReachable(.noRoute), path]))
+        #expect(targetVerdict.supportsIPv4 && !targetVerdict.supportsIPv6)
     }
 }
 

@@ -124,7 +124,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
 }
 
 /// A manager on a real veth pair.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct NetworkReachabilityManagerTransitionTests {
     @Test func `each transition is reported once, including an offline start`() async throws {
         let testbed = try VethTestbed()

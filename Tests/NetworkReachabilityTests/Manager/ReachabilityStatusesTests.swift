@@ -9,7 +9,7 @@ internal import Testing
     private func status(_ isReachable: Bool) -> PathStatus {
         let verdict: PathStatus.Verdict =
             isReachable ? .reachable(.to("198.51.100.7")) : .notReachable(.noRoute)
-        return PathStatus(target: .general, finding: Finding(verdict), pathGeneration: 1)
+        return PathStatus(target: .general, verdict: TargetVerdict(verdict), pathGeneration: 1)
     }
 
     @Test func `a slow reader does not receive the same status twice`() async {

@@ -5,7 +5,7 @@ internal import NetworkReachability
 internal import Testing
 
 // Serialized, because each test uses the whole machine.
-@Suite(.serialized, .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.serialized, .needsNetworkNamespaces)
 struct ModelCheckTests {
     @Test func `after random changes every status matches the kernel's lookup`() async throws {
         let plan = Plan(environment: ProcessInfo.processInfo.environment)

@@ -3,7 +3,7 @@ internal import NetworkReachability
 internal import Testing
 
 /// The affected addresses with real announcements from the kernel.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct AffectedHostTests {
     private let testbed: VethTestbed
     private let monitor: PathMonitor

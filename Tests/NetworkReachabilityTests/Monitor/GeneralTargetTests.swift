@@ -4,7 +4,7 @@ internal import NetworkReachability
 internal import Testing
 
 /// The general target: whether any route out of the machine exists.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct GeneralTargetTests {
     private let testbed: VethTestbed
     private let statuses = Recorder<PathStatus>()

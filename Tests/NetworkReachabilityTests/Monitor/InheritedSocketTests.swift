@@ -6,7 +6,7 @@ internal import NetworkReachability
 internal import Testing
 
 /// An inherited netlink socket that a more privileged process opened.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct InheritedSocketTests {
     /// Opens a socket as systemd does for `ListenNetlink=`: bound, with a large receive buffer.
     private func open(_ namespace: NetworkNamespace, protocolNumber: CInt = 0) -> FileDescriptor {

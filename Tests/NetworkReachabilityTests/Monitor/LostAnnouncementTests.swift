@@ -6,7 +6,7 @@ internal import Synchronization
 internal import Testing
 
 /// Lost kernel announcements.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct LostAnnouncementTests {
     /// Changes that make the remote host unreachable, each with a different kind of announcement.
     static let changes = [

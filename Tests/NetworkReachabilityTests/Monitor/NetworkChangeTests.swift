@@ -4,22 +4,24 @@ internal import NetworkReachability
 internal import Testing
 
 /// Real links, addresses, routes, rules and next hops, which `ip` changes in separate namespaces.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct NetworkChangeTests {
     /// With and without the kernel filter, which drops routes that cover no watched host.
-    private static let bothWays = [true, false]
+    private static let filterSettings = [true, false]
 
-    @Test(arguments: bothWays) func `a link going down and up is detected`(isFiltered: Bool) async throws {
+    @Test(arguments: filterSettings) func `a link going down and up is detected`(isFiltered: Bool)
+        async throws
+    {
         let host = try WatchedHost(VethTestbed.farAddress, in: try VethTestbed(), isFiltered: isFiltered)
         try await host.becomes(reachable: true)
         try host.testbed.near.ip("link set near0 down")
         try await host.becomes(.noRoute)
         try host.testbed.near.ip("link set near0 up")
         try await host.becomes(reachable: true)
-        #expect(host.edges == [true, false, true])
+        #expect(host.transitions == [true, false, true])
     }
 
-    @Test(arguments: bothWays) func `a cable pulled at the far end is detected without a route change`(
+    @Test(arguments: filterSettings) func `a cable pulled at the far end is detected without a route change`(
         isFiltered: Bool
     )
         async throws
@@ -30,10 +32,11 @@ struct NetworkChangeTests {
         try await host.becomes(.noCarrier)
         try host.testbed.setCable(connected: true)
         try await host.becomes(reachable: true)
-        #expect(host.edges == [true, false, true])
+        #expect(host.transitions == [true, false, true])
     }
 
-    @Test(arguments: bothWays) func `the removal of the last address with its unannounced routes is detected`(
+    @Test(arguments: filterSettings)
+    func `the removal of the last address with its unannounced routes is detected`(
         isFiltered: Bool
     ) async throws {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
@@ -45,7 +48,9 @@ struct NetworkChangeTests {
         try await host.becomes(reachable: true)
     }
 
-    @Test(arguments: bothWays) func `adding and removing a route is detected`(isFiltered: Bool) async throws {
+    @Test(arguments: filterSettings) func `adding and removing a route is detected`(isFiltered: Bool)
+        async throws
+    {
         let testbed = try VethTestbed()
         try testbed.near.ip("route del default")
         let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed, isFiltered: isFiltered)
@@ -63,7 +68,7 @@ struct NetworkChangeTests {
             ("unreachable", .unreachable),
             ("prohibit", .prohibited),
         ],
-        bothWays
+        filterSettings
     )
     func `a route that rejects packets is detected with its reason`(
         _ route: (type: String, reason: PathStatus.Reason),
@@ -81,7 +86,7 @@ struct NetworkChangeTests {
         }
     }
 
-    @Test(arguments: bothWays) func `an IPv6 host needs a global source address`(
+    @Test(arguments: filterSettings) func `an IPv6 host needs a global source address`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -95,7 +100,7 @@ struct NetworkChangeTests {
         try await host.becomes(reachable: true)
     }
 
-    @Test(arguments: bothWays) func `an IPv6 address is usable after duplicate address detection`(
+    @Test(arguments: filterSettings) func `an IPv6 address is usable after duplicate address detection`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -108,7 +113,9 @@ struct NetworkChangeTests {
         try await host.becomes(reachable: true)
     }
 
-    @Test(arguments: bothWays) func `a prohibiting policy rule is detected`(isFiltered: Bool) async throws {
+    @Test(arguments: filterSettings) func `a prohibiting policy rule is detected`(isFiltered: Bool)
+        async throws
+    {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
         try await host.becomes(reachable: true)
         try host.testbed.near.ip("rule add to \(VethTestbed.remoteAddress) prohibit")
@@ -117,7 +124,7 @@ struct NetworkChangeTests {
         try await host.becomes(reachable: true)
     }
 
-    @Test(arguments: bothWays)
+    @Test(arguments: filterSettings)
     func `the deletion of a next hop object with its unannounced routes is detected`(
         isFiltered: Bool
     ) async throws {
@@ -131,7 +138,8 @@ struct NetworkChangeTests {
         try await host.becomes(.noRoute)
     }
 
-    @Test(arguments: bothWays) func `a host that is offline at the start is reported immediately and once`(
+    @Test(arguments: filterSettings)
+    func `a host that is offline at the start is reported immediately and once`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -142,7 +150,7 @@ struct NetworkChangeTests {
         #expect(host.recorder.values.count == 1)
     }
 
-    @Test(arguments: bothWays) func `this machine's own addresses are local regardless of the links`(
+    @Test(arguments: filterSettings) func `this machine's own addresses are local regardless of the links`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -155,7 +163,7 @@ struct NetworkChangeTests {
         #expect(host.watch.status.isReachable)
     }
 
-    @Test(arguments: bothWays) func `a new gateway keeps the status and increases the path generation`(
+    @Test(arguments: filterSettings) func `a new gateway keeps the status and increases the path generation`(
         isFiltered: Bool
     ) async throws {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
@@ -167,7 +175,7 @@ struct NetworkChangeTests {
         #expect(host.recorder.values.allSatisfy { $0.isReachable })
     }
 
-    @Test(arguments: bothWays) func `the general target follows the default route`(isFiltered: Bool)
+    @Test(arguments: filterSettings) func `the general target follows the default route`(isFiltered: Bool)
         async throws
     {
         let testbed = try VethTestbed()
@@ -182,7 +190,7 @@ struct NetworkChangeTests {
         #expect(host.watch.status.isReachable)
     }
 
-    @Test(arguments: bothWays) func `the expiry of an IPv6 route is detected before its announcement`(
+    @Test(arguments: filterSettings) func `the expiry of an IPv6 route is detected before its announcement`(
         isFiltered: Bool
     ) async throws {
         let host = try WatchedHost(

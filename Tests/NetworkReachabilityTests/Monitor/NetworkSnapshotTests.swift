@@ -4,7 +4,7 @@ internal import NetworkReachability
 internal import Testing
 
 /// The snapshots of a monitor.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct NetworkSnapshotTests {
     private let testbed: VethTestbed
     private var configuration: PathMonitor.Configuration

@@ -7,7 +7,7 @@ internal import Testing
 @Suite struct PathMonitorTests {
     private let localhost = PathTarget.host(NetworkHost("127.0.0.1")!)
 
-    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    @Test(.needsNetworkNamespaces)
     func `without netlink a path found by connect is reachable, and anything else is unknown`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route del default")

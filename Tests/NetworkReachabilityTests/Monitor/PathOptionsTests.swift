@@ -5,7 +5,7 @@ internal import NetworkReachability
 internal import Testing
 
 /// Packets that policy rules route differently from others.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"), .filteredAndNot)
+@Suite(.needsNetworkNamespaces, .withAndWithoutFilter)
 struct PathOptionsTests {
     private let testbed: VethTestbed
 

@@ -20,7 +20,7 @@ internal import Testing
     }
 
     @Test(
-        .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+        .needsNetworkNamespaces,
         arguments: reproductions
     )
     func `the output of the commands and the library matches the article`(

@@ -8,7 +8,7 @@ internal import Testing
 @testable internal import NetworkReachability
 
 /// Subscribers that call the monitor from their callbacks, with more hosts than one turn looks up.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct ReentrancyTests {
     private let testbed: VethTestbed
     private let monitor: PathMonitor

@@ -5,10 +5,10 @@ internal import Testing
 
 /// Bursts of tens of thousands of route changes.
 // Serialized, because each test uses the whole machine.
-@Suite(.serialized, .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.serialized, .needsNetworkNamespaces)
 struct StormTests {
     /// With and without the kernel filter, which drops routes that cover no watched host.
-    private static let bothWays = [true, false]
+    private static let filterSettings = [true, false]
 
     /// Adds or deletes `count` routes that cover no watched host.
     private func storm(_ action: String, _ count: Int, in testbed: VethTestbed) throws {
@@ -21,7 +21,7 @@ struct StormTests {
         )
     }
 
-    @Test(arguments: bothWays) func `a storm causes a limited number of lookups`(
+    @Test(arguments: filterSettings) func `a storm causes a limited number of lookups`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -35,7 +35,7 @@ struct StormTests {
         #expect(host.monitor.statistics.recomputations < (isFiltered ? 40 : 4000))
     }
 
-    @Test(arguments: bothWays)
+    @Test(arguments: filterSettings)
     func `a change during a receive buffer overrun is detected after it`(isFiltered: Bool)
         async throws
     {

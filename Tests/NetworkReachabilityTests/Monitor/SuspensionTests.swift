@@ -4,7 +4,7 @@ internal import NetworkReachability
 internal import Testing
 
 /// A monitor after a suspension of the machine.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct SuspensionTests {
     private let testbed: VethTestbed
     private var configuration: PathMonitor.Configuration

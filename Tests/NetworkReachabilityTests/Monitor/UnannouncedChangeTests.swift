@@ -5,7 +5,7 @@ internal import Testing
 
 /// Path changes that the kernel announces as something other than a route change, or not at all. `NetworkChangeTests` has more
 /// of them.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"), .filteredAndNot)
+@Suite(.needsNetworkNamespaces, .withAndWithoutFilter)
 struct UnannouncedChangeTests {
     private static let hasVRF: Bool = {
         guard let namespace = try? NetworkNamespace() else { return false }
@@ -152,7 +152,7 @@ struct UnannouncedChangeTests {
         try await host.becomes(.blackhole)
         try testbed.near.ip("route del blackhole \(VethTestbed.farAddress)")
         try await host.becomes(reachable: true)
-        #expect(host.edges == [true, false, true])
+        #expect(host.transitions == [true, false, true])
         #expect(host.recorder.values.compactMap(\.reason) == [.blackhole])
     }
 
@@ -187,7 +187,7 @@ struct UnannouncedChangeTests {
         try testbed.near.ip("-6 addr add 2001:db8::9/64 dev near0 nodad")
         try await host.becomes(reachable: true)
         #expect(host.watch.status.path?.source == IPAddress("2001:db8::9"))
-        #expect(host.edges == [false, true])
+        #expect(host.transitions == [false, true])
     }
 
     @Test func `deprecating the source address is detected`() async throws {
@@ -250,7 +250,7 @@ struct UnannouncedChangeTests {
         try testbed.near.ip("link set near0 down")
         try await hosts[1].becomes(.noRoute)
         try await hosts[0].becomes(reachable: true)
-        #expect(hosts[0].edges == [true])
+        #expect(hosts[0].transitions == [true])
     }
 }
 

@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import NetworkReachability
 
 /// Watched names in a real namespace, with scripted answers.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct WatchedNameTests {
     /// A fake name server whose answers the test changes.
     private final class Answers: Sendable {
@@ -27,7 +27,7 @@ struct WatchedNameTests {
     }
 
     private let noSuchName = NameResolver.Outcome.failure(.init(code: -2))
-    private let silence = NameResolver.Outcome.failure(.init(code: -3))
+    private let noAnswer = NameResolver.Outcome.failure(.init(code: -3))
 
     private func watch(
         _ answers: Answers,
@@ -50,7 +50,7 @@ struct WatchedNameTests {
         let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))
         let (statuses, watch) = try watch(answers, in: testbed)
         try await statuses.waitForLast { $0.isReachable }
-        answers.set(silence)
+        answers.set(noAnswer)
         try testbed.near.ip("link set near0 down")
         try await statuses.waitForLast { $0.reason == .noRoute }
         try await answers.lookups.wait { $0.count >= 2 }

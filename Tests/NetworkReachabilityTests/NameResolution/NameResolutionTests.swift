@@ -46,7 +46,7 @@ private struct ScriptedResolution {
 }
 
 @Suite struct NameResolutionTests {
-    private let silence = NameResolver.Outcome.failure(.init(code: -3))
+    private let noAnswer = NameResolver.Outcome.failure(.init(code: -3))
     private let noSuchName = NameResolver.Outcome.failure(.init(code: -2))
     private var name = ScriptedResolution()
 
@@ -88,14 +88,14 @@ private struct ScriptedResolution {
 
     @Test mutating func `unanswered lookups never remove the addresses`() {
         name.answer("192.0.2.1")
-        for _ in 0..<9 { name.answer(silence) }
+        for _ in 0..<9 { name.answer(noAnswer) }
         #expect(name.addresses == ["192.0.2.1"])
     }
 
     @Test mutating func `two consecutive answers without addresses remove the addresses`() {
         name.answer("192.0.2.1")
         name.answer(noSuchName)
-        name.answer(silence)
+        name.answer(noAnswer)
         name.answer(noSuchName)
         #expect(name.addresses == ["192.0.2.1"])
         name.answer(noSuchName)
@@ -121,7 +121,7 @@ private struct ScriptedResolution {
 
     @Test mutating func `failed lookups are retried with backoff up to the refresh interval`() {
         let delays = (0..<7).map { _ in
-            name.answer(silence)
+            name.answer(noAnswer)
             return name.delay
         }
         #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
@@ -143,9 +143,9 @@ private struct ScriptedResolution {
     }
 
     @Test mutating func `a path change resets the backoff`() {
-        for _ in 0..<9 { name.answer(silence) }
+        for _ in 0..<9 { name.answer(noAnswer) }
         name.ask(.pathChange)
-        name.end(silence)
+        name.end(noAnswer)
         #expect(name.delay == .seconds(1))
     }
 
@@ -186,7 +186,7 @@ private struct ScriptedResolution {
         #expect(waiting.resolution.mayHaveStatus(now: waiting.start + .milliseconds(1999)) == false)
         #expect(waiting.resolution.mayHaveStatus(now: waiting.start + .seconds(2)) == true)
         var answered = ScriptedResolution()
-        answered.answer(silence)
+        answered.answer(noAnswer)
         #expect(answered.resolution.mayHaveStatus(now: answered.start) == true)
     }
 }

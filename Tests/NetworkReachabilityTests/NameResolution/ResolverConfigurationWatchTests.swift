@@ -43,7 +43,8 @@ internal import Testing
     }
 
     /// Runs a shell command in the directory and expects no report.
-    private func expectSilence(on command: String, _ location: SourceLocation = #_sourceLocation) async throws
+    private func expectNoReport(on command: String, _ location: SourceLocation = #_sourceLocation)
+        async throws
     {
         let before = reports.values.count
         try shell("cd \(directory.path); \(command)")
@@ -100,7 +101,7 @@ internal import Testing
         try await expectReport(of: "ln -s ../other/conf etc/new; mv -T etc/new etc/resolv.conf")
         try await expectReport(of: "echo more >> other/conf")
         try await expectReport(of: "echo > other/new; mv other/new other/conf")
-        try await expectSilence(on: "echo more >> run/resolve/stub; rm run/resolve/stub; rmdir run/resolve")
+        try await expectNoReport(on: "echo more >> run/resolve/stub; rm run/resolve/stub; rmdir run/resolve")
     }
 
     @Test func `a symbolic link that is replaced by a file is reported`() async throws {
@@ -125,11 +126,11 @@ internal import Testing
     }
 
     @Test func `changes to other files are ignored`() async throws {
-        try await expectSilence(on: "echo > etc/passwd; echo >> etc/passwd; mv etc/passwd etc/shadow")
-        try await expectSilence(
+        try await expectNoReport(on: "echo > etc/passwd; echo >> etc/passwd; mv etc/passwd etc/shadow")
+        try await expectNoReport(
             on: "rm etc/shadow; mkdir run/resolve/netif; echo > run/resolve/resolv.conf.bak"
         )
-        try await expectSilence(on: "cat etc/hosts etc/resolv.conf; ls etc")
+        try await expectNoReport(on: "cat etc/hosts etc/resolv.conf; ls etc")
     }
 
     @Test func `an overflow of the inotify queue counts as a change`() async throws {

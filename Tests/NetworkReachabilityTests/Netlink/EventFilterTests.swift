@@ -6,8 +6,6 @@ internal import Testing
 
 /// Compares the kernel filter with plain arithmetic: a route passes if it covers a watched address.
 @Suite struct EventFilterTests {
-    private static let isAvailable = NetworkNamespace.isAvailable
-
     /// Random addresses and routes that are close together, so that many routes cover an address.
     private struct Draw {
         var random: SeededGenerator
@@ -45,7 +43,7 @@ internal import Testing
         }.get()
     }
 
-    @Test(.enabled(if: isAvailable), arguments: UInt64(1)...12)
+    @Test(.needsNetworkNamespaces, arguments: UInt64(1)...12)
     func `passes only routes that cover a watched address`(seed: UInt64) throws {
         var draw = Draw(random: SeededGenerator(seed: seed))
         let addresses = (0..<40).map { _ in draw.address() }
@@ -55,7 +53,7 @@ internal import Testing
         #expect(!expected.isEmpty && expected.count < routes.count)
     }
 
-    @Test(.enabled(if: isAvailable))
+    @Test(.needsNetworkNamespaces)
     func `with too many addresses, also passes routes nearby but none far away`()
         throws
     {
@@ -69,7 +67,7 @@ internal import Testing
         #expect(try received(near + far, watching: addresses) == Set(near))
     }
 
-    @Test(.enabled(if: isAvailable))
+    @Test(.needsNetworkNamespaces)
     func `a default route passes when nothing is watched`() throws {
         let routes = IPAddress.Family.allCases.map(IPPrefix.everything)
         #expect(try received(routes, watching: []) == Set(routes))

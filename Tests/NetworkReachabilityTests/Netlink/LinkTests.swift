@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import NetwatchNetlink
 
 /// Reports of the kernel about real interfaces.
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct LinkTests {
     private let namespace: NetworkNamespace
 

@@ -24,7 +24,7 @@ internal import Testing
     }
 }
 
-@Suite(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+@Suite(.needsNetworkNamespaces)
 struct NetlinkNotificationKernelTests {
     /// Runs the commands and returns the kernel's announcements of them.
     private func notifications(

@@ -107,7 +107,7 @@ internal import Testing
 
 /// Real paths that appear and disappear, in namespaces.
 @Suite(
-    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .needsNetworkNamespaces,
     .timeLimit(.minutes(1))
 )
 struct PathValidatorTransitionTests {

@@ -132,7 +132,7 @@ internal import Testing
 
 /// Probes over veth pairs in namespaces.
 @Suite(
-    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .needsNetworkNamespaces,
     .timeLimit(.minutes(1))
 )
 struct TCPProbePathTests {

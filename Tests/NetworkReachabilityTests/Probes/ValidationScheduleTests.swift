@@ -12,16 +12,20 @@ internal import Testing
 
     private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
-    private func way(_ generation: UInt64 = 1, to destination: String = "198.51.100.7") -> PathStatus {
+    private func reachable(_ generation: UInt64 = 1, to destination: String = "198.51.100.7") -> PathStatus {
         PathStatus(
             target: .general,
-            finding: Finding(.reachable(.to(destination))),
+            verdict: TargetVerdict(.reachable(.to(destination))),
             pathGeneration: generation
         )
     }
 
     private func gone(_ generation: UInt64 = 1) -> PathStatus {
-        PathStatus(target: .general, finding: Finding(.notReachable(.noRoute)), pathGeneration: generation)
+        PathStatus(
+            target: .general,
+            verdict: TargetVerdict(.notReachable(.noRoute)),
+            pathGeneration: generation
+        )
     }
 
     private func published(_ status: PathStatus, _ probe: ProbeResult? = nil) -> Schedule.Action {
@@ -31,7 +35,7 @@ internal import Testing
     /// Returns a schedule whose first probe ended one second after the start.
     private func probed(_ result: ProbeResult, interval: Duration? = .seconds(30)) -> Schedule {
         var schedule = Schedule(interval: interval)
-        _ = schedule.take(way(), now: at(0))
+        _ = schedule.take(reachable(), now: at(0))
         _ = schedule.ended(result, now: at(1), random: 0.5)
         return schedule
     }
@@ -40,15 +44,17 @@ internal import Testing
 
     @Test func `a path is published and probed immediately`() {
         var schedule = Schedule(interval: nil)
-        #expect(schedule.take(way(), now: at(0)) == [published(way()), .start(.to("198.51.100.7"))])
+        #expect(
+            schedule.take(reachable(), now: at(0)) == [published(reachable()), .start(.to("198.51.100.7"))]
+        )
         #expect(schedule.nextDue == nil)
-        #expect(schedule.ended(good, now: at(1), random: 0) == [published(way(), good)])
+        #expect(schedule.ended(good, now: at(1), random: 0) == [published(reachable(), good)])
     }
 
     @Test func `nothing is probed without a path`() {
         for verdict in [PathStatus.Verdict.notReachable(.noRoute), .unknown(.resolving)] {
             var schedule = Schedule(interval: .seconds(30))
-            let status = PathStatus(target: .general, finding: Finding(verdict), pathGeneration: 0)
+            let status = PathStatus(target: .general, verdict: TargetVerdict(verdict), pathGeneration: 0)
             #expect(schedule.take(status, now: at(0)) == [published(status)])
             #expect(schedule.check(now: at(1)).isEmpty)
             #expect(schedule.timeHasPassed(now: at(3600)).isEmpty)
@@ -62,7 +68,7 @@ internal import Testing
         seconds: Double
     ) {
         var schedule = Schedule(interval: .seconds(30))
-        _ = schedule.take(way(), now: at(0))
+        _ = schedule.take(reachable(), now: at(0))
         _ = schedule.ended(good, now: at(1), random: random)
         #expect(schedule.nextDue == at(1 + seconds))
         #expect(schedule.timeHasPassed(now: at(0.9 + seconds)).isEmpty)
@@ -82,7 +88,7 @@ internal import Testing
     @Test func `a failed path is probed again after 1, 2, 4 seconds, up to the interval`() {
         var schedule = Schedule(interval: .seconds(30))
         var now = at(0)
-        _ = schedule.take(way(), now: now)
+        _ = schedule.take(reachable(), now: now)
         var waits: [Duration] = []
         for result in [bad, bad, ProbeResult(.captive(CaptivePortal())), bad, bad, bad, bad] {
             _ = schedule.ended(result, now: now, random: 0.5)
@@ -101,14 +107,14 @@ internal import Testing
     @Test(arguments: [(0.0, 750), (1.0, 1250)])
     func `the delay after a failure has 25 % jitter`(random: Double, milliseconds: Int) {
         var schedule = Schedule(interval: .seconds(30))
-        _ = schedule.take(way(), now: at(0))
+        _ = schedule.take(reachable(), now: at(0))
         _ = schedule.ended(bad, now: at(0), random: random)
         #expect(schedule.nextDue == at(0) + .milliseconds(milliseconds))
     }
 
     @Test func `any number of failures does not overflow the delay`() {
         var schedule = Schedule(interval: .seconds(86_400))
-        _ = schedule.take(way(), now: at(0))
+        _ = schedule.take(reachable(), now: at(0))
         var now = at(0)
         for _ in 0..<200 {
             _ = schedule.ended(bad, now: now, random: 1)
@@ -124,13 +130,13 @@ internal import Testing
     @Test func `an increased generation drops the result and probes the new path`() {
         var schedule = probed(good)
         #expect(
-            schedule.take(way(2), now: at(2)) == [published(way(2)), .start(.to("198.51.100.7"))]
+            schedule.take(reachable(2), now: at(2)) == [published(reachable(2)), .start(.to("198.51.100.7"))]
         )
     }
 
     @Test func `another destination of the same name is a different path`() {
         var schedule = probed(good)
-        let other = way(to: "198.51.100.8")
+        let other = reachable(to: "198.51.100.8")
         #expect(schedule.take(other, now: at(2)) == [published(other), .start(.to("198.51.100.8"))])
     }
 
@@ -142,25 +148,25 @@ internal import Testing
 
     @Test func `a probe over a lost path is cancelled and its result dropped`() {
         var schedule = Schedule(interval: .seconds(30))
-        _ = schedule.take(way(), now: at(0))
+        _ = schedule.take(reachable(), now: at(0))
         #expect(schedule.take(gone(), now: at(1)) == [.cancel, published(gone())])
         #expect(schedule.ended(good, now: at(2), random: 0).isEmpty)
     }
 
     @Test func `the next probe waits for the end of the cancelled one`() {
         var schedule = Schedule(interval: .seconds(30))
-        _ = schedule.take(way(), now: at(0))
-        #expect(schedule.take(way(2), now: at(1)) == [.cancel, published(way(2))])
-        #expect(schedule.take(way(3), now: at(2)) == [published(way(3))])
+        _ = schedule.take(reachable(), now: at(0))
+        #expect(schedule.take(reachable(2), now: at(1)) == [.cancel, published(reachable(2))])
+        #expect(schedule.take(reachable(3), now: at(2)) == [published(reachable(3))])
         #expect(schedule.timeHasPassed(now: at(3)).isEmpty)
         #expect(schedule.ended(good, now: at(4), random: 0) == [.start(.to("198.51.100.7"))])
-        #expect(schedule.ended(good, now: at(5), random: 0) == [published(way(3), good)])
+        #expect(schedule.ended(good, now: at(5), random: 0) == [published(reachable(3), good)])
     }
 
     @Test func `a flapping link starts at most one probe per 250 ms`() {
         var schedule = Schedule(interval: .seconds(30))
-        _ = schedule.take(way(), now: at(0))
-        _ = schedule.take(way(2), now: at(0.1))
+        _ = schedule.take(reachable(), now: at(0))
+        _ = schedule.take(reachable(2), now: at(0.1))
         _ = schedule.ended(bad, now: at(0.1), random: 0)
         #expect(schedule.nextDue == at(0.25))
         #expect(schedule.timeHasPassed(now: at(0.25)) == [.start(.to("198.51.100.7"))])
@@ -176,7 +182,7 @@ internal import Testing
 
     @Test func `checks during a probe start no further probe`() {
         var schedule = Schedule(interval: .seconds(30))
-        _ = schedule.take(way(), now: at(0))
+        _ = schedule.take(reachable(), now: at(0))
         #expect(schedule.check(now: at(0.5)).isEmpty)
         _ = schedule.ended(good, now: at(1), random: 0.5)
         #expect(schedule.nextDue == at(31))
@@ -184,7 +190,7 @@ internal import Testing
 
     @Test func `checks start at most one probe per second`() {
         var schedule = Schedule(interval: nil)
-        _ = schedule.take(way(), now: at(0))
+        _ = schedule.take(reachable(), now: at(0))
         _ = schedule.ended(bad, now: at(0.1), random: 0)
         #expect(schedule.check(now: at(0.2)).isEmpty)
         #expect(schedule.check(now: at(0.3)).isEmpty)
@@ -194,7 +200,7 @@ internal import Testing
 
     @Test func `a check does not delay an earlier scheduled probe`() {
         var schedule = Schedule(interval: .seconds(1))
-        _ = schedule.take(way(), now: at(0))
+        _ = schedule.take(reachable(), now: at(0))
         _ = schedule.ended(bad, now: at(0.01), random: 0)
         let due = schedule.nextDue
         #expect(schedule.check(now: at(0.02)).isEmpty)

@@ -70,7 +70,7 @@ struct ValidationSimulation {
         if isReachable, Bool.random(using: &random) || status?.path == nil { generation += 1 }
         let new = PathStatus(
             target: .general,
-            finding: Finding(isReachable ? .reachable(.to("198.51.100.7")) : .notReachable(.noRoute)),
+            verdict: TargetVerdict(isReachable ? .reachable(.to("198.51.100.7")) : .notReachable(.noRoute)),
             pathGeneration: generation
         )
         status = new
@@ -116,7 +116,7 @@ struct ValidationSimulation {
         if fault == .altersStatus, case .failed? = published.probe?.validation {
             seen = PathStatus(
                 target: .general,
-                finding: Finding(.notReachable(.noRoute)),
+                verdict: TargetVerdict(.notReachable(.noRoute)),
                 pathGeneration: seen.pathGeneration
             )
         }

@@ -22,5 +22,5 @@ struct FilterTrait: SuiteTrait, TestTrait, TestScoping {
 
 extension Trait where Self == FilterTrait {
     /// Runs each test with and without the kernel filter.
-    static var filteredAndNot: Self { FilterTrait() }
+    static var withAndWithoutFilter: Self { FilterTrait() }
 }

@@ -60,9 +60,9 @@ struct WatchedHost {
     }
 
     /// The changes of reachability, without changes of the reason alone: a link that comes up first has no carrier.
-    var edges: [Bool] {
-        recorder.values.map(\.isReachable).reduce(into: []) { edges, isReachable in
-            if edges.last != isReachable { edges.append(isReachable) }
+    var transitions: [Bool] {
+        recorder.values.map(\.isReachable).reduce(into: []) { transitions, isReachable in
+            if transitions.last != isReachable { transitions.append(isReachable) }
         }
     }
 

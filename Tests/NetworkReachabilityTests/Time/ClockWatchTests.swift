@@ -14,41 +14,41 @@ internal import Testing
         realtime: .seconds(1_800_000_000)
     )
 
-    /// Returns the findings after the clocks have advanced by these durations.
-    private func findings(
+    /// Returns the events after the clocks have advanced by these durations.
+    private func events(
         monotonic: Duration,
         boottime: Duration,
         realtime: Duration
-    ) -> [ClockWatch.Finding] {
+    ) -> [ClockWatch.Event] {
         var watch = ClockWatch(start)
         return watch.compare(with: start.later(monotonic: monotonic, boottime: boottime, realtime: realtime))
     }
 
-    @Test func `clocks that advance together cause no finding`() {
+    @Test func `clocks that advance together cause no event`() {
         for time in [Duration.zero, .milliseconds(1), .seconds(3600), .seconds(365 * 86_400)] {
-            #expect(findings(monotonic: time, boottime: time, realtime: time) == [])
+            #expect(events(monotonic: time, boottime: time, realtime: time) == [])
         }
     }
 
     @Test func `boot time ahead of monotonic time is a suspension`() {
         #expect(
-            findings(monotonic: .seconds(5), boottime: .seconds(65), realtime: .seconds(65))
+            events(monotonic: .seconds(5), boottime: .seconds(65), realtime: .seconds(65))
                 == [.resumed(after: .seconds(60))]
         )
         #expect(
-            findings(monotonic: .zero, boottime: .milliseconds(100), realtime: .milliseconds(100))
+            events(monotonic: .zero, boottime: .milliseconds(100), realtime: .milliseconds(100))
                 == [.resumed(after: .milliseconds(100))]
         )
-        #expect(findings(monotonic: .zero, boottime: .milliseconds(99), realtime: .milliseconds(99)) == [])
+        #expect(events(monotonic: .zero, boottime: .milliseconds(99), realtime: .milliseconds(99)) == [])
     }
 
     @Test func `time of day ahead of boot time is a clock step`() {
         #expect(
-            findings(monotonic: .seconds(1), boottime: .seconds(1), realtime: .seconds(601))
+            events(monotonic: .seconds(1), boottime: .seconds(1), realtime: .seconds(601))
                 == [.clockStepped(by: .seconds(600))]
         )
         #expect(
-            findings(monotonic: .seconds(1), boottime: .seconds(1), realtime: .seconds(-1))
+            events(monotonic: .seconds(1), boottime: .seconds(1), realtime: .seconds(-1))
                 == [.clockStepped(by: .seconds(-2))]
         )
     }
@@ -56,7 +56,7 @@ internal import Testing
     @Test func `a leap second and the corrections of time daemons are not steps`() {
         for correction in [-1999, -1000, -400, -128, 128, 400, 1000, 1999] {
             let realtime: Duration = .seconds(64) + .milliseconds(correction)
-            #expect(findings(monotonic: .seconds(64), boottime: .seconds(64), realtime: realtime) == [])
+            #expect(events(monotonic: .seconds(64), boottime: .seconds(64), realtime: realtime) == [])
         }
     }
 
@@ -69,7 +69,7 @@ internal import Testing
         #expect(watch.compare(with: later) == [])
     }
 
-    @Test func `reading the real clocks many times causes no finding`() {
+    @Test func `reading the real clocks many times causes no event`() {
         var watch = ClockWatch(.now())
         for _ in 0..<10_000 { #expect(watch.compare(with: .now()) == []) }
     }
@@ -91,12 +91,12 @@ internal import Testing
 
     private let loop: EventLoop
     private let clocks = Clocks()
-    private let findings = Recorder<ClockWatch.Finding>()
+    private let events = Recorder<ClockWatch.Event>()
     private let observer: ClockObserver
 
     init() throws {
         loop = try EventLoop(label: "test")
-        observer = ClockObserver(loop: loop, readClocks: clocks.read) { [findings] in findings.record($0) }
+        observer = ClockObserver(loop: loop, readClocks: clocks.read) { [events] in events.record($0) }
         observer.start()
     }
 
@@ -119,17 +119,17 @@ internal import Testing
         var soon = netwatch_itimerspec()
         soon.nanoseconds = 1
         try #require(timerfd_settime(descriptor, 0, &soon, nil) == 0)
-        try await findings.wait { $0 == [.resumed(after: .seconds(30))] }
+        try await events.wait { $0 == [.resumed(after: .seconds(30))] }
         #expect(try await timerSettings() == "clockid: 0\nsettime flags: 03\n")
     }
 
     @Test func `the clocks can be compared at any time`() async {
         await observer.check()
-        #expect(findings.values == [])
+        #expect(events.values == [])
         clocks.advance(monotonic: .seconds(1), boottime: .seconds(1), realtime: .seconds(100))
         await observer.check()
         await observer.check()
-        #expect(findings.values == [.clockStepped(by: .seconds(99))])
+        #expect(events.values == [.clockStepped(by: .seconds(99))])
     }
 
     @Test func `releasing the observer closes its descriptor and stops its calls`() async throws {

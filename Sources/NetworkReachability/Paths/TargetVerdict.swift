@@ -1,5 +1,5 @@
 /// The combined result for a target, from the verdicts on its addresses.
-struct Finding: Hashable, Sendable {
+struct TargetVerdict: Hashable, Sendable {
     let verdict: PathStatus.Verdict
     var supportsIPv4 = false
     var supportsIPv6 = false
