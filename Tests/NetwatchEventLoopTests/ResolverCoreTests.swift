@@ -84,7 +84,7 @@ struct SimulatedResolver {
         resolver.end(name, outcome)
     }
 
-    private mutating func fall(slow names: [String]) {
+    private mutating func recordSlowLookups(of names: [String]) {
         for name in names { resolver.ask(name, .refresh) }
         resolver.advance(by: .seconds(10))
         for name in names { resolver.end(name, noAnswer) }
@@ -209,7 +209,7 @@ struct SimulatedResolver {
 
     @Test mutating func `names that were slow recently use at most half of the pool`() {
         let slow = (0..<6).map { "slow\($0)" }
-        fall(slow: slow)
+        recordSlowLookups(of: slow)
         resolver.advance(by: .seconds(60))
         for name in slow { resolver.ask(name) }
         #expect(resolver.running.count == 4)
@@ -228,7 +228,7 @@ struct SimulatedResolver {
         resolver.ask("a", .refresh)
         #expect(resolver.core.pool.queue.count == 1)
         resolver.ask("a")
-        #expect(resolver.runningNames.last == "a", "somebody needs it, and it answered promptly")
+        #expect(resolver.runningNames.last == "a", "a caller needs it, and it was answered promptly")
     }
 
     @Test mutating func `needed lookups run before refreshes, and promote a refresh of the same name`() {
@@ -304,7 +304,7 @@ struct SimulatedResolver {
         answer(found, about: "fresh")
         answer(noSuchName, about: "missing")
         resolver.advance(by: .seconds(3))
-        fall(slow: ["slow"])
+        recordSlowLookups(of: ["slow"])
         resolver.ask("new")
         let snapshot = ResolverSnapshot(resolver.core, now: resolver.now)
         #expect(snapshot.names.map(\.name) == ["fresh", "missing", "new", "slow"])

@@ -13,7 +13,7 @@ private struct ResolverModel {
     private var resolver: SimulatedResolver
     private var generator: SeededGenerator
     /// The end of each running lookup, in the resolver's order.
-    private var ends: [(question: ResolverCore.Question, due: ContinuousClock.Instant, wasSilent: Bool)] = []
+    private var ends: [(question: ResolverCore.Question, due: ContinuousClock.Instant, wasSlow: Bool)] = []
     private var asked: Set<ResolverCore.CallerID> = []
     private var abandoned: Set<ResolverCore.CallerID> = []
     private(set) var violations: [String] = []
@@ -81,8 +81,8 @@ private struct ResolverModel {
     private mutating func noteStarts() {
         for question in resolver.running where !ends.contains(where: { $0.question == question }) {
             let milliseconds = isSlow(question.name) ? 10_000 : Int.random(in: 1..<200, using: &generator)
-            let wasSilent = resolver.core.cache.isSlow(question.name) == true
-            ends.append((question, resolver.now + .milliseconds(milliseconds), wasSilent))
+            let wasSlow = resolver.core.cache.isSlow(question.name) == true
+            ends.append((question, resolver.now + .milliseconds(milliseconds), wasSlow))
         }
     }
 
@@ -92,7 +92,7 @@ private struct ResolverModel {
         let pool = resolver.core.pool
         expect(pool.threads <= Self.threads, "\(pool.threads) threads")
         expect(pool.threads == resolver.running.count, "threads without a lookup stay")
-        let slow = ends.count { $0.wasSilent }
+        let slow = ends.count { $0.wasSlow }
         expect(slow <= Self.threads / 2, "\(slow) threads look up names that were slow lately")
         let isKnownWaiting = pool.queue.count(of: .known) > 0
         expect(!isKnownWaiting || pool.threads == Self.threads, "a known name waits next to idle threads")
@@ -100,7 +100,7 @@ private struct ResolverModel {
             let pending = resolver.core.pendingLookups[question]!
             expect(
                 pending.continuesWithoutCallers || !pending.callers.isEmpty,
-                "`\(question.name)` waits for nobody"
+                "`\(question.name)` waits without a caller"
             )
         }
     }

@@ -22,7 +22,8 @@ final class CurlMulti {
     private let onIdleCheck: @Sendable () -> Void
     private let watchdog: TurnWatchdog
     let trust: TrustContext
-    private var delivery = EventDelivery()
+    /// The transfers with events to deliver at the end of this turn.
+    private var withEvents: [Transfer] = []
     private var handle: MultiHandle?
     private var sockets: SocketWatches
     private var timer: CurlTimer
@@ -211,7 +212,10 @@ final class CurlMulti {
 
     /// Delivers the events of this turn. Returns the milestones that the transfers reached.
     private func deliverEvents() -> [(id: TransferID, reached: Transfer.Milestones)] {
-        delivery.take().compactMap { transfer in
+        guard !withEvents.isEmpty else { return [] }
+        let transfers = withEvents
+        withEvents = []
+        return transfers.compactMap { transfer in
             let reached = transfer.deliverEvents()
             return reached.isEmpty ? nil : (transfer.id, reached)
         }
@@ -380,5 +384,5 @@ extension CurlMulti: TransferContext {
 
     func recordUsefulBytes(_ count: Int) { watchdog.recordUsefulBytes(count) }
 
-    func scheduleDelivery(to transfer: Transfer) { delivery.add(transfer) }
+    func scheduleDelivery(to transfer: Transfer) { withEvents.append(transfer) }
 }

@@ -27,7 +27,7 @@ final class EngineTransfer {
     /// The address of the new connection, until a response has arrived over it.
     private var connectedTo: IPAddress?
     /// Set if libcurl ran the transfer before and then asked for a connection.
-    private(set) var transfer: Transfer?
+    private(set) var curlTransfer: Transfer?
     /// When the transfer started to need a connection, relative to its start.
     private var connectingSince = Duration.zero
 
@@ -46,10 +46,10 @@ final class EngineTransfer {
 
     /// Starts to connect, after a name lookup if there are no addresses yet.
     ///
-    /// - Parameter transfer: The transfer, if libcurl has run it before.
-    func connect(_ transfer: Transfer?, with connector: HostConnector) {
-        self.transfer = transfer
-        paused = transfer?.paused ?? paused
+    /// - Parameter curlTransfer: The transfer, if libcurl has run it before.
+    func connect(_ curlTransfer: Transfer?, with connector: HostConnector) {
+        self.curlTransfer = curlTransfer
+        paused = curlTransfer?.paused ?? paused
         connectingSince = reporter.elapsed
         self.connector = connector
         stage = .connecting
@@ -117,7 +117,7 @@ final class EngineTransfer {
     func end(_ failure: TransferFailure, _ loop: EventLoop) {
         timer.map(loop.cancel)
         _ = stopConnecting()
-        if let transfer { transfer.finish(unconnected: failure) } else { reporter.end(failure) }
+        if let curlTransfer { curlTransfer.finish(unconnected: failure) } else { reporter.end(failure) }
     }
 
     /// Changes the directions that will be paused when libcurl runs the transfer.

@@ -161,7 +161,7 @@ package actor TransferEngine {
     private func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
         guard let transfer = transfers[id] else { return }
         let target = transfer.remainingTarget(isConnected: connection != nil)
-        if let curlTransfer = transfer.transfer, let connection,
+        if let curlTransfer = transfer.curlTransfer, let connection,
             let multi = transfer.multi.flatMap({ multis[$0] })
         {
             try curlTransfer.reconnect(over: connection, target: target, paused: transfer.paused)
@@ -174,7 +174,7 @@ package actor TransferEngine {
                 reporter: transfer.reporter,
                 paused: transfer.paused,
                 connection: connection,
-                multi: multi
+                context: multi
             ) { [weak self] change in
                 self?.perform { $0.changePause(of: id, change) }
             }

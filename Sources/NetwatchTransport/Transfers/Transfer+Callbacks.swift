@@ -6,21 +6,21 @@ internal import NetwatchEventLoop
 
 extension Transfer {
     func setCallbacks() throws(TransferFailure) {
-        let context = Unmanaged.passUnretained(self).toOpaque()
-        try easy.set(CURLOPT_PRIVATE, pointer: context)
+        let pointer = Unmanaged.passUnretained(self).toOpaque()
+        try easy.set(CURLOPT_PRIVATE, pointer: pointer)
         try easy.set(CURLOPT_ERRORBUFFER, pointer: message.rawValue)
-        try setRequestCallbacks(context)
-        try setResponseCallbacks(context)
-        try multi.setCloseSocketCallback(of: easy)
-        try easy.set(CURLOPT_OPENSOCKETDATA, pointer: context)
+        try setRequestCallbacks(pointer)
+        try setResponseCallbacks(pointer)
+        try context.setCloseSocketCallback(of: easy)
+        try easy.set(CURLOPT_OPENSOCKETDATA, pointer: pointer)
         try easy.setOpenSocketCallback { context, _, address in
             guard let address = address?.pointee else { return CURL_SOCKET_BAD }
             let transfer = Transfer.at(context!)
-            guard transfer.request.unixSocketPath != nil else { return transfer.giveConnection() }
+            guard transfer.request.unixSocketPath != nil else { return transfer.handOverConnection() }
             return transfer.makeSocket(address.family, address.socktype, address.protocol)
         }
-        if url.isSecure, multi.trust.evaluatesHandshakes, TransferCapabilities.current.usesOpenSSL {
-            try easy.set(CURLOPT_SSL_CTX_DATA, pointer: context)
+        if url.isSecure, context.trust.evaluatesHandshakes, TransferCapabilities.current.usesOpenSSL {
+            try easy.set(CURLOPT_SSL_CTX_DATA, pointer: pointer)
             try easy.setSSLContextCallback { _, connection, context in
                 guard let connection, let context else { return CURLE_ABORTED_BY_CALLBACK }
                 return Transfer.at(context).evaluateHandshakes(of: OpaquePointer(connection))
@@ -48,36 +48,36 @@ extension Transfer {
         }
     }
 
-    private func giveConnection() -> curl_socket_t {
+    private func handOverConnection() -> curl_socket_t {
         guard let connection = takeConnection() else { return CURL_SOCKET_BAD }
         let descriptor = connection.release()
-        multi.didOpen(descriptor, for: self)
+        context.didOpen(descriptor, for: self)
         return descriptor
     }
 
-    private func setRequestCallbacks(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
-        try easy.set(CURLOPT_PREREQDATA, pointer: context)
+    private func setRequestCallbacks(_ pointer: UnsafeMutableRawPointer) throws(TransferFailure) {
+        try easy.set(CURLOPT_PREREQDATA, pointer: pointer)
         try easy.setRequestCallback { context, _, _, _, _ in
             Transfer.at(context!).requestBegins() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
         }
-        try easy.set(CURLOPT_READDATA, pointer: context)
+        try easy.set(CURLOPT_READDATA, pointer: pointer)
         try easy.set(CURLOPT_READFUNCTION) { bytes, size, count, context in
             let buffer = UnsafeMutableRawBufferPointer(start: bytes, count: size * count)
             return Transfer.at(context!).readBody(into: buffer)
         }
-        try easy.set(CURLOPT_SEEKDATA, pointer: context)
+        try easy.set(CURLOPT_SEEKDATA, pointer: pointer)
         try easy.setSeekCallback { context, offset, origin in
             Transfer.at(context!).rewindBody(to: offset, origin) ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
         }
     }
 
-    private func setResponseCallbacks(_ context: UnsafeMutableRawPointer) throws(TransferFailure) {
-        try easy.set(CURLOPT_HEADERDATA, pointer: context)
+    private func setResponseCallbacks(_ pointer: UnsafeMutableRawPointer) throws(TransferFailure) {
+        try easy.set(CURLOPT_HEADERDATA, pointer: pointer)
         try easy.set(CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
             let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
             return Transfer.at(context!).receiveHeader(line)
         }
-        try easy.set(CURLOPT_WRITEDATA, pointer: context)
+        try easy.set(CURLOPT_WRITEDATA, pointer: pointer)
         try easy.set(CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             let bytes = UnsafeRawBufferPointer(start: bytes, count: size * count)
             return Transfer.at(context!).receiveBody(bytes)
@@ -88,7 +88,7 @@ extension Transfer {
     /// inherit the socket and keep the connection open.
     private func makeSocket(_ family: CInt, _ kind: CInt, _ protocol: CInt) -> curl_socket_t {
         do throws(SystemError) {
-            return try multi.loop.inNetworkNamespace { () throws(SystemError) in
+            return try context.loop.inNetworkNamespace { () throws(SystemError) in
                 try systemCall("socket") { socket(family, kind | CInt(SOCK_CLOEXEC.rawValue), `protocol`) }
             }
         } catch {
@@ -98,7 +98,7 @@ extension Transfer {
     }
 
     private func evaluateHandshakes(of connection: OpaquePointer) -> CURLcode {
-        let evaluator = TrustEvaluator(multi.trust, host: url.bareHost)
+        let evaluator = TrustEvaluator(context.trust, host: url.bareHost)
         self.evaluator = evaluator
         return evaluator.attach(to: connection) ? CURLE_OK : CURLE_OUT_OF_MEMORY
     }
@@ -116,8 +116,8 @@ extension Transfer {
             stop = .resendForbidden
             return false
         }
-        multi.didSelectConnection(for: self)
-        willSend(from: multi.sentBytes(connectionOf: id))
+        context.didSelectConnection(for: self)
+        willSend(from: context.sentBytes(connectionOf: id))
         // libcurl answers challenges for as long as the server marks its nonces as stale.
         guard sendCount <= Self.maximumSendCount else {
             stop = .sentTooOften
@@ -148,7 +148,7 @@ extension Transfer {
         guard !paused.contains(.sending) else { return Int(CURL_READFUNC_PAUSE) }
         switch bodyReader.read(into: buffer) {
         case .bytes(let count):
-            multi.recordUsefulBytes(count)
+            context.recordUsefulBytes(count)
             return count
         case .end: return 0
         case .pending:
@@ -163,7 +163,7 @@ extension Transfer {
 
     /// Returns the line's length to continue, or 0 to make libcurl end the transfer.
     private func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
-        multi.recordUsefulBytes(line.count)
+        context.recordUsefulBytes(line.count)
         if !head.hasBegun {
             recordRequestEnd()
             times.responseBegins(at: reporter.elapsed)
@@ -197,7 +197,7 @@ extension Transfer {
         }
         // libcurl delivers no body of a response whose request it will send again, so the pending head is final.
         deliverPendingHead()
-        multi.recordUsefulBytes(bytes.count)
+        context.recordUsefulBytes(bytes.count)
         bodyBytes += bytes.count
         let excess = max(0, bodyBytes - (request.maximumResponseBodyBytes ?? .max))
         if excess > 0 { stop = .bodyTooLarge }
@@ -218,7 +218,7 @@ extension Transfer {
         headDelivered = .now
         let isMultiplexed = head.version == "HTTP/2"
         milestones.formUnion(isMultiplexed ? [.answered, .multiplexed] : .answered)
-        multi.setMultiplexed(isMultiplexed, connectionOf: id)
+        context.setMultiplexed(isMultiplexed, connectionOf: id)
         scheduleDelivery()
         events.add(.head(head))
     }
@@ -227,7 +227,7 @@ extension Transfer {
     private func scheduleDelivery() {
         guard !isRegisteredForDelivery else { return }
         isRegisteredForDelivery = true
-        multi.scheduleDelivery(to: self)
+        context.scheduleDelivery(to: self)
     }
 
     /// Delivers the buffered events. Returns the milestones reached since the last call.

@@ -39,11 +39,15 @@ extension Transfer {
     }
 
     private func failure(of code: CURLcode) -> TransferFailure {
+        stop.map { failure(of: $0) } ?? curlFailure(of: code)
+    }
+
+    /// Returns the failure of a transfer that netwatch made libcurl stop.
+    private func failure(of stop: Stop) -> TransferFailure {
         switch stop {
         case .headTooLarge: return headTooLarge
         case .switchedProtocol:
-            let code = Int32(CURLE_WEIRD_SERVER_REPLY.rawValue)
-            return failure(code: code, message: "the server switched to another protocol without being asked")
+            return invalidResponse("the server switched to another protocol without being asked")
         case .bodyTooLarge:
             let message = "the response body is longer than \(request.maximumResponseBodyBytes ?? 0) bytes"
             return failure(code: Int32(CURLE_FILESIZE_EXCEEDED.rawValue), message: message)
@@ -52,42 +56,42 @@ extension Transfer {
             let message = "the request was sent \(Self.maximumSendCount) times without a final response"
             return failure(code: Int32(CURLE_LOGIN_DENIED.rawValue), phase: .response, message: message)
         case .bodyFailed(let fault):
-            let code = fault.code.rawValue
-            return failure(code: Int32(code), errno: fault.errno, message: fault.message)
-        case .resendForbidden:
-            return resendFailure
-        case .notHTTP(let text):
-            return failure(
-                code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue),
-                message: "the response is not HTTP: \(text)"
-            )
+            return failure(code: Int32(fault.code.rawValue), errno: fault.errno, message: fault.message)
+        case .resendForbidden: return resendFailure
+        case .notHTTP(let text): return invalidResponse("the response is not HTTP: \(text)")
         case .abortedByWatchdog(let bytes):
-            let message =
-                "the server sends frames without data, \(bytes) bytes since the last check"
-            return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), phase: .response, message: message)
-        case nil:
-            // libcurl reports a single header line of 100 KiB as if it had run out of memory.
-            if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response {
-                if !head.isComplete { return headTooLarge }
-                // libcurl also keeps at most 64 MiB of decoded data when a pause interrupts the decoding.
-                if request.acceptEncoding != nil { return bodyExpands }
-            }
-            let text = message.text ?? String(cString: curl_easy_strerror(code))
-            // libcurl reports this as a receive failure, like a reset.
-            if code == CURLE_RECV_ERROR, text.hasSuffix("in chunked-encoding") {
-                return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), message: text)
-            }
-            // The status line has an unknown version (HTTP/3.9) or a status that is not a number. libcurl does not
-            // expose its bytes.
-            if code == CURLE_UNSUPPORTED_PROTOCOL, isReady {
-                let message = "the response is not HTTP: \(text)"
-                return failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), message: message)
-            }
-            let errno = errno(of: code)
-            // libcurl's message is only "Couldn't connect to server", whatever the system error was.
-            let why = code == CURLE_COULDNT_CONNECT && errno != 0 ? ": \(errnoDescription(errno))" : ""
-            return failure(code: Int32(code.rawValue), errno: errno, message: text + why)
+            let message = "the server sends frames without data, \(bytes) bytes since the last check"
+            return invalidResponse(message, phase: .response)
         }
+    }
+
+    /// Returns the failure that libcurl has reported.
+    private func curlFailure(of code: CURLcode) -> TransferFailure {
+        // libcurl reports a single header line of 100 KiB as if it had run out of memory.
+        if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response {
+            if !head.isComplete { return headTooLarge }
+            // libcurl also keeps at most 64 MiB of decoded data when a pause interrupts the decoding.
+            if request.acceptEncoding != nil { return bodyExpands }
+        }
+        let text = message.text ?? String(cString: curl_easy_strerror(code))
+        // libcurl reports this as a receive failure, like a reset.
+        if code == CURLE_RECV_ERROR, text.hasSuffix("in chunked-encoding") { return invalidResponse(text) }
+        // The status line has an unknown version (HTTP/3.9) or a status that is not a number. libcurl does not expose
+        // its bytes.
+        if code == CURLE_UNSUPPORTED_PROTOCOL, isReady {
+            return invalidResponse("the response is not HTTP: \(text)")
+        }
+        let errno = errno(of: code)
+        // libcurl's message is only "Couldn't connect to server", whatever the system error was.
+        let why = code == CURLE_COULDNT_CONNECT && errno != 0 ? ": \(errnoDescription(errno))" : ""
+        return failure(code: Int32(code.rawValue), errno: errno, message: text + why)
+    }
+
+    private func invalidResponse(
+        _ message: String,
+        phase: TransferFailure.Phase? = nil
+    ) -> TransferFailure {
+        failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), phase: phase, message: message)
     }
 
     /// The failure of a request that libcurl tried to send again.
@@ -223,7 +227,7 @@ extension Transfer {
     }
 }
 
-extension BodyReader.Fault {
+extension TransferBodyReader.Fault {
     /// libcurl's code for the fault.
     fileprivate var code: CURLcode {
         if case .notRewindable = self { CURLE_SEND_FAIL_REWIND } else { CURLE_READ_ERROR }

@@ -14,7 +14,7 @@ final class Transfer {
         case bodyTooLarge
         case bodyExpands
         case sentTooOften
-        case bodyFailed(BodyReader.Fault)
+        case bodyFailed(TransferBodyReader.Fault)
         case resendForbidden
         /// The response is not HTTP. The value is the first bytes, escaped.
         case notHTTP(String)
@@ -41,7 +41,7 @@ final class Transfer {
     /// Calls a function with the transfer in another turn of the loop; never in a callback of libcurl.
     let later: @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     /// The multi handle that runs the transfer. It retains the transfer meanwhile.
-    unowned let multi: any TransferContext
+    unowned let context: any TransferContext
 
     // The order of these properties matters: the handle comes before the memory that it points to.
     let easy: EasyHandle
@@ -49,7 +49,7 @@ final class Transfer {
     let resolved: StringList
     let message = MessageBuffer()
 
-    var bodyReader: BodyReader
+    var bodyReader: TransferBodyReader
     var head = HeadParser()
     /// A head that is final only if the request is not sent again.
     var pendingHead: TransferHead?
@@ -99,7 +99,7 @@ final class Transfer {
     ///   - target: The request with its timeouts reduced by the elapsed time.
     ///   - paused: The directions that are paused from the start.
     ///   - connection: The connection to use; `nil` to reuse an open one.
-    ///   - multi: The multi handle that will run the transfer.
+    ///   - context: The multi handle that will run the transfer.
     ///   - later: Calls a function with the transfer in another turn of the loop. Safe to call on any thread.
     /// - Throws: ``TransferFailure`` when libcurl rejects an option.
     init(
@@ -108,7 +108,7 @@ final class Transfer {
         reporter: TransferReporter,
         paused: TransferPause,
         connection: TCPSocket?,
-        multi: any TransferContext,
+        context: any TransferContext,
         later: @escaping @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     ) throws(TransferFailure) {
         guard let easy = EasyHandle() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
@@ -117,11 +117,11 @@ final class Transfer {
         self.paused = paused
         self.connection = connection
         self.later = later
-        self.multi = multi
+        self.context = context
         self.easy = easy
         request = target.request
         url = target.url
-        bodyReader = BodyReader(target.request.body)
+        bodyReader = TransferBodyReader(target.request.body)
         progress = TransferProgress(sent: 0, toSend: bodyReader.length, received: 0, toReceive: nil)
         times = TransferTimes(added: reporter.elapsed)
         let acceptEncoding = target.request.acceptEncoding

@@ -27,7 +27,7 @@ internal import Testing
     @Test func `a name without addresses fails`() async throws {
         let resolver = NameResolver { _ in .failure(NameResolver.Failure(code: EAI_NONAME)) }
         let engine = try TransferEngine(resolver: resolver)
-        let connection = engine.stream(to: "nobody.invalid", port: 80)
+        let connection = engine.stream(to: "missing.invalid", port: 80)
         connection.resume()
         for failure in await failures(of: connection) {
             #expect(failure?.code == 6)

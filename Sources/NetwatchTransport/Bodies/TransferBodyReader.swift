@@ -4,7 +4,7 @@ internal import NetwatchEventLoop
 /// Passes the body of a request to libcurl in pieces, and enforces its announced length. Excess bytes would become part
 /// of the next request on the connection. If bytes are missing, the server would wait and take the next request for
 /// them.
-struct BodyReader {
+struct TransferBodyReader {
     enum Step {
         case bytes(Int)
         case pending
@@ -131,7 +131,7 @@ struct BodyReader {
     }
 }
 
-extension BodyReader.Fault {
+extension TransferBodyReader.Fault {
     init(_ error: SystemError) {
         self = error == .cannotRewind ? .notRewindable : .unreadable(error)
     }
