@@ -2,7 +2,7 @@ package import NetwatchEventLoop
 package import NetwatchTransport
 
 /// A body that its owner keeps open, so that its contents are the same for every transfer.
-package struct KeptBody: Sendable {
+package struct ReplayableBody: Sendable {
     let length: Int64
     let makeReader: @Sendable () -> any BlockingReader
 

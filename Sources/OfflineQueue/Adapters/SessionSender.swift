@@ -58,9 +58,9 @@ extension URLRequest {
 extension Attempt.Body {
     /// A file is sent with its `Content-Length`. libcurl may have to send it again from the beginning: on a new
     /// connection, when a reused one turns out to be dead before a response arrives.
-    fileprivate var kept: KeptBody? {
+    fileprivate var kept: ReplayableBody? {
         guard case .file(let file) = self else { return nil }
-        return KeptBody(length: file.body.size) { file.makeReader() }
+        return ReplayableBody(length: file.body.size) { file.makeReader() }
     }
 }
 

@@ -62,7 +62,7 @@ struct DirectRequest {
         return url
     }
 
-    private func attachBody(to request: inout URLRequest) throws(CommandError) -> KeptBody? {
+    private func attachBody(to request: inout URLRequest) throws(CommandError) -> ReplayableBody? {
         switch body {
         case nil: return nil
         case .text(let text): request.httpBody = Data(text.utf8)
@@ -73,7 +73,7 @@ struct DirectRequest {
             // Opening the file once more here gives a more precise error.
             _ = try BodyReader.opening(path)
             do {
-                return try KeptBody(file: path)
+                return try ReplayableBody(file: path)
             } catch {
                 throw CommandError(.usage, "could not read `\(path)`: \(error)")
             }
