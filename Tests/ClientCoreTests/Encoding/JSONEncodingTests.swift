@@ -105,7 +105,7 @@ internal import Testing
             ("a", #""a""#), (1, "1"), (NSNull(), "null"), (Int?.none as Any, "null"),
         ]
         for (value, text) in values {
-            #expect(try refusal(value).description.hasSuffix("without .fragmentsAllowed, is not JSON"))
+            #expect(try refusal(value).description.hasSuffix("without .fragmentsAllowed is not JSON"))
             let encoded = try JSONEncoding(options: .fragmentsAllowed)
                 .encode(plainRequest("http://h", .post), withJSONObject: value)
             #expect(encoded.bodyText == text)
