@@ -81,10 +81,10 @@ struct DownloadSink: ResponseSink {
     }
 
     mutating func begin(_ head: ResponseHead) throws -> SinkDecision {
-        guard let partialFile, let request else { return .take }
+        guard let partialFile, let request else { return .accept }
         guard let requestedRecord else {
             try beginWhole(partialFile, request, head)
-            return .take
+            return .accept
         }
         switch ResumeDecision.of(record: requestedRecord, head: head.head) {
         case .continueAt(let offset, let total):
@@ -107,7 +107,7 @@ struct DownloadSink: ResponseSink {
         case .otherBody: try writeSeparately(request, head)
         case .fail(let error): throw error
         }
-        return .take
+        return .accept
     }
 
     /// Writes a response that is not the file to a separate file, so that it does not overwrite a file that the user

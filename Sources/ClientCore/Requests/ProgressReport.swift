@@ -12,7 +12,7 @@ final class ProgressReport: Sendable {
         var counts = Counts()
         /// Displays the counts. Created on first access.
         var displayed: Progress?
-        var isOver = false
+        var hasEnded = false
         /// Whether at most one more call of the closure is allowed.
         var isSettled = false
         var closure: Closure?
@@ -50,7 +50,7 @@ final class ProgressReport: Sendable {
             let old = state.closure
             state.queue = queue
             state.closure = closure
-            return (state.isOver || state.counts.done > 0, old)
+            return (state.hasEnded || state.counts.done > 0, old)
         }
         withExtendedLifetime(old) {}
         if hasProgress { post() }
@@ -60,7 +60,7 @@ final class ProgressReport: Sendable {
     /// to an unknown total.
     func restart() {
         state.withLock { state in
-            (state.counts, state.displayed, state.isOver) = (Counts(), nil, false)
+            (state.counts, state.displayed, state.hasEnded) = (Counts(), nil, false)
         }
     }
 
@@ -84,7 +84,7 @@ final class ProgressReport: Sendable {
     }
 
     func end() {
-        state.withLock { $0.isOver = true }
+        state.withLock { $0.hasEnded = true }
     }
 
     /// Releases the closure, after a pending call if there is one.

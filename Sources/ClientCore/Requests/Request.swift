@@ -193,3 +193,13 @@ public class Request: SessionTask, @unchecked Sendable {
     /// The queue for handlers that are added without one.
     var completionQueue: DispatchQueue { core.context.hooks.completionQueue }
 }
+
+extension Request {
+    /// The result of validating a response.
+    public enum ValidationResult: Sendable {
+        /// The response is acceptable.
+        case success
+        /// The response is not acceptable. The error becomes the request's error.
+        case failure(any Error)
+    }
+}

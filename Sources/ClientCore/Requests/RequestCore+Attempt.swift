@@ -170,7 +170,7 @@ extension RequestCore {
         if let next = try answerToChallenge(response, hop) { return next }
         switch try sink.begin(response) {
         case .sendAgain: return .follow(hop.request, .withoutRange)
-        case .take: break
+        case .accept: break
         }
         outcome.head = response
         outcome.clock.responseBegan()

@@ -59,7 +59,7 @@ extension RequestCore {
         try sink.prepare(&request)
         // A sink returns another verdict only if it requested part of the body, but the owner requested all of
         // it.
-        guard case .take = try sink.begin(head) else { throw URLError(.badServerResponse) }
+        guard case .accept = try sink.begin(head) else { throw URLError(.badServerResponse) }
         outcome.head = head
         outcome.clock.responseBegan()
         if let metrics = response.metrics { outcome.metrics = LazyValue(value: metrics) }

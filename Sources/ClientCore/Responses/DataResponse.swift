@@ -60,7 +60,7 @@ extension DataResponse {
             data: outcome.body.data,
             result: result,
             timeline: outcome.clock.timeline,
-            lazyResponse: outcome.head?.foundation,
+            lazyResponse: outcome.head?.lazyResponse,
             lazyMetrics: outcome.metrics
         )
     }

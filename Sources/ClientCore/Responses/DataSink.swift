@@ -25,7 +25,7 @@ struct DataSink: ResponseSink {
     }
 
     mutating func begin(_ head: ResponseHead) throws -> SinkDecision {
-        .take
+        .accept
     }
 
     mutating func write(_ bytes: [UInt8]) throws {

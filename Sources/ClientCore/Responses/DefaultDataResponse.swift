@@ -46,7 +46,7 @@ public struct DefaultDataResponse: Sendable {
 
     init(_ outcome: RequestOutcome) {
         request = outcome.request
-        lazyResponse = outcome.head?.foundation
+        lazyResponse = outcome.head?.lazyResponse
         data = outcome.body.data
         error = outcome.error
         timeline = outcome.clock.timeline

@@ -6,7 +6,7 @@ internal import NetwatchTransport
 protocol ResponseSink {
     /// Changes the request of a hop, for example to request the rest of a file.
     mutating func prepare(_ request: inout URLRequest) throws
-    /// Receives the final head of a hop, and decides whether to take the body.
+    /// Receives the final head of a hop, and decides whether to accept the body.
     mutating func begin(_ head: ResponseHead) throws -> SinkDecision
     mutating func write(_ bytes: [UInt8]) throws
     /// Called when the attempt has ended. Throws if the body is incomplete.
@@ -23,8 +23,9 @@ protocol ResponseSink {
     var offset: Int64 { get }
 }
 
+/// How a sink handles the response of a hop.
 enum SinkDecision {
-    case take
+    case accept
     /// The response is unusable: prepare the request again and send it again.
     case sendAgain
 }
