@@ -159,12 +159,12 @@ let package = Package(
         ),
         // A separate process in which the client's tests measure and inject failures.
         .executableTarget(
-            name: "ClientVictim",
+            name: "ClientTestProcess",
             dependencies: [
                 "ClientCore", "NetwatchEventLoop", "NetwatchTestSupport", "NetwatchTransport",
                 "NetworkReachability",
             ],
-            path: "Tests/ClientVictim",
+            path: "Tests/ClientTestProcess",
             swiftSettings: strict
         ),
         .tests("NetwatchEventLoopTests", ["NetwatchEventLoop"]),
@@ -176,7 +176,10 @@ let package = Package(
             ]
         ),
         .tests("NetwatchTransportTests", ["NetwatchEventLoop", "NetwatchTransport"]),
-        .tests("ClientCoreTests", ["ClientCore", "ClientVictim", "NetwatchEventLoop", "NetwatchTransport"]),
+        .tests(
+            "ClientCoreTests",
+            ["ClientCore", "ClientTestProcess", "NetwatchEventLoop", "NetwatchTransport"]
+        ),
         // The code of the guides, built with the settings of a typical application.
         .testTarget(
             name: "GuideTests",
@@ -220,7 +223,7 @@ let package = Package(
 if sanitizer == "address", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
     let built: Set = [
         "NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability", "NetwatchTransport", "ClientCore",
-        "NetwatchTestSupport", "ClientVictim", "NetwatchEventLoopTests", "NetworkReachabilityTests",
+        "NetwatchTestSupport", "ClientTestProcess", "NetwatchEventLoopTests", "NetworkReachabilityTests",
         "NetwatchTransportTests", "ClientCoreTests", "GuideTests",
     ]
     package.targets.removeAll {

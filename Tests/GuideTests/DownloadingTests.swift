@@ -182,14 +182,14 @@ import Testing
 
     @Test func `only the last progress closure is called`() async throws {
         let httpbin = try await HTTPBin.shared()
-        let told = Recorder<Int>()
+        let calls = Recorder<Int>()
         let queue = DispatchQueue(label: "progress")
         let request = ClientCore.download("\(httpbin.url)/bytes/1000")
-            .downloadProgress(queue: queue) { _ in told.record(1) }
-            .downloadProgress(queue: queue) { _ in told.record(2) }
+            .downloadProgress(queue: queue) { _ in calls.record(1) }
+            .downloadProgress(queue: queue) { _ in calls.record(2) }
         let response = await once { request.response(completionHandler: $0) }
-        try await told.wait { !$0.isEmpty }
-        #expect(!told.values.contains(1))
+        try await calls.wait { !$0.isEmpty }
+        #expect(!calls.values.contains(1))
         try response.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 

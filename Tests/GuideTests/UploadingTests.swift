@@ -160,13 +160,13 @@ import Testing
 
     @Test func `the encoding completion is called on the main queue`() async throws {
         let server = try ScriptedServer()
-        let isMain: Bool = await once { told in
+        let isMain: Bool = await once { done in
             ClientCore.upload(
                 multipartFormData: { $0.append(Data("text".utf8), withName: "note") },
                 to: server.url,
                 encodingCompletion: { _ in
                     dispatchPrecondition(condition: .onQueue(.main))
-                    told(true)
+                    done(true)
                 }
             )
         }

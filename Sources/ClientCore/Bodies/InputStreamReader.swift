@@ -64,13 +64,13 @@ final class InputStreamReader: BlockingReader, Sendable {
 
     private func read(
         _ bytes: UnsafeMutablePointer<UInt8>,
-        _ room: Int,
+        _ capacity: Int,
         _ state: inout State
     ) throws(SystemError) -> Int {
         errno = 0
-        let count = stream.read(bytes, maxLength: room)
+        let count = stream.read(bytes, maxLength: capacity)
         // A custom stream class may return a count larger than the buffer.
-        guard (0...room).contains(count) else { throw fail("read", &state) }
+        guard (0...capacity).contains(count) else { throw fail("read", &state) }
         if count == 0 { close(&state, .ended) }
         return count
     }

@@ -4,24 +4,24 @@ internal import NetwatchTransport
 internal import Synchronization
 
 /// The body from a stream, usable for a single transfer.
-package final class OneTimeBody: Sendable {
+package final class StreamBody: Sendable {
     private let source: Mutex<BufferedBodySource?>
     /// Used only to compare identities.
     nonisolated(unsafe) private let stream: InputStream
 
     /// Whether the stream has already been used.
-    var isTaken: Bool { source.withLock { $0 == nil } }
+    var isConsumed: Bool { source.withLock { $0 == nil } }
 
     init(_ stream: sending InputStream) {
-        nonisolated(unsafe) let given = stream
-        self.stream = given
-        source = Mutex(BufferedBodySource(InputStreamReader(given), length: nil))
+        nonisolated(unsafe) let owned = stream
+        self.stream = owned
+        source = Mutex(BufferedBodySource(InputStreamReader(owned), length: nil))
     }
 
     /// Returns whether the stream is the body of this request.
     func isBody(of request: URLRequest) -> Bool { request.httpBodyStream === stream }
 
-    func take() throws -> BufferedBodySource {
+    func consume() throws -> BufferedBodySource {
         let source = source.withLock { source in
             defer { source = nil }
             return source

@@ -9,9 +9,9 @@ package enum UploadBody: Sendable {
     /// A file that is read again for every transfer.
     case file(URL, TemporaryFile? = nil)
     /// A stream, which can be read only once.
-    case stream(OneTimeBody)
+    case stream(StreamBody)
     /// Bytes that another owner keeps available, read again for every transfer.
-    case kept(ReplayableBody)
+    case replayable(ReplayableBody)
 
     /// Returns the body for one transfer.
     ///
@@ -21,8 +21,8 @@ package enum UploadBody: Sendable {
         switch self {
         case .data(let data): .bytes(Array(data))
         case .file(let url, _): .source(try Self.source(of: url))
-        case .stream(let body): .source(try body.take())
-        case .kept(let body): .source(BufferedBodySource(body.makeReader(), length: body.length))
+        case .stream(let body): .source(try body.consume())
+        case .replayable(let body): .source(BufferedBodySource(body.makeReader(), length: body.length))
         }
     }
 
@@ -30,7 +30,7 @@ package enum UploadBody: Sendable {
     var byteCount: Int64? {
         switch self {
         case .data(let data): Int64(data.count)
-        case .kept(let body): body.length
+        case .replayable(let body): body.length
         case .file, .stream: nil
         }
     }
@@ -53,16 +53,16 @@ package enum UploadBody: Sendable {
 extension UploadBody {
     /// Creates the body of a request that has a body stream.
     ///
-    /// - Parameter former: The body of the previous attempt. It may be the same stream, which further attempts find
+    /// - Parameter previous: The body of the previous attempt. It may be the same stream, which further attempts find
     ///   already read.
-    init?(streamOf request: URLRequest, after former: UploadBody?) {
-        if case .stream(let body)? = former, body.isBody(of: request) {
+    init?(streamOf request: URLRequest, after previous: UploadBody?) {
+        if case .stream(let body)? = previous, body.isBody(of: request) {
             self = .stream(body)
             return
         }
         guard let stream = request.httpBodyStream else { return nil }
         // A program that sends a request with a stream transfers ownership of the stream.
-        nonisolated(unsafe) let given = stream
-        self = .stream(OneTimeBody(given))
+        nonisolated(unsafe) let owned = stream
+        self = .stream(StreamBody(owned))
     }
 }

@@ -8,7 +8,7 @@ extension TransferRequest {
     private static let idempotencyKey = "Idempotency-Key"
 
     /// - Parameters:
-    ///   - fields: The result of ``headers(of:settings:isForeign:)``.
+    ///   - fields: The result of ``headers(of:settings:isCrossOrigin:)``.
     ///   - upload: The body that replaces the request's own.
     init(
         _ request: URLRequest,
@@ -31,14 +31,15 @@ extension TransferRequest {
     /// Returns the header fields to send. They are sorted by name, because a dictionary's order differs on
     /// every run.
     ///
-    /// - Parameter isForeign: Whether the request goes to another origin than the program named. That origin
+    /// - Parameter isCrossOrigin: Whether the request goes to another origin than the program named. That origin
     ///   must not receive the session's secret fields.
-    static func headers(of request: URLRequest, settings: SessionSettings, isForeign: Bool) -> [Header] {
+    static func headers(of request: URLRequest, settings: SessionSettings, isCrossOrigin: Bool) -> [Header] {
         let own = request.allHTTPHeaderFields ?? [:]
         var headers =
-            own.isEmpty && !isForeign
+            own.isEmpty && !isCrossOrigin
             ? settings.sortedHeaders
-            : own.merged(over: isForeign ? settings.headers.withoutSecrets : settings.headers).sortedFields
+            : own.merged(over: isCrossOrigin ? settings.headers.withoutSecrets : settings.headers)
+                .sortedFields
         if !headers.contains(where: { $0.isNamed("User-Agent") }) {
             headers.append(Header("User-Agent", defaultUserAgent))
         }

@@ -64,7 +64,7 @@ extension URLRequest {
     private func validateTimeout() throws {
         // A NaN fails this comparison, too.
         guard timeoutInterval >= 0 else {
-            let accepted = "seconds from 0, which stands for the session's"
+            let accepted = "0 for the session's timeout, or more seconds"
             throw AFError.invalidOption("timeoutInterval", "\(timeoutInterval)", accepted: accepted)
         }
     }

@@ -99,7 +99,7 @@ public struct ClientIdentity: Hashable, Sendable {
 
 extension ClientIdentity: CustomStringConvertible, CustomReflectable {
     /// The description of the client's certificate.
-    public var description: String { certificates.first?.description ?? "nobody" }
+    public var description: String { certificates.first?.description ?? "no certificate" }
 
     /// A mirror with the certificates but not the key, because `dump` prints everything that the mirror contains.
     public var customMirror: Mirror { Mirror(self, children: ["certificates": certificates]) }

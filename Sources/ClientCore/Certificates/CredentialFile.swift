@@ -51,8 +51,8 @@ enum CredentialFile {
         var data = Data()
         while data.count < most {
             var chunk = [UInt8](repeating: 0, count: min(chunkSize, most - data.count))
-            let room = chunk.count
-            let got = try systemCall("read") { Glibc.read(descriptor, &chunk, room) }
+            let capacity = chunk.count
+            let got = try systemCall("read") { Glibc.read(descriptor, &chunk, capacity) }
             if got == 0 { break }
             data += chunk[..<got]
         }

@@ -63,25 +63,25 @@ public struct InvalidCredential: Error, Hashable, Sendable {
 
 extension InvalidCredential: LocalizedError, CustomStringConvertible {
     /// The file, the error, and the accepted formats.
-    public var description: String { "\(file.map { "`\($0)`" } ?? "the data") \(words)" }
+    public var description: String { "\(file.map { "`\($0)`" } ?? "the data") \(message)" }
 
     /// The same as ``description``.
     public var errorDescription: String? { description }
 
-    private var words: String {
+    private var message: String {
         switch reason {
         case .unreadable(let errno): "cannot be read: \(errnoDescription(errno))"
         case .empty: "is empty; \(kind.accepted) is accepted"
-        case .tooLarge(let limit): "has more than \(limit) bytes, too many for a \(kind.rawValue)"
-        case .unparseable: "is no \(kind.rawValue), or is damaged; \(kind.accepted) is accepted"
+        case .tooLarge(let limit): "has more than \(limit) bytes, the maximum for a \(kind.rawValue)"
+        case .unparseable: "is not a \(kind.rawValue), or is damaged; \(kind.accepted) is accepted"
         case .notFound(let labels):
-            "has no \(kind.rawValue), but \(Self.list(labels)); \(kind.accepted) is accepted"
+            "contains \(Self.list(labels)) but no \(kind.rawValue); \(kind.accepted) is accepted"
         case .passphraseMissing: "has a \(kind.rawValue) that is encrypted; pass its passphrase"
         case .passphraseWrong: "has a \(kind.rawValue) that the passphrase does not decrypt"
         case .digestMissing:
-            "has a \(kind.rawValue) without a digest (MAC), so that nobody can tell whose it is; make it with one"
-        case .keyMismatch: "has a private key that is not the certificate's"
-        case .unsupported: "has a \(kind.rawValue) of a kind that this OpenSSL does not know"
+            "has a \(kind.rawValue) without a digest (MAC), so its origin cannot be verified; create it with a digest"
+        case .keyMismatch: "has a private key that does not belong to its certificate"
+        case .unsupported: "has a \(kind.rawValue) of a type that this OpenSSL does not support"
         }
     }
 
@@ -95,7 +95,7 @@ extension InvalidCredential.Kind {
         switch self {
         case .certificate: "PEM (`-----BEGIN CERTIFICATE-----`) or DER"
         case .publicKey: "PEM (`-----BEGIN PUBLIC KEY-----`) or DER (SubjectPublicKeyInfo), or a certificate"
-        case .privateKey: "PEM (`-----BEGIN PRIVATE KEY-----` or its like) or DER"
+        case .privateKey: "PEM (`-----BEGIN PRIVATE KEY-----` or similar) or DER"
         case .identity: "PKCS#12, or a certificate and a key in PEM or DER"
         case .revocationList: "PEM (`-----BEGIN X509 CRL-----`) or DER"
         }

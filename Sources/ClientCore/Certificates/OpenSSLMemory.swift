@@ -49,8 +49,8 @@ struct OpenSSLMemory: ~Copyable {
     private borrowing func bytes() -> [UInt8] {
         var all: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)
-        let room = CInt(chunk.count)
-        while case let count = BIO_read(bio, &chunk, room), count > 0 { all += chunk[..<Int(count)] }
+        let capacity = CInt(chunk.count)
+        while case let count = BIO_read(bio, &chunk, capacity), count > 0 { all += chunk[..<Int(count)] }
         return all
     }
 }

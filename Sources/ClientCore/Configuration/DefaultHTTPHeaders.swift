@@ -7,16 +7,16 @@ enum DefaultHTTPHeaders {
     static let encodings = ["br", "gzip", "deflate"]
 
     /// - Parameters:
-    ///   - surroundings: The values that the fields are made from. Default: this machine and program.
+    ///   - info: The values that the fields are made from. Default: this machine and program.
     ///   - decoders: The encodings that libcurl can decode. Default: ``encodings``.
     static func headers(
-        for surroundings: ProgramSurroundings = .current,
+        for info: ProgramInfo = .current,
         decoders: [String] = encodings
     ) -> HTTPHeaders {
         [
             "Accept-Encoding": acceptEncoding(decoders),
-            "Accept-Language": acceptLanguage(PreferredLanguages.list(surroundings.environment)),
-            "User-Agent": UserAgent.text(for: surroundings),
+            "Accept-Language": acceptLanguage(PreferredLanguages.list(info.environment)),
+            "User-Agent": UserAgent.text(for: info),
         ]
     }
 

@@ -2,7 +2,7 @@ internal import Foundation
 internal import Glibc
 
 /// The properties of the program and the machine that the default header fields are made from.
-struct ProgramSurroundings: Sendable {
+struct ProgramInfo: Sendable {
     /// The environment variables.
     var environment: [String: String] = [:]
     /// The name that the program was started with, possibly with a path.
@@ -15,7 +15,7 @@ struct ProgramSurroundings: Sendable {
     var kernelRelease = ""
 
     /// The values of the current process, read once.
-    static let current = ProgramSurroundings(
+    static let current = ProgramInfo(
         environment: ProcessInfo.processInfo.environment,
         program: CommandLine.arguments.first ?? "",
         programVersion: Bundle.main.infoDictionary?["CFBundleShortVersionString"] as? String,

@@ -58,7 +58,7 @@ extension RequestOptions {
         )
     }
 
-    var longest: Duration? { totalTimeout.map { Duration(seconds: $0) } }
+    var totalTimeoutDuration: Duration? { totalTimeout.map { Duration(seconds: $0) } }
 
     /// - Throws: ``AFError/URLRequestValidationFailureReason/invalidOption(name:value:accepted:)``.
     func check() throws {

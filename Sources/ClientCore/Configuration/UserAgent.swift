@@ -13,24 +13,24 @@ enum UserAgent {
 
     /// Returns `program/1.0 (Debian GNU/Linux 12 bookworm; Linux 6.1) netwatch/0.1.0`, without the unknown
     /// parts.
-    static func text(for surroundings: ProgramSurroundings) -> String {
+    static func text(for info: ProgramInfo) -> String {
         let system = [
-            words(surroundings.osRelease.operatingSystemName),
+            words(info.osRelease.operatingSystemName),
             // Without the patch level, which would reveal the machine's known vulnerabilities.
-            surroundings.kernelRelease.versionNumbers(2).map { "Linux \($0)" },
+            info.kernelRelease.versionNumbers(2).map { "Linux \($0)" },
         ]
         let comment = system.compactMap { $0 }.joined(separator: "; ")
         // The field must begin with a product, not with a comment.
-        let product = program(surroundings).map { [$0] } ?? []
+        let product = program(info).map { [$0] } ?? []
         let parts = product + (comment.isEmpty ? [] : ["(\(comment))"])
         let own = TransferRequest.defaultUserAgent
         return (product.isEmpty ? [own] + parts : parts + [own]).joined(separator: " ")
     }
 
-    private static func program(_ surroundings: ProgramSurroundings) -> String? {
-        let name = surroundings.program.split(separator: "/").last ?? ""
+    private static func program(_ info: ProgramInfo) -> String? {
+        let name = info.program.split(separator: "/").last ?? ""
         guard let name = token(String(name)) else { return nil }
-        return surroundings.programVersion.flatMap(token).map { "\(name)/\($0)" } ?? name
+        return info.programVersion.flatMap(token).map { "\(name)/\($0)" } ?? name
     }
 
     /// Returns the characters that are allowed in a token (RFC 9110 §5.6.2).

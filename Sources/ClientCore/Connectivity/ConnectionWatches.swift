@@ -47,12 +47,12 @@ final class ConnectionWatches: Sendable {
     var generations: [String: UInt64] { state.withLock { $0.entries.compactMapValues(\.generation) } }
 
     /// Records a connection to an address. Returns whether it is the only watched address now.
-    func note(_ address: String) -> Bool {
+    func record(_ address: String) -> Bool {
         guard let parsed = IPAddress(address), !parsed.isLoopback, let host = NetworkHost(address) else {
             return false
         }
         let (id, dropped, count) = state.withLock { state in
-            let (id, dropped) = state.note(address)
+            let (id, dropped) = state.record(address)
             return (id, dropped, state.entries.count)
         }
         dropped?.cancel()
@@ -62,7 +62,7 @@ final class ConnectionWatches: Sendable {
     }
 
     /// Ends all watches, because no connections are left.
-    func letGo() {
+    func endAll() {
         let entries = state.withLock { state in
             defer { state = State(lastID: state.lastID) }
             return state.entries
@@ -88,7 +88,7 @@ final class ConnectionWatches: Sendable {
 
 extension ConnectionWatches.State {
     /// Returns the id of a new entry, and the watch of the entry that it evicts.
-    fileprivate mutating func note(_ address: String) -> (id: UInt64?, dropped: PathWatch?) {
+    fileprivate mutating func record(_ address: String) -> (id: UInt64?, dropped: PathWatch?) {
         order.removeAll { $0 == address }
         order.append(address)
         guard entries[address] == nil else { return (nil, nil) }

@@ -77,8 +77,8 @@ final class ConnectivityRetrier: Sendable {
         let retries = Int(clamping: retryCount)
         return switch outcome {
         case .ended: nil
-        case .wasThere: pacing.delay(after: retries + 1, using: &generator)
-        case .came(let offset): offset + pacing.delay(after: retries, using: &generator)
+        case .alreadyReachable: pacing.delay(after: retries + 1, using: &generator)
+        case .reachable(let offset): offset + pacing.delay(after: retries, using: &generator)
         }
     }
 }

@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import NetworkReachability
 
 /// The destinations that must be unreachable for a failure to mean that there is no network.
-enum OfflineSuspicion: Hashable, Sendable {
+enum OfflineCheck: Hashable, Sendable {
     /// All known addresses of the host.
     case host([IPAddress])
     /// Every destination, because the host's address is not known.

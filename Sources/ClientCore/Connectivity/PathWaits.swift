@@ -7,15 +7,15 @@ final class PathWaits: Sendable {
     /// The result of a wait.
     enum Outcome: Hashable, Sendable {
         /// The path was never missing.
-        case wasThere
-        /// The path came back. The request is retried after the delay.
-        case came(after: Duration)
+        case alreadyReachable
+        /// The path has come back. The request is retried after the delay.
+        case reachable(after: Duration)
         /// The wait timed out or was cancelled.
         case ended
     }
 
     /// The destination that requests wait for.
-    struct Place: Hashable {
+    struct Key: Hashable {
         let host: NetworkHost
         /// Part of the key because a retrier may serve sessions with different monitors.
         let monitor: ObjectIdentifier
@@ -27,8 +27,8 @@ final class PathWaits: Sendable {
         var timeout: Task<Void, any Error>?
     }
 
-    /// The waiters for one place, in the order in which their requests failed.
-    fileprivate struct Line {
+    /// The waiters for one key, in the order in which their requests failed.
+    fileprivate struct Queue {
         let id: UInt64
         var waiters: [Waiter] = []
         var watch: PathWatch?
@@ -37,7 +37,7 @@ final class PathWaits: Sendable {
     }
 
     fileprivate struct State {
-        var lines: [Place: Line] = [:]
+        var queues: [Key: Queue] = [:]
         /// The waits that were cancelled before they began.
         var cancelled: Set<UInt64> = []
         var lastID: UInt64 = 0
@@ -51,12 +51,12 @@ final class PathWaits: Sendable {
 
     private let pacing: RetryPacing
     private let timer: Timer
-    private let isEnough: @Sendable (PathStatus) -> Bool
+    private let endsWait: @Sendable (PathStatus) -> Bool
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - timer: Replaceable for tests.
-    ///   - isEnough: Whether a status ends a wait. Called on the monitor's thread.
+    ///   - endsWait: Whether a status ends a wait. Called on the monitor's thread.
     init(
         _ pacing: RetryPacing,
         timer: @escaping Timer = { time, body in
@@ -65,36 +65,36 @@ final class PathWaits: Sendable {
                 body()
             }
         },
-        isEnough: @escaping @Sendable (PathStatus) -> Bool
+        endsWait: @escaping @Sendable (PathStatus) -> Bool
     ) {
         self.pacing = pacing
         self.timer = timer
-        self.isEnough = isEnough
+        self.endsWait = endsWait
     }
 
-    /// The number of waiters, and of places seen to be unreachable.
-    var count: (waiters: Int, places: Int) {
+    /// The number of waiters, and of hosts seen to be unreachable.
+    var count: (waiters: Int, unreachable: Int) {
         state.withLock { state in
-            let waiters = state.lines.values.map(\.waiters.count)
-            return (waiters.reduce(0, +), state.lines.values.count(where: \.wasMissing))
+            let waiters = state.queues.values.map(\.waiters.count)
+            return (waiters.reduce(0, +), state.queues.values.count(where: \.wasMissing))
         }
     }
 
     /// Waits for a path to a host.
     ///
     /// - Parameters:
-    ///   - longest: The maximum time to wait; `nil` for no limit.
+    ///   - maximum: The maximum time to wait; `nil` for no limit.
     /// - Returns: The result; ``Outcome/ended`` immediately if the task is cancelled.
-    func wait(for host: NetworkHost, _ monitor: PathMonitor, atMost longest: Duration?) async -> Outcome {
-        let place = Place(host: host, monitor: ObjectIdentifier(monitor))
+    func wait(for host: NetworkHost, _ monitor: PathMonitor, atMost maximum: Duration?) async -> Outcome {
+        let key = Key(host: host, monitor: ObjectIdentifier(monitor))
         let id = newID()
         defer { state.withLock { _ = $0.cancelled.remove(id) } }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                join(place, Waiter(id: id, continuation: continuation), monitor, longest)
+                join(key, Waiter(id: id, continuation: continuation), monitor, maximum)
             }
         } onCancel: {
-            cancel(id, at: place)
+            cancel(id, at: key)
         }
     }
 
@@ -107,69 +107,69 @@ final class PathWaits: Sendable {
 
     // MARK: Waiters
 
-    private func join(_ place: Place, _ waiter: Waiter, _ monitor: PathMonitor, _ longest: Duration?) {
-        switch state.withLock({ $0.join(place, waiter) }) {
+    private func join(_ key: Key, _ waiter: Waiter, _ monitor: PathMonitor, _ maximum: Duration?) {
+        switch state.withLock({ $0.join(key, waiter) }) {
         case .joined: break
         case .cancelled: return waiter.end(.ended)
-        case .opened(let line): watch(place, line, monitor)
+        case .opened(let queue): watch(key, queue, monitor)
         }
         // Only after the waiter has joined: an immediate timeout would not find it otherwise.
-        if let longest { limit(waiter.id, place, to: longest) }
+        if let maximum { limit(waiter.id, key, to: maximum) }
     }
 
-    private func limit(_ id: UInt64, _ place: Place, to longest: Duration) {
-        let timeout = timer(min(longest, Self.longestSleep)) { [weak self] in self?.leave(id, place) }
-        let isWaiting = state.withLock { $0.note(timeout, of: id, place) }
+    private func limit(_ id: UInt64, _ key: Key, to maximum: Duration) {
+        let timeout = timer(min(maximum, Self.longestSleep)) { [weak self] in self?.leave(id, key) }
+        let isWaiting = state.withLock { $0.setTimeout(timeout, of: id, key) }
         if !isWaiting { timeout.cancel() }
     }
 
-    private func watch(_ place: Place, _ line: UInt64, _ monitor: PathMonitor) {
-        let watch = monitor.watch(.host(place.host)) { [weak self] status in
-            self?.update(place, line, status)
+    private func watch(_ key: Key, _ queue: UInt64, _ monitor: PathMonitor) {
+        let watch = monitor.watch(.host(key.host)) { [weak self] status in
+            self?.update(key, queue, status)
         }
-        let isWanted = state.withLock { state in
-            guard state.lines[place]?.id == line else { return false }
-            state.lines[place]?.watch = watch
+        let isCurrent = state.withLock { state in
+            guard state.queues[key]?.id == queue else { return false }
+            state.queues[key]?.watch = watch
             return true
         }
-        if !isWanted { watch.cancel() }
+        if !isCurrent { watch.cancel() }
     }
 
-    private func cancel(_ id: UInt64, at place: Place) {
+    private func cancel(_ id: UInt64, at key: Key) {
         let isWaiting = state.withLock { state in
-            let isWaiting = state.lines[place]?.waiters.contains { $0.id == id } ?? false
+            let isWaiting = state.queues[key]?.waiters.contains { $0.id == id } ?? false
             if !isWaiting { state.cancelled.insert(id) }
             return isWaiting
         }
-        if isWaiting { leave(id, place) }
+        if isWaiting { leave(id, key) }
     }
 
-    private func leave(_ id: UInt64, _ place: Place) {
-        let (waiter, watch) = state.withLock { $0.leave(id, place) }
+    private func leave(_ id: UInt64, _ key: Key) {
+        let (waiter, watch) = state.withLock { $0.leave(id, key) }
         watch?.cancel()
         waiter?.end(.ended)
     }
 
     // MARK: Path changes
 
-    private func update(_ place: Place, _ id: UInt64, _ status: PathStatus) {
-        let isEnough = isEnough(status)
-        if isEnough, RequestFault.dropsWakeUp.strikesFromNow { return }
-        let line = state.withLock { state -> Line? in
-            guard state.lines[place]?.id == id else { return nil }
-            if isEnough { return state.lines.removeValue(forKey: place) }
-            state.lines[place]?.wasMissing = true
+    private func update(_ key: Key, _ id: UInt64, _ status: PathStatus) {
+        let endsWait = endsWait(status)
+        if endsWait, RequestFault.dropsWakeUp.hasOccurred { return }
+        let queue = state.withLock { state -> Queue? in
+            guard state.queues[key]?.id == id else { return nil }
+            if endsWait { return state.queues.removeValue(forKey: key) }
+            state.queues[key]?.wasMissing = true
             return nil
         }
-        if let line { letGo(line) }
+        if let queue { resume(queue) }
     }
 
-    private func letGo(_ line: Line) {
-        line.watch?.cancel()
-        guard line.wasMissing else { return line.waiters.forEach { $0.end(.wasThere) } }
+    private func resume(_ queue: Queue) {
+        queue.watch?.cancel()
+        guard queue.wasMissing else { return queue.waiters.forEach { $0.end(.alreadyReachable) } }
         var generator = SystemRandomNumberGenerator()
-        let offsets = pacing.offsets(of: line.waiters.count, using: &generator)
-        for (waiter, offset) in zip(line.waiters, offsets) { waiter.end(.came(after: offset)) }
+        let offsets = pacing.offsets(of: queue.waiters.count, using: &generator)
+        for (waiter, offset) in zip(queue.waiters, offsets) { waiter.end(.reachable(after: offset)) }
     }
 }
 
@@ -183,39 +183,39 @@ extension PathWaits.Waiter {
 extension PathWaits.State {
     fileprivate enum Entry {
         case joined
-        /// The first waiter of a new line, with the line's id.
+        /// The first waiter of a new queue, with the queue's id.
         case opened(UInt64)
         case cancelled
     }
 
-    fileprivate mutating func join(_ place: PathWaits.Place, _ waiter: PathWaits.Waiter) -> Entry {
+    fileprivate mutating func join(_ key: PathWaits.Key, _ waiter: PathWaits.Waiter) -> Entry {
         if cancelled.contains(waiter.id) { return .cancelled }
-        if lines[place] != nil {
-            lines[place]?.waiters.append(waiter)
+        if queues[key] != nil {
+            queues[key]?.waiters.append(waiter)
             return .joined
         }
-        lines[place] = .init(id: waiter.id, waiters: [waiter])
+        queues[key] = .init(id: waiter.id, waiters: [waiter])
         return .opened(waiter.id)
     }
 
     /// Stores the timeout of a waiter. Returns whether it is still waiting.
-    fileprivate mutating func note(
+    fileprivate mutating func setTimeout(
         _ timeout: Task<Void, any Error>,
         of id: UInt64,
-        _ place: PathWaits.Place
+        _ key: PathWaits.Key
     ) -> Bool {
-        guard let index = lines[place]?.waiters.lastIndex(where: { $0.id == id }) else { return false }
-        lines[place]?.waiters[index].timeout = timeout
+        guard let index = queues[key]?.waiters.lastIndex(where: { $0.id == id }) else { return false }
+        queues[key]?.waiters[index].timeout = timeout
         return true
     }
 
     fileprivate mutating func leave(
         _ id: UInt64,
-        _ place: PathWaits.Place
+        _ key: PathWaits.Key
     ) -> (waiter: PathWaits.Waiter?, watch: PathWatch?) {
-        guard let index = lines[place]?.waiters.firstIndex(where: { $0.id == id }) else { return (nil, nil) }
-        let waiter = lines[place]?.waiters.remove(at: index)
-        guard lines[place]?.waiters.isEmpty == true else { return (waiter, nil) }
-        return (waiter, lines.removeValue(forKey: place)?.watch)
+        guard let index = queues[key]?.waiters.firstIndex(where: { $0.id == id }) else { return (nil, nil) }
+        let waiter = queues[key]?.waiters.remove(at: index)
+        guard queues[key]?.waiters.isEmpty == true else { return (waiter, nil) }
+        return (waiter, queues.removeValue(forKey: key)?.watch)
     }
 }

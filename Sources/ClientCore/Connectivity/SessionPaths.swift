@@ -30,11 +30,11 @@ final class SessionPaths: Sendable {
 
     /// Checks whether the destinations of a failure are reachable now. `answer` is called once, on the
     /// monitor's thread, which it must not block.
-    func judge(
-        _ suspicion: OfflineSuspicion,
+    func evaluate(
+        _ check: OfflineCheck,
         answer: @escaping @Sendable (PathStatus.Verdict) -> Void
     ) {
-        withMonitor { $0.lookUp(suspicion.addresses, answer: answer) }
+        withMonitor { $0.lookUp(check.addresses, answer: answer) }
     }
 
     private func started() -> PathMonitor {

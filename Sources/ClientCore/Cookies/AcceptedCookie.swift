@@ -26,7 +26,7 @@ struct AcceptedCookie: Sendable {
     init?(_ parsed: SetCookie, from origin: CookieOrigin) {
         guard !parsed.isSecure || origin.isSecure else { return nil }
         guard let domain = Self.domain(of: parsed, from: origin) else { return nil }
-        guard Self.keepsPromise(of: parsed) else { return nil }
+        guard Self.meetsPrefixConditions(of: parsed) else { return nil }
         let path = parsed.path ?? CookieScope.defaultPath(of: origin.path)
         key = CookieKey(name: parsed.name, domain: domain, path: path)
         self.parsed = parsed
@@ -42,7 +42,7 @@ struct AcceptedCookie: Sendable {
     }
 
     /// Whether the cookie meets the conditions of its name prefix, on which servers rely.
-    private static func keepsPromise(of parsed: SetCookie) -> Bool {
+    private static func meetsPrefixConditions(of parsed: SetCookie) -> Bool {
         let name = parsed.name.lowercased()
         if name.hasPrefix("__host-") { return parsed.isSecure && parsed.domain == nil && parsed.path == "/" }
         return !name.hasPrefix("__secure-") || parsed.isSecure

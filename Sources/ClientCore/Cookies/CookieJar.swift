@@ -28,7 +28,7 @@ final class CookieJar: Sendable {
     private let policy: HTTPCookie.AcceptPolicy
     /// The creation times of cookies that have since been replaced, because Foundation resets the time with
     /// each replacement. The lock also makes reading and then writing the storage atomic.
-    private let births = Mutex<[CookieKey: TimeInterval]>([:])
+    private let creationTimes = Mutex<[CookieKey: TimeInterval]>([:])
 
     /// - Parameters:
     ///   - storage: The storage of the cookies. Its own policy also applies: under `never` it stores none.
@@ -39,7 +39,7 @@ final class CookieJar: Sendable {
     }
 
     /// Whether cookies are being stored at the moment, possibly to disk.
-    var isBusy: Bool { births.withLockIfAvailable { _ in } == nil }
+    var isBusy: Bool { creationTimes.withLockIfAvailable { _ in } == nil }
 
     // MARK: Sending
 
@@ -48,10 +48,10 @@ final class CookieJar: Sendable {
     ///
     /// Cookies beyond ``maximumFieldBytes`` are left out.
     func field(for url: URL, at now: Date = Date()) -> String? {
-        let (cookies, births) = births.withLock { (self.cookies, $0) }
+        let (cookies, creationTimes) = creationTimes.withLock { (self.cookies, $0) }
         guard !cookies.isEmpty, let origin = CookieOrigin(url) else { return nil }
-        let mine = cookies.filter { $0.isFor(origin, at: now) }.map { AgedCookie($0, births) }
-        return Self.field(of: mine.sorted(by: AgedCookie.isSentBefore).map(\.pair))
+        let mine = cookies.filter { $0.isFor(origin, at: now) }.map { DatedCookie($0, creationTimes) }
+        return Self.field(of: mine.sorted(by: DatedCookie.isSentBefore).map(\.pair))
     }
 
     private static func field(of pairs: [String]) -> String? {
@@ -72,16 +72,16 @@ final class CookieJar: Sendable {
     ///     ``maximumPerResponse`` are dropped.
     ///   - url: The URL of the response.
     ///   - mainDocumentURL: The main document for `onlyFromMainDocumentDomain`. `nil` stands for `url`.
-    func take(_ setCookieValues: [String], from url: URL, mainDocumentURL: URL?, at now: Date = Date()) {
+    func store(_ setCookieValues: [String], from url: URL, mainDocumentURL: URL?, at now: Date = Date()) {
         guard !setCookieValues.isEmpty, let origin = CookieOrigin(url), accepts(from: origin, mainDocumentURL)
         else { return }
         let cookies = setCookieValues.prefix(Self.maximumPerResponse)
             .compactMap { SetCookie($0, at: now) }
             .compactMap { AcceptedCookie($0, from: origin) }
         guard !cookies.isEmpty else { return }
-        births.withLock { births in
-            for cookie in cookies { keep(cookie, from: origin, &births, now) }
-            makeRoom(in: cookies, &births, now)
+        creationTimes.withLock { creationTimes in
+            for cookie in cookies { store(cookie, from: origin, &creationTimes, now) }
+            evict(in: cookies, &creationTimes, now)
         }
     }
 
@@ -95,53 +95,53 @@ final class CookieJar: Sendable {
         }
     }
 
-    private func keep(
+    private func store(
         _ cookie: AcceptedCookie,
         from origin: CookieOrigin,
-        _ births: inout [CookieKey: TimeInterval],
+        _ creationTimes: inout [CookieKey: TimeInterval],
         _ now: Date
     ) {
         let stored = cookies
         guard !stored.contains(where: { cookie.wouldHide($0, from: origin) }) else { return }
         let old = stored.first { CookieKey($0) == cookie.key }
         guard !cookie.isExpired(at: now) else {
-            if let old { remove(old, &births) }
+            if let old { remove(old, &creationTimes) }
             return
         }
         guard let new = HTTPCookie(cookie) else { return }
         // Do not rewrite the file for a server that repeats an unchanged cookie in each response.
         if let old, old.isSame(as: new) { return }
-        births[cookie.key] = old.map { AgedCookie($0, births).birth }
+        creationTimes[cookie.key] = old.map { DatedCookie($0, creationTimes).created }
         storage.setCookie(new)
     }
 
     /// Removes cookies: first the expired ones, then the oldest of a domain above its limit, then the oldest of
     /// all.
-    private func makeRoom(
+    private func evict(
         in taken: [AcceptedCookie],
-        _ births: inout [CookieKey: TimeInterval],
+        _ creationTimes: inout [CookieKey: TimeInterval],
         _ now: Date
     ) {
-        for cookie in cookies where cookie.isExpired(at: now) { remove(cookie, &births) }
+        for cookie in cookies where cookie.isExpired(at: now) { remove(cookie, &creationTimes) }
         for domain in Set(taken.map(\.key.bareDomain)) {
             let cookies = cookies.filter { CookieKey($0).bareDomain == domain }
-            removeOldest(of: cookies, keeping: Self.maximumPerDomain, &births)
+            removeOldest(of: cookies, keeping: Self.maximumPerDomain, &creationTimes)
         }
-        removeOldest(of: cookies, keeping: Self.maximum, &births)
+        removeOldest(of: cookies, keeping: Self.maximum, &creationTimes)
     }
 
     private func removeOldest(
         of cookies: [HTTPCookie],
         keeping count: Int,
-        _ births: inout [CookieKey: TimeInterval]
+        _ creationTimes: inout [CookieKey: TimeInterval]
     ) {
         guard cookies.count > count else { return }
-        let oldestFirst = cookies.map { AgedCookie($0, births) }.sorted { $0.birth < $1.birth }
-        for aged in oldestFirst.dropLast(count) { remove(aged.cookie, &births) }
+        let oldestFirst = cookies.map { DatedCookie($0, creationTimes) }.sorted { $0.created < $1.created }
+        for aged in oldestFirst.dropLast(count) { remove(aged.cookie, &creationTimes) }
     }
 
-    private func remove(_ cookie: HTTPCookie, _ births: inout [CookieKey: TimeInterval]) {
-        births[CookieKey(cookie)] = nil
+    private func remove(_ cookie: HTTPCookie, _ creationTimes: inout [CookieKey: TimeInterval]) {
+        creationTimes[CookieKey(cookie)] = nil
         storage.deleteCookie(cookie)
     }
 
@@ -149,19 +149,19 @@ final class CookieJar: Sendable {
 }
 
 /// A cookie and the time it was first set.
-private struct AgedCookie {
+private struct DatedCookie {
     let cookie: HTTPCookie
-    let birth: TimeInterval
+    let created: TimeInterval
 
-    init(_ cookie: HTTPCookie, _ births: [CookieKey: TimeInterval]) {
+    init(_ cookie: HTTPCookie, _ creationTimes: [CookieKey: TimeInterval]) {
         self.cookie = cookie
-        birth = births[CookieKey(cookie)] ?? cookie.created
+        created = creationTimes[CookieKey(cookie)] ?? cookie.created
     }
 
     var pair: String { "\(cookie.name)=\(cookie.value)" }
 
-    static func isSentBefore(_ one: AgedCookie, _ other: AgedCookie) -> Bool {
+    static func isSentBefore(_ one: DatedCookie, _ other: DatedCookie) -> Bool {
         let (length, otherLength) = (one.cookie.path.utf8.count, other.cookie.path.utf8.count)
-        return length == otherLength ? one.birth < other.birth : length > otherLength
+        return length == otherLength ? one.created < other.created : length > otherLength
     }
 }

@@ -23,7 +23,7 @@ struct CurlBody {
     }
 
     private mutating func set(_ data: Data, _ contentType: String?, _ secrets: CurlSecrets) {
-        guard let text = Self.text(data) else { return setInput("\(data.count) bytes, not all of them text") }
+        guard let text = Self.text(data) else { return setInput("\(data.count) bytes, not text") }
         guard data.count <= Self.longestArgument else {
             return setInput("\(data.count) bytes, too many for an argument")
         }

@@ -11,11 +11,11 @@ struct CurlSecrets {
     let isRedacting: Bool
 
     private static let replacement = "REDACTED"
-    private static let telltales = [
+    private static let secretWords = [
         "token", "secret", "key", "password", "passwd", "passphrase", "signature",
     ]
     /// Names that look like secrets but are not.
-    private static let harmless = ["idempotency-key"]
+    private static let exceptions = ["idempotency-key"]
 
     func value(_ text: String) -> String {
         isRedacting ? Self.replacement : text
@@ -23,7 +23,7 @@ struct CurlSecrets {
 
     func field(_ field: TransferRequest.Header) -> TransferRequest.Header {
         let isSecret =
-            SecretHeaderFields.all.contains(field.name.lowercased()) || Self.speaksOfSecrets(field.name)
+            SecretHeaderFields.all.contains(field.name.lowercased()) || Self.suggestsSecret(field.name)
         return isSecret ? .init(field.name, value(field.value)) : field
     }
 
@@ -41,9 +41,9 @@ struct CurlSecrets {
         return (type.contains("json") ? Self.json(text) : nil) ?? Self.replacement
     }
 
-    private static func speaksOfSecrets(_ name: String) -> Bool {
+    private static func suggestsSecret(_ name: String) -> Bool {
         let name = name.lowercased()
-        return !harmless.contains(name) && telltales.contains(where: name.contains)
+        return !exceptions.contains(name) && secretWords.contains(where: name.contains)
     }
 
     /// `scheme://user:password@host/path`
@@ -61,7 +61,7 @@ struct CurlSecrets {
 
     private static func item(_ text: String) -> String {
         let (name, value) = halves(text, at: "=")
-        let isSecret = value != nil && speaksOfSecrets(name.removingPercentEncoding ?? name)
+        let isSecret = value != nil && suggestsSecret(name.removingPercentEncoding ?? name)
         return isSecret ? "\(name)=\(replacement)" : text
     }
 
@@ -99,7 +99,7 @@ struct CurlSecrets {
         case let members as [String: Any]:
             Dictionary(
                 uniqueKeysWithValues: members.map { name, value in
-                    (name, speaksOfSecrets(name) ? replacement : redacted(value))
+                    (name, suggestsSecret(name) ? replacement : redacted(value))
                 }
             )
         case let elements as [Any]: elements.map(redacted)

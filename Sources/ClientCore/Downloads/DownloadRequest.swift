@@ -56,7 +56,7 @@ public final class DownloadRequest: Request, @unchecked Sendable {
     public func cancel(producingResumeData: Bool) -> Self {
         core.perform { core in
             guard var sink = core.sink as? DownloadSink else { return }
-            sink.keepsPart = producingResumeData
+            sink.keepsPartialFile = producingResumeData
             core.sink = sink
         }
         return cancel()
@@ -74,7 +74,7 @@ public final class DownloadRequest: Request, @unchecked Sendable {
         queue: DispatchQueue? = nil,
         closure: @escaping @Sendable (Progress) -> Void
     ) -> Self {
-        core.downloadProgress.tell(on: queue ?? completionQueue, closure)
+        core.downloadProgress.setClosure(on: queue ?? completionQueue, closure)
         return self
     }
 

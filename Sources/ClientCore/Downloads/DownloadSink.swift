@@ -17,12 +17,12 @@ struct DownloadSink: ResponseSink {
         case nothing
         case part(PartialDownload)
         /// A body that is not part of the download, written to a separate file. The partial file is kept.
-        case aside(PartialDownload)
+        case separate(PartialDownload)
 
         var file: PartialDownload? {
             switch self {
             case .nothing: nil
-            case .part(let file), .aside(let file): file
+            case .part(let file), .separate(let file): file
             }
         }
     }
@@ -30,21 +30,21 @@ struct DownloadSink: ResponseSink {
     private let origin: Origin
     private let destination: DownloadRequest.DownloadFileDestination?
     /// Whether received data is kept when the request fails.
-    var keepsPart = true
+    var keepsPartialFile = true
 
-    private var part: PartialDownload?
+    private var partialFile: PartialDownload?
     private var writing = Writing.nothing
     /// The request before any redirect. A later process sends it again.
     private var request: URLRequest?
     /// The record with which the remaining bytes were requested.
-    private var asked: ResumeRecord?
-    private var isWholeWanted = false
+    private var requestedRecord: ResumeRecord?
+    private var needsWholeFile = false
     private var isComplete = false
     private var total: Int64?
     private(set) var offset: Int64 = 0
     private var moved: URL?
     /// The result that ``finish(_:)`` returned. Afterwards nothing is moved or removed.
-    private var told: ResponseBody?
+    private var result: ResponseBody?
 
     init(_ origin: Origin, to destination: DownloadRequest.DownloadFileDestination?) {
         self.origin = origin
@@ -52,18 +52,18 @@ struct DownloadSink: ResponseSink {
     }
 
     mutating func prepare(_ request: inout URLRequest) throws {
-        let part = try self.part ?? open(for: request)
-        self.part = part
+        let partialFile = try self.partialFile ?? open(for: request)
+        self.partialFile = partialFile
         // A complete file that validation rejected is not continued; the result would be the same.
-        if isAcceptedWhole { isWholeWanted = true }
-        told = nil
+        if isWholeFile { needsWholeFile = true }
+        result = nil
         moved = nil
-        asked = isWholeWanted ? nil : part.resumption.flatMap { $0.offset > 0 ? $0 : nil }
+        requestedRecord = needsWholeFile ? nil : partialFile.resumption.flatMap { $0.offset > 0 ? $0 : nil }
         isComplete = false
         writing = .nothing
         offset = 0
         total = nil
-        for header in asked?.requestHeaders ?? [] {
+        for header in requestedRecord?.requestHeaders ?? [] {
             request.setValue(header.value, forHTTPHeaderField: header.name)
         }
         // Keep the original request even after a redirect: the redirect's target may be valid only once.
@@ -73,61 +73,61 @@ struct DownloadSink: ResponseSink {
     private func open(for request: URLRequest) throws -> PartialDownload {
         switch origin {
         case .temporary: return try .temporary()
-        case .kept(let place):
+        case .kept(let location):
             guard let url = request.url else { throw URLError(.badURL) }
-            return try .kept(at: place, for: url)
+            return try .kept(at: location, for: url)
         case .resuming(let record): return try .resuming(record)
         }
     }
 
-    mutating func begin(_ head: ResponseHead) throws -> SinkVerdict {
-        guard let part, let request else { return .take }
-        guard let asked else {
-            try beginWhole(part, request, head)
-            return .take
+    mutating func begin(_ head: ResponseHead) throws -> SinkDecision {
+        guard let partialFile, let request else { return .accept }
+        guard let requestedRecord else {
+            try beginWhole(partialFile, request, head)
+            return .accept
         }
-        switch ResumeAnswer.judge(record: asked, head: head.head) {
+        switch ResumeDecision.of(record: requestedRecord, head: head.head) {
         case .continueAt(let offset, let total):
-            try part.continueWriting(from: offset, total: total)
+            try partialFile.continueWriting(from: offset, total: total)
             self.offset = offset
             self.total = total
-            writing = .part(part)
+            writing = .part(partialFile)
         case .startOver:
-            try part.startOver(request, head.head)
-            writing = .part(part)
+            try partialFile.startOver(request, head.head)
+            writing = .part(partialFile)
         case .restartWithoutRange:
-            isWholeWanted = true
+            needsWholeFile = true
             return .sendAgain
         case .alreadyComplete:
             // The total length is now known, so the last byte can be requested. The response to it identifies the
             // version.
-            isWholeWanted = asked.total != nil
-            try part.continueWriting(from: asked.received, total: asked.received)
+            needsWholeFile = requestedRecord.total != nil
+            try partialFile.continueWriting(from: requestedRecord.received, total: requestedRecord.received)
             return .sendAgain
-        case .otherBody: try writeAside(request, head)
+        case .otherBody: try writeSeparately(request, head)
         case .fail(let error): throw error
         }
-        return .take
+        return .accept
     }
 
     /// Writes a response that is not the file to a separate file, so that it does not overwrite a file that the user
     /// keeps.
     private mutating func beginWhole(
-        _ part: PartialDownload,
+        _ partialFile: PartialDownload,
         _ request: URLRequest,
         _ head: ResponseHead
     ) throws {
         if case .kept = origin, !(200..<300).contains(head.status) {
-            return try writeAside(request, head)
+            return try writeSeparately(request, head)
         }
-        try part.startOver(request, head.head)
-        writing = .part(part)
+        try partialFile.startOver(request, head.head)
+        writing = .part(partialFile)
     }
 
-    private mutating func writeAside(_ request: URLRequest, _ head: ResponseHead) throws {
+    private mutating func writeSeparately(_ request: URLRequest, _ head: ResponseHead) throws {
         let file = try PartialDownload.temporary()
         try file.startOver(request, head.head)
-        writing = .aside(file)
+        writing = .separate(file)
     }
 
     mutating func write(_ bytes: [UInt8]) throws {
@@ -135,10 +135,10 @@ struct DownloadSink: ResponseSink {
     }
 
     mutating func end(_ failure: (any Error)?) throws {
-        isWholeWanted = false
+        needsWholeFile = false
         guard failure == nil else {
             // Another attempt can continue the file.
-            _ = part?.resumeRecord()
+            _ = partialFile?.resumeRecord()
             return
         }
         guard let file = writing.file else { return }
@@ -147,43 +147,45 @@ struct DownloadSink: ResponseSink {
     }
 
     mutating func accept(_ head: ResponseHead?) throws {
-        guard told == nil, let destination, let file = current, let response = head?.response else { return }
+        guard result == nil, let destination, let file = current, let response = head?.response else {
+            return
+        }
         let (url, options) = destination(file.url, response)
         try file.move(to: url, options: options)
         moved = url
     }
 
     mutating func finish(_ failure: (any Error)?) -> ResponseBody {
-        if let told { return told }
+        if let result { return result }
         var body = self.body
-        if !keepsPart { try? part?.discard() }
-        if moved == nil, isComplete { try? current?.leave() }
-        if keepsPart, !isAcceptedWhole { body.resumeData = part?.resumeRecord()?.data }
-        if !isComplete, !staysInPart(body) { body.temporaryURL = nil }
-        part = nil
+        if !keepsPartialFile { try? partialFile?.discard() }
+        if moved == nil, isComplete { try? current?.leaveInPlace() }
+        if keepsPartialFile, !isWholeFile { body.resumeData = partialFile?.resumeRecord()?.data }
+        if !isComplete, !staysInPartialFile(body) { body.temporaryURL = nil }
+        partialFile = nil
         writing = .nothing
-        told = body
+        result = body
         return body
     }
 
     /// Returns whether an incomplete file outlives the request: because it can be continued, or because the user
     /// keeps it.
-    private func staysInPart(_ body: ResponseBody) -> Bool {
+    private func staysInPartialFile(_ body: ResponseBody) -> Bool {
         guard case .part = writing else { return false }
         if case .kept = origin { return true }
         return body.resumeData != nil
     }
 
     /// The file that contains the response.
-    private var current: PartialDownload? { writing.file ?? (isComplete ? part : nil) }
+    private var current: PartialDownload? { writing.file ?? (isComplete ? partialFile : nil) }
 
     /// Whether the file is complete, so that nothing can be continued.
-    private var isAcceptedWhole: Bool {
-        if case .aside = writing { return false }
+    private var isWholeFile: Bool {
+        if case .separate = writing { return false }
         return isComplete
     }
 
     var body: ResponseBody {
-        told ?? ResponseBody(temporaryURL: current?.url, destinationURL: moved)
+        result ?? ResponseBody(temporaryURL: current?.url, destinationURL: moved)
     }
 }

@@ -7,7 +7,7 @@ internal import Synchronization
 
 /// Owns one partial file, from its first byte until it is moved or left in place.
 ///
-/// A file in the temporary directory is deleted with its owner, unless ``resumeRecord()``, ``leave()`` or
+/// A file in the temporary directory is deleted with its owner, unless ``resumeRecord()``, ``leaveInPlace()`` or
 /// ``move(to:options:)`` has released it. A *kept* file, at a path of the user's, stays. Its resume record is stored
 /// next to it from the first byte on, so that another process can continue it after this one was killed.
 ///
@@ -26,9 +26,9 @@ final class PartialDownload: Sendable {
         var synced: Int64
         /// Whether the whole file belongs to the record's version. Before the server has responded, the file may
         /// contain garbage from a power failure, so no new record must be written.
-        var isBegun = false
+        var isStarted = false
         /// Whether the file stays when its owner is released.
-        var isHandedOn: Bool
+        var isRetained: Bool
         /// Whether the file has been moved, left in place or deleted and must not be used any more.
         private(set) var isClosed = false
 
@@ -53,7 +53,7 @@ final class PartialDownload: Sendable {
             file: file,
             record: record,
             synced: record?.synced ?? 0,
-            isHandedOn: isKept || record != nil
+            isRetained: isKept || record != nil
         )
         self.state = Mutex(state)
         self.isKept = isKept
@@ -62,7 +62,7 @@ final class PartialDownload: Sendable {
 
     deinit {
         state.withLock { state in
-            if !state.isHandedOn, !state.isClosed { try? removeFile(state.file.path) }
+            if !state.isRetained, !state.isClosed { try? removeFile(state.file.path) }
         }
     }
 
@@ -70,7 +70,7 @@ final class PartialDownload: Sendable {
     ///
     /// - Throws: ``AFError/fileFailed(error:url:)``.
     static func temporary() throws -> PartialDownload {
-        let file = try failing(at: NSTemporaryDirectory()) { try TemporaryFiles.newFile() }
+        let file = try mappingErrors(at: NSTemporaryDirectory()) { try TemporaryFiles.newFile() }
         return PartialDownload(file, isKept: false)
     }
 
@@ -90,8 +90,8 @@ final class PartialDownload: Sendable {
         for url: URL,
         syncInterval: Int64 = PartialDownload.syncInterval
     ) throws -> PartialDownload {
-        let path = try failing(at: place) { try place.localPath() }
-        let file = try failing(at: path) { try PartialFile.openingOrCreating(path) }
+        let path = try mappingErrors(at: place) { try place.localPath() }
+        let file = try mappingErrors(at: path) { try PartialFile.openingOrCreating(path) }
         var record = ResumeRecordFile(of: path).read()
         if record?.isOf(url) != true { record = nil }
         record = record.flatMap { $0.continued(in: file.length, path) }
@@ -110,24 +110,26 @@ final class PartialDownload: Sendable {
             reason: .partialFileMissing(at: URL(fileURLWithPath: path))
         )
         guard access(path, F_OK) == 0 else { throw missing }
-        let file = try failing(at: path) { try PartialFile.opening(path) }
-        let beside = ResumeRecordFile(of: path).read()
-        try check(record, beside)
+        let file = try mappingErrors(at: path) { try PartialFile.opening(path) }
+        let stored = ResumeRecordFile(of: path).read()
+        try check(record, stored)
         guard let usable = record.continued(in: file.length, path) else { throw missing }
-        return PartialDownload(file, record: usable, isKept: beside != nil)
+        return PartialDownload(file, record: usable, isKept: stored != nil)
     }
 
     /// Checks that a download created the file, because a record can name any file. Such a file has a unique name
     /// pattern, or a record of the same version next to it.
-    private static func check(_ record: ResumeRecord, _ beside: ResumeRecord?) throws {
+    private static func check(_ record: ResumeRecord, _ stored: ResumeRecord?) throws {
         let invalid = { AFError.downloadResumeFailed(reason: .resumeDataInvalid($0)) }
-        guard let beside else {
+        guard let stored else {
             let name = record.partialFile.split(separator: "/").last ?? ""
             if TemporaryFiles.isName(name) { return }
-            throw invalid("partialFile `\(record.partialFile)` was not made by a download")
+            throw invalid("partialFile `\(record.partialFile)` was not created by a download")
         }
-        guard beside.url == record.url, beside.validator == record.validator else {
-            throw invalid("partialFile `\(record.partialFile)` has been begun anew since")
+        guard stored.url == record.url, stored.validator == record.validator else {
+            throw invalid(
+                "partialFile `\(record.partialFile)` was started over after this record was written"
+            )
         }
     }
 
@@ -143,7 +145,7 @@ final class PartialDownload: Sendable {
     /// Continues the existing file. Call this or ``startOver(_:_:)`` before the first ``append(_:)``.
     ///
     /// - Parameters:
-    ///   - offset: The offset of ``ResumeAnswer/continueAt(_:total:)``. Bytes after it are dropped.
+    ///   - offset: The offset of ``ResumeDecision/continueAt(_:total:)``. Bytes after it are dropped.
     ///   - total: The total length, if known.
     func continueWriting(from offset: Int64, total: Int64?) throws {
         try withState { state in
@@ -154,9 +156,9 @@ final class PartialDownload: Sendable {
             // Truncate before writing the record: it contains the current boot, so all bytes count as valid.
             try state.file.truncate(to: offset)
             state.synced = min(state.synced, offset)
-            state.isBegun = true
+            state.isStarted = true
             state.record?.total = total
-            try note(&state)
+            try writeRecord(&state)
         }
     }
 
@@ -181,10 +183,10 @@ final class PartialDownload: Sendable {
                 state.file = fresh
                 try removeFile(old)
             }
-            state.isHandedOn = isKept
-            state.isBegun = true
+            state.isRetained = isKept
+            state.isStarted = true
             state.record = ResumeRecord(of: request, head: head, partialFile: state.file.path)
-            try note(&state)
+            try writeRecord(&state)
         }
     }
 
@@ -193,7 +195,7 @@ final class PartialDownload: Sendable {
     /// - Throws: ``AFError/fileFailed(error:url:)``. Bytes already written are kept and can be continued.
     func append(_ bytes: some Sequence<UInt8>) throws {
         try withState { state in
-            guard state.isBegun else { throw SystemError(call: "write \(state.file.path)", errno: EINVAL) }
+            guard state.isStarted else { throw SystemError(call: "write \(state.file.path)", errno: EINVAL) }
             let wasWritten: Void? = try bytes.withContiguousStorageIfAvailable {
                 try state.file.append(UnsafeRawBufferPointer($0))
             }
@@ -216,7 +218,7 @@ final class PartialDownload: Sendable {
                 throw URLError(.networkConnectionLost)
             }
             state.record = nil
-            let text = "\(state.file.length) bytes came of \(total)"
+            let text = "received \(state.file.length) bytes instead of \(total)"
             throw AFError.downloadResumeFailed(reason: .rangeAnswerInvalid(text))
         }
     }
@@ -227,7 +229,7 @@ final class PartialDownload: Sendable {
         state.withLock { state in
             guard !state.isClosed, state.record != nil, state.file.length > 0 else { return nil }
             guard (try? sync(&state)) != nil else { return nil }
-            state.isHandedOn = true
+            state.isRetained = true
             return state.record
         }
     }
@@ -239,7 +241,7 @@ final class PartialDownload: Sendable {
     func move(to destination: URL, options: DownloadOptions) throws {
         try state.withLock { state in
             let source = URL(fileURLWithPath: state.file.path)
-            state.isHandedOn = true
+            state.isRetained = true
             do {
                 try state.file.sync()
                 // Remove the record first: after the move, another request may own the path and the record there.
@@ -253,16 +255,16 @@ final class PartialDownload: Sendable {
                 )
                 state.close()
             } catch {
-                try? note(&state)
+                try? writeRecord(&state)
                 throw AFError.downloadedFileMoveFailed(error: error, source: source, destination: destination)
             }
         }
     }
 
     /// Leaves the finished file in place and removes its record.
-    func leave() throws {
+    func leaveInPlace() throws {
         try withState { state in
-            state.isHandedOn = true
+            state.isRetained = true
             if isKept {
                 try state.file.sync()
                 try ResumeRecordFile(of: state.file.path).remove()
@@ -282,21 +284,21 @@ final class PartialDownload: Sendable {
 
     /// Syncs the file, then updates the record.
     private func sync(_ state: inout State) throws(SystemError) {
-        guard state.isBegun else { return }
+        guard state.isStarted else { return }
         do {
             try state.file.sync()
         } catch {
             // The kernel has dropped the pages that it could not write, but reads still return them.
             try? state.file.truncate(to: state.synced)
-            try? note(&state)
+            try? writeRecord(&state)
             throw error
         }
         state.synced = state.file.length
-        try note(&state)
+        try writeRecord(&state)
     }
 
-    private func note(_ state: inout State) throws(SystemError) {
-        guard state.isBegun else { return }
+    private func writeRecord(_ state: inout State) throws(SystemError) {
+        guard state.isStarted else { return }
         state.record = state.record?.updated(received: state.file.length, synced: state.synced)
         if isKept, let record = state.record { try ResumeRecordFile(of: state.file.path).write(record) }
     }
@@ -304,22 +306,22 @@ final class PartialDownload: Sendable {
     private func withState(_ body: (inout State) throws -> Void) throws {
         try state.withLock { state in
             let path = state.file.path
-            try Self.failing(at: path) {
+            try Self.mappingErrors(at: path) {
                 if state.isClosed { throw SystemError(call: "write \(path)", errno: EBADF) }
                 try body(&state)
             }
         }
     }
 
-    private static func failing<Result: ~Copyable>(
+    private static func mappingErrors<Result: ~Copyable>(
         at path: String,
         _ body: () throws -> Result
     ) throws -> Result {
-        try failing(at: URL(fileURLWithPath: path), body)
+        try mappingErrors(at: URL(fileURLWithPath: path), body)
     }
 
     /// Converts system errors to errors of the client.
-    private static func failing<Result: ~Copyable>(
+    private static func mappingErrors<Result: ~Copyable>(
         at url: URL,
         _ body: () throws -> Result
     ) throws -> Result {

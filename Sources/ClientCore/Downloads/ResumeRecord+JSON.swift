@@ -42,17 +42,19 @@ extension ResumeRecord: Codable {
             throw Unreadable("synced, received and total bytes contradict each other")
         }
         guard partialFile.hasPrefix("/"), !partialFile.utf8.contains(0) else {
-            throw Unreadable("partialFile `\(partialFile)` is no absolute path")
+            throw Unreadable("partialFile `\(partialFile)` is not an absolute path")
         }
     }
 
     private static func check(_ values: KeyedDecodingContainer<CodingKeys>) throws {
         let version = try values.decode(Int.self, forKey: .version)
         guard version == currentVersion else {
-            throw Unreadable("version \(version) of the format; \(currentVersion) is read")
+            throw Unreadable("version \(version) is not supported; \(currentVersion) is accepted")
         }
         let method = try values.decode(String.self, forKey: .method)
-        guard method == "GET" else { throw Unreadable("method `\(method)`; only GET is continued") }
+        guard method == "GET" else {
+            throw Unreadable("method `\(method)` is not supported; GET is accepted")
+        }
         for key in [CodingKeys.receivedBytes, .syncedBytes] {
             guard try values.decode(Int64.self, forKey: key) >= 0 else {
                 throw Unreadable("\(key.stringValue) is negative")
@@ -64,24 +66,24 @@ extension ResumeRecord: Codable {
         let text = try values.decode(String.self, forKey: .url)
         guard let url = URL(string: text), ["http", "https"].contains(url.scheme?.lowercased()),
             url.host?.isEmpty == false
-        else { throw Unreadable("url `\(text)` is none of http or https with a host") }
+        else { throw Unreadable("url `\(text)` is not an http or https URL with a host") }
         return url
     }
 
     private static func date(_ values: KeyedDecodingContainer<CodingKeys>, _ key: CodingKeys) throws -> Date {
         let text = try values.decode(String.self, forKey: key)
         if let date = try? Date(text, strategy: .iso8601) { return date }
-        throw Unreadable("\(key.stringValue) `\(text)` is no date of ISO 8601")
+        throw Unreadable("\(key.stringValue) `\(text)` is not an ISO 8601 date")
     }
 
     private static func validator(_ values: KeyedDecodingContainer<CodingKeys>) throws -> ResumeValidator {
         if let tag = try values.decodeIfPresent(String.self, forKey: .entityTag) {
             if let validator = ResumeValidator(entityTag: tag) { return validator }
-            throw Unreadable("entityTag `\(tag)` is no strong entity tag")
+            throw Unreadable("entityTag `\(tag)` is not a strong entity tag")
         }
         let date = try values.decode(String.self, forKey: .lastModified)
         if let validator = ResumeValidator(lastModified: date) { return validator }
-        throw Unreadable("lastModified `\(date)` is no date of HTTP")
+        throw Unreadable("lastModified `\(date)` is not an HTTP date")
     }
 }
 
@@ -97,14 +99,14 @@ extension ResumeRecord {
     /// - Throws: ``AFError/DownloadResumeFailureReason/resumeDataInvalid(_:)`` with a description of the error.
     init(data: Data) throws {
         guard data.count <= Self.maximumBytes else {
-            throw Self.invalid("\(data.count) bytes; at most \(Self.maximumBytes) are read")
+            throw Self.invalid("\(data.count) bytes; at most \(Self.maximumBytes) are accepted")
         }
         do {
             self = try JSONDecoder().decode(ResumeRecord.self, from: data)
         } catch let error as Unreadable {
             throw Self.invalid(error.text)
         } catch let error as DecodingError {
-            throw Self.invalid(error.inWords)
+            throw Self.invalid(error.message)
         }
     }
 
@@ -122,14 +124,14 @@ extension ResumeRecord {
 }
 
 extension DecodingError {
-    fileprivate var inWords: String {
+    fileprivate var message: String {
         switch self {
         case .keyNotFound(let key, _): "`\(key.stringValue)` is missing"
         case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
             context.codingPath.isEmpty
-                ? "no JSON object"
-                : "`\(context.codingPath.map(\.stringValue).joined(separator: "."))` is not of its type"
-        @unknown default: "no resume record"
+                ? "not a JSON object"
+                : "`\(context.codingPath.map(\.stringValue).joined(separator: "."))` has the wrong type"
+        @unknown default: "not a resume record"
         }
     }
 }

@@ -36,9 +36,9 @@ struct ResumeRecordFile: Sendable {
         let file = descriptor.rawValue
         var count = 0
         while count < bytes.count {
-            let room = bytes.count - count
+            let capacity = bytes.count - count
             let got = try? bytes.withUnsafeMutableBytes { bytes in
-                try systemCall("read") { Glibc.read(file, bytes.baseAddress! + count, room) }
+                try systemCall("read") { Glibc.read(file, bytes.baseAddress! + count, capacity) }
             }
             guard let got else { return nil }
             if got == 0 { break }

@@ -26,7 +26,7 @@ extension SessionManager {
         keepingPartialFileAt partialFile: URL? = nil,
         to destination: DownloadRequest.DownloadFileDestination? = nil
     ) -> DownloadRequest {
-        let plan = RequestPlan(original: Self.made(url, method, parameters, encoding, headers))
+        let plan = RequestPlan(original: Self.makeRequest(url, method, parameters, encoding, headers))
         return startDownload(plan, partialFile, destination)
     }
 

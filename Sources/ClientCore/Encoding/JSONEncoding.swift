@@ -69,7 +69,7 @@ public struct JSONEncoding: ParameterEncoding {
         let checked = try tree.rebuild(jsonObject)
         guard options.contains(.fragmentsAllowed) || checked is [Any] || checked is [String: Any] else {
             let value = ParameterTree.description(of: jsonObject)
-            let description = "\(value) outside of an array or dictionary, without .fragmentsAllowed,"
+            let description = "\(value) outside of an array or dictionary and without .fragmentsAllowed"
             throw InvalidJSONObject(path: [], value: description)
         }
         return checked

@@ -76,7 +76,7 @@ struct ParameterTree {
     private mutating func nested<Result>(_ body: (inout Self) throws -> Result) throws -> Result {
         guard path.count < Self.maximumDepth else {
             let beginning = path.prefix(4) + ["…"]
-            throw failure(Array(beginning), "an array or dictionary \(Self.maximumDepth) levels down")
+            throw failure(Array(beginning), "an array or dictionary \(Self.maximumDepth) levels deep")
         }
         return try body(&self)
     }

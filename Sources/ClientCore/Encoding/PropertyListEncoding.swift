@@ -65,7 +65,7 @@ public struct PropertyListEncoding: ParameterEncoding {
     private func checked(_ parameters: Parameters) throws -> Any {
         // Foundation terminates the program when it is asked to write the openStep format.
         guard format == .xml || format == .binary else {
-            throw InvalidPropertyList(path: [], value: "the format openStep, which can only be read,")
+            throw InvalidPropertyList(path: [], value: "the read-only format openStep")
         }
         let isXML = format == .xml
         var tree = ParameterTree(

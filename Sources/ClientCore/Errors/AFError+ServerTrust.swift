@@ -83,17 +83,17 @@ extension AFError.ServerTrustFailureReason {
 
     var text: String {
         switch self {
-        case .noRequiredEvaluator(let host): "`\(host)` has no policy, and all hosts must have one"
+        case .noRequiredEvaluator(let host): "`\(host)` has no policy, but every host requires one"
         case .invalidPolicyHost(let host):
-            "`\(host)`, which has a policy or a client identity, is no host, or is there twice; "
-                + "names and addresses without scheme and port are accepted"
-        case .noCertificatesFound: "certificates are pinned, but none are given"
-        case .noPublicKeysFound: "public keys are pinned, but none are given"
+            "`\(host)` in the policies or client identities is not a valid host, or is a duplicate; "
+                + "host names and addresses without scheme and port are accepted"
+        case .noCertificatesFound: "the policy pins certificates but contains none"
+        case .noPublicKeysFound: "the policy pins public keys but contains none"
         case .pinnedCertificatesExpired(let pins): "all pinned certificates have expired: \(Self.list(pins))"
-        case .noRevocationCheck: "revocation is to be looked at, but no flag says how"
-        case .revocationListsExpired: "all lists of revoked certificates have expired"
+        case .noRevocationCheck: "the policy checks revocation, but its flags select no check"
+        case .revocationListsExpired: "all revocation lists have expired"
         case .defaultEvaluationFailed(let output): output.text(output.verdictText)
-        case .hostValidationFailed(let output): output.text("its certificate is another host's")
+        case .hostValidationFailed(let output): output.text("its certificate does not name this host")
         case .revocationCheckFailed(let output): output.text("revocation: \(output.verdictText)")
         case .certificatePinningFailed(let output, let pins):
             output.text(
@@ -104,7 +104,7 @@ extension AFError.ServerTrustFailureReason {
                 "none of the pinned keys is in its chain: \(Self.list(keys)); it has "
                     + Self.list(output.certificates.map(\.publicKey))
             )
-        case .customEvaluationFailed(let output): output.text("the program's own evaluation refused it")
+        case .customEvaluationFailed(let output): output.text("the custom evaluation rejected it")
         }
     }
 
@@ -115,15 +115,15 @@ extension AFError.ServerTrustFailureReason {
 }
 
 extension AFError.ServerTrustFailureReason.Output {
-    /// `example.com: certificate has expired (10, certificate 0); it shows CN=example.com (by …, until …)`.
+    /// `example.com: certificate has expired (10, certificate 0); it presented CN=example.com (by …, until …)`.
     fileprivate func text(_ problem: String) -> String {
-        let shown = certificates.first.map { "; it shows \($0)" } ?? ""
+        let shown = certificates.first.map { "; it presented \($0)" } ?? ""
         return "\(host): \(problem)\(shown)"
     }
 
     /// A chain that ends before a pin may be incomplete because the server did not send all certificates.
     fileprivate var missingIssuerText: String {
-        missingIssuer.map { "; its chain ends for want of `\($0)`: \(verdictText)" } ?? ""
+        missingIssuer.map { "; the certificate of the issuer `\($0)` is missing: \(verdictText)" } ?? ""
     }
 
     /// OpenSSL's message if it reports a problem, otherwise libcurl's.

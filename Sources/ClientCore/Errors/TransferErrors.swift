@@ -35,7 +35,7 @@ extension URLError {
         var userInfo: [String: Any] = [
             transferFailureKey: failure,
             NSLocalizedDescriptionKey: code == .notConnectedToInternet
-                ? "there is no way to `\(url?.host ?? "")`: \(failure.message)" : failure.message,
+                ? "no route to `\(url?.host ?? "")`: \(failure.message)" : failure.message,
         ]
         userInfo[NSURLErrorFailingURLErrorKey] = url
         self.init(code, userInfo: userInfo)

@@ -29,7 +29,7 @@ package final class FailedRequest: Sendable {
     private struct State {
         var answer: (@Sendable (Answer) -> Void)?
         var withdrawal: Withdrawal?
-        var tell: (@Sendable (Withdrawal) -> Void)?
+        var withdrawalHandler: (@Sendable (Withdrawal) -> Void)?
     }
 
     /// The original request, which an adapter can adapt again.
@@ -88,13 +88,13 @@ package final class FailedRequest: Sendable {
     /// request has already ended, it is called immediately. It is not called after ``finish(with:)`` or
     /// ``fail(with:)`` has taken effect.
     ///
-    /// - Parameter tell: The handler. This object retains it, so it must not retain this object.
-    package func whenWithdrawn(_ tell: @escaping @Sendable (Withdrawal) -> Void) {
+    /// - Parameter handler: This object retains it, so it must not retain this object.
+    package func whenWithdrawn(_ handler: @escaping @Sendable (Withdrawal) -> Void) {
         let withdrawal = state.withLock { state in
-            if state.withdrawal == nil { state.tell = tell }
+            if state.withdrawal == nil { state.withdrawalHandler = handler }
             return state.withdrawal
         }
-        if let withdrawal { tell(withdrawal) }
+        if let withdrawal { handler(withdrawal) }
     }
 
     private func end(_ answer: Answer) {
@@ -102,7 +102,7 @@ package final class FailedRequest: Sendable {
             defer { state.answer = nil }
             return state.answer
         }
-        guard let taken, !RequestFault.dropsAnswer.strikes else { return }
+        guard let taken, !RequestFault.dropsAnswer.occurs else { return }
         taken(answer)
     }
 
@@ -111,18 +111,18 @@ package final class FailedRequest: Sendable {
     /// Ends the offer because the request has ended. Later answers have no effect.
     func withdraw(_ withdrawal: Withdrawal) {
         let taken = state.withLock { state in
-            defer { (state.answer, state.tell, state.withdrawal) = (nil, nil, withdrawal) }
-            return (answer: state.answer, tell: state.tell)
+            defer { (state.answer, state.withdrawalHandler, state.withdrawal) = (nil, nil, withdrawal) }
+            return (answer: state.answer, handler: state.withdrawalHandler)
         }
-        taken.tell?(withdrawal)
+        taken.handler?(withdrawal)
     }
 
     /// Releases the owner's handler because the answer has taken effect.
     func settle() {
-        let tell = state.withLock { state in
-            defer { state.tell = nil }
-            return state.tell
+        let handler = state.withLock { state in
+            defer { state.withdrawalHandler = nil }
+            return state.withdrawalHandler
         }
-        withExtendedLifetime(tell) {}
+        withExtendedLifetime(handler) {}
     }
 }

@@ -8,7 +8,7 @@ struct FailureOwners: Sendable {
     private var isSessionAsked = false
 
     /// Sets the request's own owner and replaces an earlier one.
-    mutating func name(_ owner: any FailedRequestOwner) {
+    mutating func setOwn(_ owner: any FailedRequestOwner) {
         own = owner
         isOwnAsked = false
     }

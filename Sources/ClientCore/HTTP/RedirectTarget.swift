@@ -44,10 +44,10 @@ struct RedirectTarget: Sendable {
     private static func error(_ code: URLError.Code, _ location: String) -> URLError {
         // Limited to one line, because the server chooses the length.
         let shown = location.prefix(200)
-        let what = code == .unsupportedURL ? "is neither http nor https" : "is no URL that names a host"
+        let what = code == .unsupportedURL ? "is not an http or https URL" : "is not a URL with a host"
         return URLError(
             code,
-            userInfo: [NSLocalizedDescriptionKey: "the redirection's location `\(shown)` \(what)"]
+            userInfo: [NSLocalizedDescriptionKey: "the redirect's location `\(shown)` \(what)"]
         )
     }
 

@@ -16,8 +16,8 @@ extension URL {
     ///
     /// - Parameter host: Without percent-encoding. `%0a` is valid data in a path, but not in a host name.
     static func fault(ofHost host: String, port: Int?) -> String? {
-        if let port, !(0...65535).contains(port) { return "port \(port) is not from 0 to 65535" }
+        if let port, !(0...65535).contains(port) { return "port \(port) is not in 0 to 65535" }
         let isName = host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }
-        return isName ? nil : "the host \(host.debugDescription) has a character that no name has"
+        return isName ? nil : "the host \(host.debugDescription) contains an invalid character"
     }
 }

@@ -7,7 +7,7 @@ final class MultipartStream {
     let length: UInt64
     private let stream: InputStream
     private let name: String
-    private var isUsedUp = false
+    private var isConsumed = false
 
     init(_ stream: InputStream, length: UInt64, name: String) {
         self.stream = stream
@@ -16,8 +16,8 @@ final class MultipartStream {
     }
 
     func read(into sink: (UnsafeRawBufferPointer) throws -> Void) throws {
-        guard !isUsedUp else { throw Self.failure(URLError(.requestBodyStreamExhausted)) }
-        isUsedUp = true
+        guard !isConsumed else { throw Self.failure(URLError(.requestBodyStreamExhausted)) }
+        isConsumed = true
         stream.open()
         defer { stream.close() }
         try MultipartReader(part: name, length: length).readAll(fill, into: sink)

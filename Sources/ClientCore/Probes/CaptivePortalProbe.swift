@@ -122,7 +122,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
             return exchange.result(exchange.unexpectedStatus(status))
         }
         if let failure = exchange.failure {
-            return exchange.result(.failed(failure.words(timeout: timeout)))
+            return exchange.result(.failed(failure.message(timeout: timeout)))
         }
         do throws(CaptivePortalState.Malformed) {
             let type = exchange.header("Content-Type")
@@ -160,6 +160,6 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
     }
 
     private func failed(_ exchange: ProbeExchange) -> PathValidation {
-        .failed(exchange.failure?.words(timeout: timeout) ?? "no answer")
+        .failed(exchange.failure?.message(timeout: timeout) ?? "no answer")
     }
 }

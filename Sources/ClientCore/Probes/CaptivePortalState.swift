@@ -20,15 +20,15 @@ struct CaptivePortalState: Hashable, Sendable {
     ///   missing or not a boolean.
     init(mediaType: String?, body: Data) throws(Malformed) {
         guard Self.isOurs(mediaType) else {
-            let found = mediaType.map { "`\($0.shownToPeople)`" } ?? "without a type"
-            throw Malformed(description: "the answer is \(found), not \(Self.mediaType)")
+            let found = mediaType.map { "`\($0.printable)`" } ?? "without a type"
+            throw Malformed(description: "the response is \(found), not \(Self.mediaType)")
         }
         do {
             let keys = try JSONDecoder().decode(Keys.self, from: body)
             isCaptive = keys.isCaptive
             portal = keys.portal
         } catch {
-            throw Malformed(description: "the answer is no JSON object with a `captive` of true or false")
+            throw Malformed(description: "the response is not a JSON object with a Boolean `captive`")
         }
     }
 

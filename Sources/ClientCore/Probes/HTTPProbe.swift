@@ -97,7 +97,7 @@ public struct HTTPProbe: Probe, RacingProbe {
         engine: TransferEngine
     ) throws(InvalidProbe) {
         guard method != .head || expectedBody == nil else {
-            throw InvalidProbe("the answer to `HEAD` has no body; use `GET` to expect one")
+            throw InvalidProbe("a response to `HEAD` has no body; use `GET` with an expected body")
         }
         self.url = try ProbeURL.parse(url, schemes: ["http", "https"])
         self.method = method
@@ -124,23 +124,23 @@ public struct HTTPProbe: Probe, RacingProbe {
         request.method = method.rawValue
         request.maximumResponseBodyBytes = maximumBodySize
         let exchange = await ProbeExchange.run(request, on: engine)
-        return exchange.result(judge(exchange))
+        return exchange.result(validation(of: exchange))
     }
 
-    private func judge(_ exchange: ProbeExchange) -> PathValidation {
+    private func validation(of exchange: ProbeExchange) -> PathValidation {
         if let status = exchange.head?.status, !expectedStatus.contains(status) {
             return exchange.unexpectedStatus(status)
         }
-        if let failure = exchange.failure { return .failed(failure.words(timeout: timeout)) }
-        return judge(Data(exchange.body))
+        if let failure = exchange.failure { return .failed(failure.message(timeout: timeout)) }
+        return validation(of: Data(exchange.body))
     }
 
-    private func judge(_ body: Data) -> PathValidation {
+    private func validation(of body: Data) -> PathValidation {
         switch expectedBody {
         case .prefix(let prefix) where !body.starts(with: prefix):
-            .failed("the body does not begin with what is expected")
+            .failed("the body does not begin with the expected bytes")
         case .contains(let part) where !part.isEmpty && body.range(of: part) == nil:
-            .failed("the body does not contain what is expected")
+            .failed("the body does not contain the expected bytes")
         default: .valid
         }
     }

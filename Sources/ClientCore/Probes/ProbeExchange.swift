@@ -56,7 +56,7 @@ struct ProbeExchange: Sendable {
     /// Returns a failure for an unexpected status, including the location that the response redirects to.
     func unexpectedStatus(_ status: Int) -> PathValidation {
         guard let location = header("Location") else { return .failed("answered \(status)") }
-        return .failed("answered \(status), to `\(location.shownToPeople)`")
+        return .failed("answered \(status), to `\(location.printable)`")
     }
 }
 
@@ -112,15 +112,15 @@ extension TransferFailure {
     /// Returns a message that says why a probe received no complete response.
     ///
     /// - Parameter timeout: The time limit that applied.
-    func words(timeout: Duration) -> String {
+    func message(timeout: Duration) -> String {
         switch code {
         case 28 where phase == .resolve: "the name was not resolved within \(timeout)"
-        case 28 where phase == .response: "no whole answer within \(timeout)"
+        case 28 where phase == .response: "no complete response within \(timeout)"
         case 28: "no connection within \(timeout)"
         case 42: "cancelled"
         // The kernel's error is enough; libcurl's message adds only the address.
         case 7 where osErrno != 0 && connectionAttempts.count < 2: errnoDescription(osErrno).lowercased()
-        default: message.shownToPeople
+        default: message.printable
         }
     }
 }
@@ -128,7 +128,7 @@ extension TransferFailure {
 extension String {
     /// Text from a server, made safe to print. It is shortened, and characters that move the cursor or change
     /// the writing direction are replaced.
-    var shownToPeople: String {
+    var printable: String {
         let harmless = unicodeScalars.prefix(200).map { scalar -> Unicode.Scalar in
             switch scalar.properties.generalCategory {
             case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned: "\u{fffd}"

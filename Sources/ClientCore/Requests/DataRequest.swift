@@ -21,7 +21,7 @@ public class DataRequest: Request, @unchecked Sendable {
         queue: DispatchQueue? = nil,
         closure: @escaping @Sendable (Progress) -> Void
     ) -> Self {
-        core.downloadProgress.tell(on: queue ?? completionQueue, closure)
+        core.downloadProgress.setClosure(on: queue ?? completionQueue, closure)
         return self
     }
 
@@ -37,7 +37,7 @@ public class DataRequest: Request, @unchecked Sendable {
             guard var sink = core.sink as? DataSink else { return }
             sink.stream(to: closure)
             core.sink = sink
-            if core.state.isSettled { core.letGo() }
+            if core.state.isSettled { core.releaseClosures() }
         }
         return self
     }

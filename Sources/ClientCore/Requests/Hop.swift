@@ -5,16 +5,16 @@ internal import NetwatchTransport
 /// One transfer of an attempt: the first, or one caused by a redirect, a challenge or a refused range.
 struct Hop {
     /// How the response of the hop is handled.
-    enum Fate {
+    enum Disposition {
         case undecided
         /// The attempt's response: its body goes to the sink.
-        case take
+        case accept
         /// The response is discarded, and another request is sent when the hop has ended.
-        case follow(URLRequest, Next)
+        case follow(URLRequest, Reason)
     }
 
     /// The reason for the next hop.
-    enum Next {
+    enum Reason {
         case redirect(keepsBody: Bool, crossesOrigin: Bool)
         case credential(TransferCredentials)
         case withoutRange
@@ -36,13 +36,13 @@ struct Hop {
     /// Whether the hop sends the request's credentials.
     let isAuthenticated: Bool
     /// Whether the request has left its original origin.
-    let isForeign: Bool
+    let isCrossOrigin: Bool
     /// How the server is authenticated; `nil` for the default evaluation, that of browsers.
     let trustPolicy: ServerTrustPolicy?
-    var fate = Fate.undecided
+    var disposition = Disposition.undecided
     /// Whether the hop has ended and the next one starts only when the request is resumed.
     var isHeld = false
-    var drained = 0
+    var drainedBytes = 0
     /// The reason why the client ended the hop itself.
     var failure: (any Error)?
     var head: ResponseHead?

@@ -11,8 +11,8 @@ final class ProgressReport: Sendable {
     private struct State {
         var counts = Counts()
         /// Displays the counts. Created on first access.
-        var shown: Progress?
-        var isOver = false
+        var displayed: Progress?
+        var hasEnded = false
         /// Whether at most one more call of the closure is allowed.
         var isSettled = false
         var closure: Closure?
@@ -20,10 +20,10 @@ final class ProgressReport: Sendable {
         var isPosted = false
 
         mutating func show() -> Progress {
-            if let shown { return shown }
+            if let displayed { return displayed }
             let progress = Progress(totalUnitCount: -1)
             counts.show(progress)
-            shown = progress
+            displayed = progress
             return progress
         }
     }
@@ -44,23 +44,23 @@ final class ProgressReport: Sendable {
     var progress: Progress { state.withLock { $0.show() } }
 
     /// Sets the closure, replacing an earlier one. The closure is called if there already is progress.
-    func tell(on queue: DispatchQueue, _ closure: @escaping Closure) {
+    func setClosure(on queue: DispatchQueue, _ closure: @escaping Closure) {
         // Release the old closure outside the lock, because a deinit of what it captures may run any code.
-        let (hasNews, old) = state.withLock { state in
+        let (hasProgress, old) = state.withLock { state in
             let old = state.closure
             state.queue = queue
             state.closure = closure
-            return (state.isOver || state.counts.done > 0, old)
+            return (state.hasEnded || state.counts.done > 0, old)
         }
         withExtendedLifetime(old) {}
-        if hasNews { post() }
+        if hasProgress { post() }
     }
 
     /// Starts over for another attempt, with a new `Progress` object: one that has counted bytes cannot return
     /// to an unknown total.
     func restart() {
         state.withLock { state in
-            (state.counts, state.shown, state.isOver) = (Counts(), nil, false)
+            (state.counts, state.displayed, state.hasEnded) = (Counts(), nil, false)
         }
     }
 
@@ -77,18 +77,18 @@ final class ProgressReport: Sendable {
                 total: total == 0 ? max(0, old.total) : total ?? -1
             )
             guard state.counts != old else { return false }
-            state.shown.map(state.counts.show)
+            state.displayed.map(state.counts.show)
             return true
         }
         if hasChanged { post() }
     }
 
     func end() {
-        state.withLock { $0.isOver = true }
+        state.withLock { $0.hasEnded = true }
     }
 
     /// Releases the closure, after a pending call if there is one.
-    func letGo() {
+    func releaseClosures() {
         let closure = state.withLock { state -> Closure? in
             state.isSettled = true
             guard !state.isPosted else { return nil }

@@ -39,7 +39,7 @@ extension CurlCommand.Body {
             switch upload {
             case .data(let data): .data(data)
             case .file(let url, _): .file(path: url.path)
-            case .stream, .kept: .stream
+            case .stream, .replayable: .stream
             }
     }
 }

@@ -7,7 +7,7 @@ internal import NetwatchTransport
 ///
 /// Every handler is called exactly once, even if the request is cancelled or its session is dropped. All
 /// functions of a request may be called from any thread.
-public class Request: SessionWork, @unchecked Sendable {
+public class Request: SessionTask, @unchecked Sendable {
     // Unchecked only because there are subclasses. All stored properties are immutable and Sendable. Only this
     // module can subclass it, and its subclasses store nothing else.
 
@@ -98,7 +98,7 @@ public class Request: SessionWork, @unchecked Sendable {
     public func authenticate(usingCredential credential: URLCredential) -> Self {
         core.snapshot.change { $0.credential = credential }
         core.perform { core in
-            withExtendedLifetime(self) { core.credentialCame() }
+            withExtendedLifetime(self) { core.credentialsWereSet() }
         }
         return self
     }
@@ -144,14 +144,14 @@ public class Request: SessionWork, @unchecked Sendable {
 
     /// Calls `handler` once on the request's own serial queue, after the handlers added before it.
     func whenFinished(_ handler: @escaping RequestCore.Handler) {
-        core.performWithNext { $0.handle(.added(handler)) }
+        core.performDeferred { $0.handle(.added(handler)) }
     }
 
     /// Adds a check of a complete response.
     func addValidator(
         _ validate: @escaping @Sendable (RequestOutcome, HTTPURLResponse) -> ValidationResult
     ) -> Self {
-        core.performWithNext { core in
+        core.performDeferred { core in
             // The call chain may hold the last reference: see ``RequestCore/amend(with:)``.
             defer { withExtendedLifetime(self) {} }
             core.addValidator { outcome in
@@ -178,7 +178,7 @@ public class Request: SessionWork, @unchecked Sendable {
                     continuation.resume(returning: value)
                 }
                 // A request that was suspended stays suspended until the program resumes it.
-                core.performWithNext { if $0.state.attempt == 0 { $0.resume() } }
+                core.performDeferred { if $0.state.attempt == 0 { $0.resume() } }
             }
         } onCancel: {
             cancel()
@@ -192,4 +192,14 @@ public class Request: SessionWork, @unchecked Sendable {
 
     /// The queue for handlers that are added without one.
     var completionQueue: DispatchQueue { core.context.hooks.completionQueue }
+}
+
+extension Request {
+    /// The result of validating a response.
+    public enum ValidationResult: Sendable {
+        /// The response is acceptable.
+        case success
+        /// The response is not acceptable. The error becomes the request's error.
+        case failure(any Error)
+    }
 }

@@ -17,7 +17,7 @@ extension RequestCore {
     }
 
     /// Returns where the response redirects the request, or `nil` if the response is final.
-    func redirection(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Fate? {
+    func redirection(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Disposition? {
         guard plan.policy.followsRedirects,
             let redirection = try Redirection(
                 of: hop.request,
@@ -26,9 +26,9 @@ extension RequestCore {
             ),
             let next = answer(to: redirection, response)
         else { return nil }
-        redirects += 1
-        guard redirects <= Redirection.limit else { throw URLError.tooManyRedirects }
-        tell { monitor, request in
+        current.redirects += 1
+        guard current.redirects <= Redirection.limit else { throw URLError.tooManyRedirects }
+        notifyMonitors { monitor, request in
             response.response.map { monitor.request(request, willFollow: $0, to: next) }
         }
         return .follow(
@@ -49,22 +49,22 @@ extension RequestCore {
 
     /// Returns a body that can be sent. If the stream was already read, asks the delegate for a new one.
     func renewed(_ upload: UploadBody?) -> UploadBody? {
-        guard case .stream(let body) = upload, body.isTaken, let session = context.manager,
+        guard case .stream(let body) = upload, body.isConsumed, let session = context.manager,
             let stream = context.delegate.taskNeedNewBodyStream?(session, task)
         else { return upload }
         // Safe: the delegate hands the stream over and no longer uses it.
-        nonisolated(unsafe) let given = stream
-        return .stream(OneTimeBody(given))
+        nonisolated(unsafe) let owned = stream
+        return .stream(StreamBody(owned))
     }
 
     /// Answers a 401 to a request sent without credentials. Uses the request's own credentials if they were set
     /// after the first transfer started, or else asks the delegate.
-    func answerToChallenge(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Fate? {
+    func answerToChallenge(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Disposition? {
         guard response.status == 401, plan.policy.followsRedirects, !hop.isAuthenticated,
-            !hasAnsweredChallenge,
+            !current.hasAnsweredChallenge,
             let challenge = AuthenticationChallenge(response)
         else { return nil }
-        hasAnsweredChallenge = true
+        current.hasAnsweredChallenge = true
         guard let credential = try credential(for: challenge, hop),
             let credentials = TransferCredentials(credential, answering: response)
         else { return nil }
@@ -73,8 +73,9 @@ extension RequestCore {
 
     /// Returns credentials for a 401 that was already accepted as the response because they were set too late.
     func lateCredentials(for hop: Hop) -> TransferCredentials? {
-        guard case .take = hop.fate, hop.failure == nil, hop.head?.status == 401, !hop.isAuthenticated,
-            !hop.isForeign, plan.policy.followsRedirects
+        guard case .accept = hop.disposition, hop.failure == nil, hop.head?.status == 401,
+            !hop.isAuthenticated,
+            !hop.isCrossOrigin, plan.policy.followsRedirects
         else { return nil }
         return snapshot.now.credential.flatMap { TransferCredentials($0, answering: hop.head) }
     }
@@ -83,7 +84,7 @@ extension RequestCore {
         for challenge: AuthenticationChallenge,
         _ hop: Hop
     ) throws -> URLCredential? {
-        if !hop.isForeign, let own = snapshot.now.credential { return own }
+        if !hop.isCrossOrigin, let own = snapshot.now.credential { return own }
         guard let decide = context.delegate.taskDidReceiveChallenge, let session = context.manager else {
             return nil
         }
@@ -158,8 +159,8 @@ extension AuthenticationChallenge {
 
 extension RequestCore {
     /// Sends the request again if its credentials were set only after the server had answered 401.
-    func credentialCame() {
-        guard outcome.head?.status == 401, !isAuthenticated else { return }
+    func credentialsWereSet() {
+        guard outcome.head?.status == 401, !current.isAuthenticated else { return }
         amend(with: .credential)
     }
 }

@@ -11,15 +11,10 @@ extension RequestCore {
         outcome.clock.restart()
         outcome.head = nil
         outcome.metrics = nil
-        transactions = []
-        redirects = 0
-        hasAnsweredChallenge = false
-        challengeCredentials = nil
-        attemptBegan = .now
         uploadProgress.restart()
         downloadProgress.restart()
-        upload = plan.upload ?? UploadBody(streamOf: request, after: upload)
-        sendHop(request, upload, ownCredentials, isForeign: false)
+        current = RequestAttempt(upload: plan.upload ?? UploadBody(streamOf: request, after: current.upload))
+        sendHop(request, current.upload, ownCredentials, isCrossOrigin: false)
     }
 
     /// Ends the current transfer. Between two transfers it ends the attempt.
@@ -39,7 +34,7 @@ extension RequestCore {
 
     private var ownCredentials: TransferCredentials? {
         guard plan.policy.followsRedirects else { return nil }
-        return snapshot.now.credential.flatMap { TransferCredentials($0) } ?? challengeCredentials
+        return snapshot.now.credential.flatMap { TransferCredentials($0) } ?? current.challengeCredentials
     }
 
     /// Sends one request. An error ends the attempt in a separate turn of the queue, because the first request
@@ -48,14 +43,14 @@ extension RequestCore {
         _ request: URLRequest,
         _ upload: UploadBody?,
         _ credentials: TransferCredentials?,
-        isForeign: Bool
+        isCrossOrigin: Bool
     ) {
         do {
             var sent = request
             try sink.prepare(&sent)
             hops += 1
             let upload = renewed(upload)
-            var transfer = try transfer(of: sent, upload, credentials, isForeign: isForeign)
+            var transfer = try transfer(of: sent, upload, credentials, isCrossOrigin: isCrossOrigin)
             let trust = try context.trust.decision(for: request.url)
             if let trust { transfer.trust = trust.trust }
             let hop = Hop(
@@ -66,13 +61,13 @@ extension RequestCore {
                 control: TransferControl(context.engine),
                 upload: upload,
                 isAuthenticated: credentials != nil,
-                isForeign: isForeign,
+                isCrossOrigin: isCrossOrigin,
                 trustPolicy: trust?.policy
             )
             self.hop = hop
-            isAuthenticated = hop.isAuthenticated
+            current.isAuthenticated = hop.isAuthenticated
             snapshot.change { $0.current = sent }
-            tell { $0.request($1, willSend: sent) }
+            notifyMonitors { $0.request($1, willSend: sent) }
             start(transfer, as: hop)
         } catch {
             perform { $0.attemptEnded(error) }
@@ -100,14 +95,14 @@ extension RequestCore {
         of request: URLRequest,
         _ upload: UploadBody?,
         _ credentials: TransferCredentials?,
-        isForeign: Bool
+        isCrossOrigin: Bool
     ) throws -> TransferRequest {
         if let property = context.settings.refusal {
             throw AFError.sessionConfigurationRefused(property: property)
         }
         try options.check()
         let settings = context.settings
-        let fields = TransferRequest.headers(of: request, settings: settings, isForeign: isForeign)
+        let fields = TransferRequest.headers(of: request, settings: settings, isCrossOrigin: isCrossOrigin)
         try request.validateForSending(
             body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own,
             fields: fields
@@ -124,8 +119,8 @@ extension RequestCore {
         if let connectTimeout = plan.policy.connectTimeout { transfer.connectTimeout = connectTimeout }
         transfer.responseTimeout = plan.policy.responseTimeout
         transfer.idleTimeout = idleTimeout(of: request)
-        let total = plan.policy.totalTimeout ?? options.longest ?? context.settings.totalTimeout
-        transfer.totalTimeout = total - attemptBegan.duration(to: .now)
+        let total = plan.policy.totalTimeout ?? options.totalTimeoutDuration ?? context.settings.totalTimeout
+        transfer.totalTimeout = total - current.began.duration(to: .now)
         return transfer
     }
 
@@ -152,39 +147,39 @@ extension RequestCore {
         guard let hop, hop.failure == nil else { return }
         let response = ResponseHead(head, from: hop.url)
         self.hop?.head = response
-        context.settings.cookies?.take(
+        context.settings.cookies?.store(
             response.values(of: "Set-Cookie"),
             from: hop.url,
             mainDocumentURL: hop.request.mainDocumentURL
         )
-        tell { monitor, request in
+        notifyMonitors { monitor, request in
             response.response.map { monitor.request(request, didReceive: $0) }
         }
         do {
             // A separate statement: in an assignment, the access to `self.hop` would begin first and last while
-            // `fate` calls the program's closures.
-            let fate = try fate(of: response, hop)
-            self.hop?.fate = fate
+            // `disposition` calls the program's closures.
+            let disposition = try disposition(of: response, hop)
+            self.hop?.disposition = disposition
         } catch {
             abandonHop(error)
         }
     }
 
-    private func fate(of response: ResponseHead, _ hop: Hop) throws -> Hop.Fate {
+    private func disposition(of response: ResponseHead, _ hop: Hop) throws -> Hop.Disposition {
         if let next = try redirection(response, hop) { return next }
         if let next = try answerToChallenge(response, hop) { return next }
         switch try sink.begin(response) {
         case .sendAgain: return .follow(hop.request, .withoutRange)
-        case .take: break
+        case .accept: break
         }
         outcome.head = response
         outcome.clock.responseBegan()
         snapshot.change { $0.head = response }
-        try askWhetherWanted(response)
-        return .take
+        try askResponseDelegate(response)
+        return .accept
     }
 
-    private func askWhetherWanted(_ response: ResponseHead) throws {
+    private func askResponseDelegate(_ response: ResponseHead) throws {
         guard let ask = context.delegate.dataTaskDidReceiveResponse, let session = context.manager,
             let response = response.response
         else { return }
@@ -193,23 +188,23 @@ extension RequestCore {
 
     private func bodyArrived(_ bytes: [UInt8]) {
         guard let hop, hop.failure == nil else { return }
-        switch hop.fate {
+        switch hop.disposition {
         case .undecided: break
-        case .take:
+        case .accept:
             do { try sink.write(bytes) } catch { abandonHop(error) }
         case .follow:
-            self.hop?.drained += bytes.count
-            if hop.drained + bytes.count > Hop.drainLimit { hop.control.cancel() }
+            self.hop?.drainedBytes += bytes.count
+            if hop.drainedBytes + bytes.count > Hop.drainLimit { hop.control.cancel() }
         }
     }
 
     private func progressed(_ progress: TransferProgress) {
         guard let hop else { return }
         // When a redirect drops the body, the bytes already sent still count.
-        if transactions.isEmpty || progress.toSend != 0 {
+        if current.transactions.isEmpty || progress.toSend != 0 {
             uploadProgress.update(progress.sent, of: progress.toSend)
         }
-        guard case .take = hop.fate else { return }
+        guard case .accept = hop.disposition else { return }
         let offset = sink.offset
         // The server declares the length, up to the largest integer, so the sum may overflow.
         let total = progress.toReceive.map { $0.addingReportingOverflow(offset) }
@@ -228,11 +223,11 @@ extension RequestCore {
         guard let hop else { return }
         record(end.metrics, of: hop)
         if let credentials = lateCredentials(for: hop) {
-            self.hop?.fate = .follow(hop.request, .credential(credentials))
+            self.hop?.disposition = .follow(hop.request, .credential(credentials))
             // The response so far is discarded, so its progress does not count.
             downloadProgress.restart()
         }
-        if let hop = self.hop, case .follow = hop.fate, !state.isInterrupted { return hopFollows(hop) }
+        if let hop = self.hop, case .follow = hop.disposition, !state.isInterrupted { return hopFollows(hop) }
         guard hop.failure == nil, let failure = end.failure else { return attemptEnded(hop.failure) }
         transferFailed(failure, end.metrics, hop)
     }
@@ -240,9 +235,9 @@ extension RequestCore {
     /// Checks with the kernel whether the failure means that there is no network, before reporting it.
     private func transferFailed(_ failure: TransferFailure, _ metrics: TransferMetrics, _ hop: Hop) {
         guard context.settings.unixSocketPath == nil,
-            let suspicion = OfflineSuspicion(failure, hop.url, addresses: metrics.addresses)
+            let check = OfflineCheck(failure, hop.url, addresses: metrics.addresses)
         else { return attemptEnded(failure.error(for: hop.url, under: hop.trustPolicy)) }
-        context.paths.judge(suspicion) { verdict in
+        context.paths.evaluate(check) { verdict in
             self.perform { core in
                 guard core.hop?.id == hop.id else { return }
                 core.attemptEnded(failure.error(for: hop.url, isOffline: verdict.isOffline))
@@ -252,22 +247,27 @@ extension RequestCore {
 
     /// Starts the next hop, or holds it while the request is suspended.
     private func hopFollows(_ hop: Hop) {
-        guard case .follow(let next, let reason) = hop.fate else { return }
+        guard case .follow(let next, let reason) = hop.disposition else { return }
         self.hop?.isHeld = state.isSuspended
         if !state.isSuspended { follow(next, reason, after: hop) }
     }
 
-    private func follow(_ next: URLRequest, _ reason: Hop.Next, after hop: Hop) {
+    private func follow(_ next: URLRequest, _ reason: Hop.Reason, after hop: Hop) {
         switch reason {
         case .redirect(let keepsBody, let crossesOrigin):
-            let isForeign = hop.isForeign || crossesOrigin
+            let isCrossOrigin = hop.isCrossOrigin || crossesOrigin
             let upload = keepsBody ? hop.upload : nil
-            sendHop(next, upload, isForeign ? nil : ownCredentials, isForeign: isForeign)
+            sendHop(next, upload, isCrossOrigin ? nil : ownCredentials, isCrossOrigin: isCrossOrigin)
         case .credential(let credentials):
-            challengeCredentials = credentials
-            sendHop(next, hop.upload, credentials, isForeign: hop.isForeign)
+            current.challengeCredentials = credentials
+            sendHop(next, hop.upload, credentials, isCrossOrigin: hop.isCrossOrigin)
         case .withoutRange:
-            sendHop(next, hop.upload, hop.isForeign ? nil : ownCredentials, isForeign: hop.isForeign)
+            sendHop(
+                next,
+                hop.upload,
+                hop.isCrossOrigin ? nil : ownCredentials,
+                isCrossOrigin: hop.isCrossOrigin
+            )
         }
     }
 }

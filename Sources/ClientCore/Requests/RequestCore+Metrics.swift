@@ -2,26 +2,19 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// A finished transfer of an attempt.
-struct Transaction: Sendable {
-    let metrics: TransferMetrics
-    /// The request as it was sent.
-    let request: URLRequest
-    let head: ResponseHead?
-}
-
 extension RequestCore {
     func record(_ metrics: TransferMetrics, of hop: Hop) {
         if !metrics.reusedConnection, metrics.connected != nil, let address = metrics.remoteAddress {
-            context.connectionMade(to: address)
+            context.recordConnection(to: address)
         }
-        transactions.append(Transaction(metrics: metrics, request: hop.sent, head: hop.head))
+        current.transactions.append(Transaction(metrics: metrics, request: hop.sent, head: hop.head))
     }
 
     /// Publishes the attempt's metrics. They are computed on first access.
     func publishMetrics() {
-        guard !transactions.isEmpty else { return }
-        let metrics = OnDemand { [transactions, redirects, clock = outcome.clock] in
+        guard !current.transactions.isEmpty else { return }
+        let metrics = LazyValue {
+            [transactions = current.transactions, redirects = current.redirects, clock = outcome.clock] in
             RequestMetrics(transactions, redirects: redirects, clock: clock)
         }
         outcome.metrics = metrics

@@ -7,7 +7,7 @@ internal import NetwatchTransport
 extension RequestCore {
     func setOwner(_ owner: any FailedRequestOwner) {
         guard !state.isSettled else { return }
-        owners.name(owner)
+        owners.setOwn(owner)
         amend(with: .owner)
     }
 
@@ -59,10 +59,10 @@ extension RequestCore {
         try sink.prepare(&request)
         // A sink returns another verdict only if it requested part of the body, but the owner requested all of
         // it.
-        guard case .take = try sink.begin(head) else { throw URLError(.badServerResponse) }
+        guard case .accept = try sink.begin(head) else { throw URLError(.badServerResponse) }
         outcome.head = head
         outcome.clock.responseBegan()
-        if let metrics = response.metrics { outcome.metrics = OnDemand(made: metrics) }
+        if let metrics = response.metrics { outcome.metrics = LazyValue(value: metrics) }
         let metrics = outcome.metrics
         snapshot.change { values in
             values.head = head
@@ -77,7 +77,7 @@ extension RequestCore {
 }
 
 extension FailedRequest.Withdrawal {
-    init(_ interruption: RequestState<RequestCore.Handler>.Interruption) {
+    init(_ interruption: RequestStateMachine<RequestCore.Handler>.Interruption) {
         self =
             switch interruption {
             case .cancelled: .cancelled

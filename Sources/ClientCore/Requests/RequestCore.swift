@@ -3,7 +3,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// Runs one request: performs the actions that its ``RequestState`` decides on. It starts transfers, calls
+/// Runs one request: performs the actions that its ``RequestStateMachine`` decides on. It starts transfers, calls
 /// adapters, validators and retriers, and delivers the outcome to the handlers.
 ///
 /// All work runs on the request's own queue, in the order it was submitted.
@@ -25,22 +25,14 @@ actor RequestCore {
     /// The request, passed to delegates, monitors and retriers. Its session retains it until it has finished.
     weak var request: Request?
 
-    var state = RequestState<Handler>()
+    var state = RequestStateMachine<Handler>()
     var outcome = RequestOutcome()
     var sink: any ResponseSink
     var hop: Hop?
     /// The number of hops in all attempts.
     var hops = 0
-    var attemptBegan = ContinuousClock.now
-    /// The body that replaces the request's own in this attempt.
-    var upload: UploadBody?
-    var redirects = 0
-    var hasAnsweredChallenge = false
-    /// The credentials that answered the attempt's challenge, for later hops to the same origin.
-    var challengeCredentials: TransferCredentials?
-    /// Whether the last hop sent credentials.
-    var isAuthenticated = false
-    var transactions: [Transaction] = []
+    /// The progress of the current or last attempt.
+    var current = RequestAttempt()
     /// The owners that the request is offered to if it fails.
     var owners = FailureOwners()
     /// The failed request that an owner was given. Weak, because the owner declines it by releasing it.
@@ -69,13 +61,13 @@ actor RequestCore {
 
     /// Like ``perform(_:)``, for work that has no effect while a transfer is running. It does not wake a thread
     /// then.
-    nonisolated func performWithNext(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
-        queue.asyncWithNext { self.assumeIsolated { body($0) } }
+    nonisolated func performDeferred(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
+        queue.asyncDeferred { self.assumeIsolated { body($0) } }
     }
 
     /// Sets the request, and starts it if `starts` is true.
     nonisolated func begin(_ request: Request, starts: Bool) {
-        guard !mayCallProgram else { return perform { $0.begin(request, starts) } }
+        guard !mayRunUserCode else { return perform { $0.begin(request, starts) } }
         queue.begin { assumeIsolated { $0.begin(request, starts) } }
     }
 
@@ -87,40 +79,40 @@ actor RequestCore {
     /// Whether sending the request may call the program's code or block on a disk. Such a request does not
     /// begin on the caller's thread, which may hold a lock. It also does not begin on the engine's thread,
     /// where a policy that is being evaluated may create a request.
-    private nonisolated var mayCallProgram: Bool {
-        firstRequest.error != nil || plan.upload != nil || plan.makeSink != nil || context.mayCallProgram
+    private nonisolated var mayRunUserCode: Bool {
+        firstRequest.error != nil || plan.upload != nil || plan.makeSink != nil || context.mayRunUserCode
             || context.settings.cookies?.isBusy ?? false || context.engine.isCurrent
     }
 
-    func handle(_ event: RequestState<Handler>.Event) {
+    func handle(_ event: RequestStateMachine<Handler>.Event) {
         for action in state.handle(event) { perform(action) }
-        if state.isSettled { letGo() }
+        if state.isSettled { releaseClosures() }
     }
 
     /// Releases the program's closures, which may capture the request and form a retain cycle.
-    func letGo() {
+    func releaseClosures() {
         validators = []
         owners = FailureOwners()
-        sink.letGo()
-        uploadProgress.letGo()
-        downloadProgress.letGo()
+        sink.releaseClosures()
+        uploadProgress.releaseClosures()
+        downloadProgress.releaseClosures()
     }
 
     func resume() {
         guard state.isSuspended, !state.isFinished else { return }
-        tell { $0.requestDidResume($1) }
+        notifyMonitors { $0.requestDidResume($1) }
         handle(.resumed)
     }
 
     func suspend() {
         guard !state.isSuspended, !state.isFinished else { return }
-        tell { $0.requestDidSuspend($1) }
+        notifyMonitors { $0.requestDidSuspend($1) }
         handle(.suspended)
     }
 
     func cancel() {
         guard !state.isInterrupted, !state.isFinished else { return }
-        tell { $0.requestDidCancel($1) }
+        notifyMonitors { $0.requestDidCancel($1) }
         handle(.interrupted(.cancelled))
     }
 
@@ -130,19 +122,19 @@ actor RequestCore {
     }
 
     /// Applies an addition from a chain of calls, although the request may have finished in the meantime.
-    func amend(with amendment: RequestState<Handler>.Amendment) {
+    func amend(with amendment: RequestStateMachine<Handler>.Amendment) {
         let wasFinished = state.isFinished
         handle(.amended(amendment))
         if wasFinished, !state.isFinished, let request { context.add(request) }
     }
 
-    func tell(_ body: (any EventMonitor, Request) -> Void) {
+    func notifyMonitors(_ body: (any EventMonitor, Request) -> Void) {
         let monitors = context.monitors
         guard !monitors.isEmpty, let request else { return }
         for monitor in monitors { body(monitor, request) }
     }
 
-    private func perform(_ action: RequestState<Handler>.Action) {
+    private func perform(_ action: RequestStateMachine<Handler>.Action) {
         switch action {
         case .prepare(let attempt): prepare(attempt)
         case .send: send()
@@ -163,9 +155,9 @@ actor RequestCore {
     }
 
     private func run(_ handler: Handler) {
-        guard !RequestFault.dropsHandler.strikes else { return }
+        guard !RequestFault.dropsHandler.occurs else { return }
         handler(outcome)
-        if RequestFault.doublesHandler.strikes { handler(outcome) }
+        if RequestFault.doublesHandler.occurs { handler(outcome) }
     }
 
     // MARK: Preparing
@@ -220,10 +212,10 @@ actor RequestCore {
         if failure != nil { try? sink.end(failure) }
         publishMetrics()
         let attempt = state.attempt
-        if let hear = context.delegate.taskDidComplete, let session = context.manager {
-            hear(session, task, failure)
+        if let didComplete = context.delegate.taskDidComplete, let session = context.manager {
+            didComplete(session, task, failure)
         }
-        tell { $0.request($1, didEndAttempt: attempt, error: failure) }
+        notifyMonitors { $0.request($1, didEndAttempt: attempt, error: failure) }
         handle(.ended(attempt: attempt, failure: failure))
     }
 
@@ -245,13 +237,13 @@ actor RequestCore {
         guard let retrier = hooks.retrier else {
             return askInterceptor(attempt, about: error)
         }
-        let question = RetryQuestion { delay in
+        let retryCompletion = RetryCompletion { delay in
             self.perform { core in
                 guard let delay else { return core.askInterceptor(attempt, about: error) }
                 core.decide(attempt, .retry(after: delay), about: error)
             }
         }
-        retrier.should(session, retry: request, with: error, completion: question.completion)
+        retrier.should(session, retry: request, with: error, completion: retryCompletion.closure)
     }
 
     private func askInterceptor(_ attempt: Int, about error: any Error) {
@@ -259,7 +251,7 @@ actor RequestCore {
         guard let session = context.manager, let request, !state.isFinished else {
             return handle(.decided(attempt: attempt, .giveUp(nil)))
         }
-        let ask = Self.question(to: interceptor, about: request, of: session, error)
+        let ask = Self.retryQuery(to: interceptor, about: request, of: session, error)
         work = Task {
             let result = await ask()
             perform { core in
@@ -269,7 +261,7 @@ actor RequestCore {
         }
     }
 
-    private static func question(
+    private static func retryQuery(
         to interceptor: any RequestInterceptor,
         about request: Request,
         of session: SessionManager,
@@ -287,7 +279,7 @@ actor RequestCore {
         guard let retrier = context.hooks.connectivityRetrier, let request, attempt == state.attempt,
             !state.isFinished
         else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
-        let left = (options.longest ?? context.settings.totalTimeout) - outcome.clock.elapsed
+        let left = (options.totalTimeoutDuration ?? context.settings.totalTimeout) - outcome.clock.elapsed
         let failed = FailedAttempt(request, error)
         work = Task { [paths = context.paths] in
             let delay = await retrier.delay(after: failed, paths, waitingAtMost: left)
@@ -298,7 +290,7 @@ actor RequestCore {
 
     private func decide(_ attempt: Int, _ decision: RetryDecision, about error: any Error) {
         if case .retry(let delay) = decision, attempt == state.attempt, !state.isFinished {
-            tell { $0.request($1, willRetryAfter: delay.inSeconds, dueTo: error) }
+            notifyMonitors { $0.request($1, willRetryAfter: delay.inSeconds, dueTo: error) }
         }
         handle(.decided(attempt: attempt, decision))
     }
@@ -312,7 +304,7 @@ actor RequestCore {
 
     // MARK: End of the request
 
-    private func finish(_ ending: RequestState<Handler>.Ending) {
+    private func finish(_ ending: RequestStateMachine<Handler>.Ending) {
         work?.cancel()
         work = nil
         outcome.clock.complete()
@@ -321,11 +313,11 @@ actor RequestCore {
         snapshot.change { $0.resumeData = outcome.body.resumeData }
         uploadProgress.end()
         downloadProgress.end()
-        tell { $0.requestDidFinish($1, error: outcome.error) }
-        if let request, !RequestFault.keepsRequest.strikes { context.remove(request.identifier) }
+        notifyMonitors { $0.requestDidFinish($1, error: outcome.error) }
+        if let request, !RequestFault.keepsRequest.occurs { context.remove(request.identifier) }
     }
 
-    private func error(of ending: RequestState<Handler>.Ending) -> (any Error)? {
+    private func error(of ending: RequestStateMachine<Handler>.Ending) -> (any Error)? {
         switch ending {
         case .completed: nil
         case .failed(let error): error

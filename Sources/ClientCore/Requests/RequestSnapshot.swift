@@ -9,7 +9,7 @@ final class RequestSnapshot: Sendable {
         var current: URLRequest?
         var head: ResponseHead?
         var retryCount = 0
-        var metrics: OnDemand<RequestMetrics?>?
+        var metrics: LazyValue<RequestMetrics?>?
         var credential: URLCredential?
         var resumeData: Data?
     }

@@ -1,9 +1,9 @@
 internal import Foundation
 internal import Synchronization
 
-/// A question to a retrier, answered exactly once. If the retrier releases the completion without calling it,
+/// The completion of a question to a retrier. It is answered exactly once. If the retrier releases the completion without calling it,
 /// the answer is `nil`, so that the request ends anyway.
-final class RetryQuestion: Sendable {
+final class RetryCompletion: Sendable {
     private let answer: Mutex<(@Sendable (Duration?) -> Void)?>
 
     /// - Parameter answer: Called once, on any thread, with the delay before the next attempt, or `nil` for no
@@ -15,7 +15,7 @@ final class RetryQuestion: Sendable {
     deinit { take()?(nil) }
 
     /// The completion closure passed to the retrier.
-    var completion: RequestRetryCompletion {
+    var closure: RequestRetryCompletion {
         { shouldRetry, delay in self.take()?(shouldRetry ? Duration(seconds: delay) : nil) }
     }
 

@@ -9,8 +9,8 @@ enum BodyText {
     static func of(_ body: Data?) -> String {
         guard let body else { return "none" }
         guard !body.isEmpty else { return "empty" }
-        guard let text = beginning(of: body) else { return "\(body.count) bytes that are no text" }
-        return body.count > limit ? "\(text)… (\(body.count) bytes in all)" : text
+        guard let text = beginning(of: body) else { return "\(body.count) bytes that are not text" }
+        return body.count > limit ? "\(text)… (\(body.count) bytes in total)" : text
     }
 
     /// Returns the text of the first bytes, without a character that the limit has split.

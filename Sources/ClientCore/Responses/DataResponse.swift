@@ -6,7 +6,7 @@ public struct DataResponse<Value> {
     /// The request that was sent; `nil` if none could be created.
     public let request: URLRequest?
     /// The head of the response, even if the rest did not arrive.
-    public var response: HTTPURLResponse? { responseOnDemand?.value }
+    public var response: HTTPURLResponse? { lazyResponse?.value }
     /// The received part of the body; `nil` if nothing was sent.
     public let data: Data?
     /// The value, or the error.
@@ -14,10 +14,10 @@ public struct DataResponse<Value> {
     /// The times of the request.
     public let timeline: Timeline
     /// Details of the transfers; `nil` if nothing was sent.
-    public var metrics: RequestMetrics? { metricsOnDemand?.value }
+    public var metrics: RequestMetrics? { lazyMetrics?.value }
 
-    let responseOnDemand: OnDemand<HTTPURLResponse?>?
-    let metricsOnDemand: OnDemand<RequestMetrics?>?
+    let lazyResponse: LazyValue<HTTPURLResponse?>?
+    let lazyMetrics: LazyValue<RequestMetrics?>?
 
     /// Creates a response.
     ///
@@ -37,11 +37,11 @@ public struct DataResponse<Value> {
         metrics: RequestMetrics? = nil
     ) {
         self.request = request
-        responseOnDemand = response.map { OnDemand(made: $0) }
+        lazyResponse = response.map { LazyValue(value: $0) }
         self.data = data
         self.result = result
         self.timeline = timeline
-        metricsOnDemand = metrics.map { OnDemand(made: $0) }
+        lazyMetrics = metrics.map { LazyValue(value: $0) }
     }
 
     /// The value; `nil` for a failure.
@@ -60,8 +60,8 @@ extension DataResponse {
             data: outcome.body.data,
             result: result,
             timeline: outcome.clock.timeline,
-            responseOnDemand: outcome.head?.foundation,
-            metricsOnDemand: outcome.metrics
+            lazyResponse: outcome.head?.lazyResponse,
+            lazyMetrics: outcome.metrics
         )
     }
 
@@ -70,15 +70,15 @@ extension DataResponse {
         data: Data?,
         result: Result<Value, any Error>,
         timeline: Timeline,
-        responseOnDemand: OnDemand<HTTPURLResponse?>?,
-        metricsOnDemand: OnDemand<RequestMetrics?>?
+        lazyResponse: LazyValue<HTTPURLResponse?>?,
+        lazyMetrics: LazyValue<RequestMetrics?>?
     ) {
         self.request = request
         self.data = data
         self.result = result
         self.timeline = timeline
-        self.responseOnDemand = responseOnDemand
-        self.metricsOnDemand = metricsOnDemand
+        self.lazyResponse = lazyResponse
+        self.lazyMetrics = lazyMetrics
     }
 
     func with<T>(_ result: Result<T, any Error>) -> DataResponse<T> {
@@ -87,8 +87,8 @@ extension DataResponse {
             data: data,
             result: result,
             timeline: timeline,
-            responseOnDemand: responseOnDemand,
-            metricsOnDemand: metricsOnDemand
+            lazyResponse: lazyResponse,
+            lazyMetrics: lazyMetrics
         )
     }
 }

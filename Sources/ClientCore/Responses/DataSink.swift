@@ -24,8 +24,8 @@ struct DataSink: ResponseSink {
         data = nil
     }
 
-    mutating func begin(_ head: ResponseHead) throws -> SinkVerdict {
-        .take
+    mutating func begin(_ head: ResponseHead) throws -> SinkDecision {
+        .accept
     }
 
     mutating func write(_ bytes: [UInt8]) throws {
@@ -33,9 +33,9 @@ struct DataSink: ResponseSink {
             closure(Data(bytes))
         } else {
             if data == nil { data = Data() }
-            let room = maximumBytes - (data?.count ?? 0)
-            data?.append(contentsOf: bytes.prefix(room))
-            if bytes.count > room { throw TransferFailure.tooMuchData(maximumBytes).urlError(for: nil) }
+            let capacity = maximumBytes - (data?.count ?? 0)
+            data?.append(contentsOf: bytes.prefix(capacity))
+            if bytes.count > capacity { throw TransferFailure.tooMuchData(maximumBytes).urlError(for: nil) }
         }
     }
 
@@ -46,7 +46,7 @@ struct DataSink: ResponseSink {
 
     mutating func finish(_ failure: (any Error)?) -> ResponseBody { body }
 
-    mutating func letGo() { closure = nil }
+    mutating func releaseClosures() { closure = nil }
 
     var body: ResponseBody { ResponseBody(data: data) }
 }
@@ -54,12 +54,12 @@ struct DataSink: ResponseSink {
 extension TransferFailure {
     /// `CURLE_FILESIZE_EXCEEDED`, the same code as for the limits that the transport enforces.
     fileprivate static func tooMuchData(_ maximum: Int) -> TransferFailure {
-        let hint = "download it to a file, or allow more by RequestOptions.maximumDataBytes"
+        let hint = "download it to a file, or raise RequestOptions.maximumDataBytes"
         return TransferFailure(
             code: 63,
             phase: .response,
             message:
-                "the response's body is longer than the \(maximum) bytes that are kept in memory; \(hint)"
+                "the response body exceeds the memory limit of \(maximum) bytes; \(hint)"
         )
     }
 }

@@ -6,7 +6,7 @@ public struct DefaultDataResponse: Sendable {
     /// The request that was sent; `nil` if none could be created.
     public let request: URLRequest?
     /// The head of the response, even if the rest did not arrive.
-    public var response: HTTPURLResponse? { responseOnDemand?.value }
+    public var response: HTTPURLResponse? { lazyResponse?.value }
     /// The received part of the body; `nil` if nothing was sent.
     public let data: Data?
     /// The error if the response is not complete. A status of 4xx or 5xx is not an error.
@@ -14,10 +14,10 @@ public struct DefaultDataResponse: Sendable {
     /// The times of the request.
     public let timeline: Timeline
     /// Details of the transfers; `nil` if nothing was sent.
-    public var metrics: RequestMetrics? { metricsOnDemand?.value }
+    public var metrics: RequestMetrics? { lazyMetrics?.value }
 
-    let responseOnDemand: OnDemand<HTTPURLResponse?>?
-    let metricsOnDemand: OnDemand<RequestMetrics?>?
+    let lazyResponse: LazyValue<HTTPURLResponse?>?
+    let lazyMetrics: LazyValue<RequestMetrics?>?
 
     /// Creates a response.
     ///
@@ -37,19 +37,19 @@ public struct DefaultDataResponse: Sendable {
         metrics: RequestMetrics? = nil
     ) {
         self.request = request
-        responseOnDemand = response.map { OnDemand(made: $0) }
+        lazyResponse = response.map { LazyValue(value: $0) }
         self.data = data
         self.error = error
         self.timeline = timeline
-        metricsOnDemand = metrics.map { OnDemand(made: $0) }
+        lazyMetrics = metrics.map { LazyValue(value: $0) }
     }
 
     init(_ outcome: RequestOutcome) {
         request = outcome.request
-        responseOnDemand = outcome.head?.foundation
+        lazyResponse = outcome.head?.lazyResponse
         data = outcome.body.data
         error = outcome.error
         timeline = outcome.clock.timeline
-        metricsOnDemand = outcome.metrics
+        lazyMetrics = outcome.metrics
     }
 }

@@ -10,7 +10,7 @@ struct RequestOutcome: Sendable {
     var body = ResponseBody()
     var error: (any Error)?
     var clock = RequestClock()
-    var metrics: OnDemand<RequestMetrics?>?
+    var metrics: LazyValue<RequestMetrics?>?
 
     var response: HTTPURLResponse? { head?.response }
 }

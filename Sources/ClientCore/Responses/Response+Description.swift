@@ -46,7 +46,7 @@ private struct Sections {
         _ timeline: Timeline
     ) {
         let head = [
-            "[Request]: \(request?.nameInTexts ?? "none")",
+            "[Request]: \(request?.methodAndURL ?? "none")",
             "[Request Body]: \(BodyText.of(request?.httpBody))",
             "[Response]: \(response.map(Self.head) ?? "none")",
         ]
@@ -66,7 +66,7 @@ private struct Sections {
 
 extension URLRequest {
     /// `GET http://host/path`.
-    var nameInTexts: String { "\(httpMethod ?? "GET") \(url?.absoluteString ?? "without a URL")" }
+    var methodAndURL: String { "\(httpMethod ?? "GET") \(url?.absoluteString ?? "without a URL")" }
 }
 
 extension Result {

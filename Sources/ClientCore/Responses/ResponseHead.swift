@@ -8,12 +8,12 @@ struct ResponseHead: Sendable {
     let url: URL
     /// The head as an `HTTPURLResponse`. It is created on first access, because creating it costs more than
     /// many small responses do.
-    let foundation: OnDemand<HTTPURLResponse?>
+    let lazyResponse: LazyValue<HTTPURLResponse?>
 
     init(_ head: TransferHead, from url: URL) {
         self.head = head
         self.url = url
-        foundation = OnDemand {
+        lazyResponse = LazyValue {
             HTTPURLResponse(
                 url: url,
                 statusCode: head.status,
@@ -23,7 +23,7 @@ struct ResponseHead: Sendable {
         }
     }
 
-    var response: HTTPURLResponse? { foundation.value }
+    var response: HTTPURLResponse? { lazyResponse.value }
 
     var status: Int { head.status }
 

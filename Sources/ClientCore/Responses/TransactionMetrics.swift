@@ -78,7 +78,7 @@ extension TransactionMetrics: CustomStringConvertible {
 
     private var exchange: String {
         let status = response.map { "\($0.statusCode)" } ?? "no response"
-        return "\(request.nameInTexts) \(status)"
+        return "\(request.methodAndURL) \(status)"
     }
 
     private var connection: String? {

@@ -11,9 +11,9 @@ enum HostilePropertyList: Error, CustomStringConvertible {
 
     var description: String {
         switch self {
-        case .tooManyObjects(let limit): "its shared parts make more than \(limit) objects"
-        case .objectKind(let marker): "an object has the marker \(marker), which no property list has"
-        case .dictionaryKey(let marker): "a key has the marker \(marker), which is no text's"
+        case .tooManyObjects(let limit): "it expands to more than \(limit) objects"
+        case .objectKind(let marker): "an object has the invalid marker \(marker)"
+        case .dictionaryKey(let marker): "a key has the marker \(marker), which is not a string's"
         }
     }
 }

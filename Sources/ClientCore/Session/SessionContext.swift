@@ -5,9 +5,9 @@ internal import NetwatchTransport
 internal import NetworkReachability
 internal import Synchronization
 
-/// Work that a session retains until it has ended, and ends when the session is dropped.
-protocol SessionWork: Sendable {
-    /// The work's number in its session.
+/// A task that a session retains until it has ended, and ends when the session is dropped.
+protocol SessionTask: Sendable {
+    /// The task's number in its session.
     var identifier: Int { get }
     func sessionDropped()
 }
@@ -30,7 +30,7 @@ final class SessionContext: Sendable {
 
     private struct State {
         weak var manager: SessionManager?
-        var running: [Int: any SessionWork] = [:]
+        var running: [Int: any SessionTask] = [:]
         var lastIdentifier = 0
     }
 
@@ -77,7 +77,7 @@ final class SessionContext: Sendable {
     }
 
     /// Whether sending a request may call the program's code.
-    var mayCallProgram: Bool { trust.asksProgram || hasMonitors.load(ordering: .acquiring) }
+    var mayRunUserCode: Bool { trust.runsUserCode || hasMonitors.load(ordering: .acquiring) }
 
     func changeHooks(_ change: (inout Hooks) -> Void) {
         // Release the replaced values outside the lock: they may hold the last reference to an object with a
@@ -93,7 +93,7 @@ final class SessionContext: Sendable {
 
     // MARK: Running requests
 
-    var running: [any SessionWork] { state.withLock { Array($0.running.values) } }
+    var running: [any SessionTask] { state.withLock { Array($0.running.values) } }
 
     /// The number of the most recently created request.
     var lastIdentifier: Int { state.withLock { $0.lastIdentifier } }
@@ -106,8 +106,8 @@ final class SessionContext: Sendable {
         }
     }
 
-    func add(_ work: any SessionWork) {
-        state.withLock { $0.running[work.identifier] = work }
+    func add(_ task: any SessionTask) {
+        state.withLock { $0.running[task.identifier] = task }
     }
 
     func remove(_ identifier: Int) {
@@ -126,24 +126,24 @@ extension SessionContext {
     /// (`CURLOPT_MAXAGE_CONN`).
     static let watchedIdleTime: Duration = .seconds(150)
 
-    func connectionMade(to address: String) {
-        if connections.note(address) { lookAgain(after: lastIdentifier) }
+    func recordConnection(to address: String) {
+        if connections.record(address) { scheduleWatchCheck(after: lastIdentifier) }
     }
 
     /// Ends the watches if no request is running and none was created after the given one. Otherwise checks
     /// again later.
-    func letGoOfConnections(unusedSince request: Int) {
+    func endUnusedWatches(since request: Int) {
         if running.isEmpty, lastIdentifier == request {
-            connections.letGo()
+            connections.endAll()
         } else {
-            lookAgain(after: lastIdentifier)
+            scheduleWatchCheck(after: lastIdentifier)
         }
     }
 
-    private func lookAgain(after request: Int) {
+    private func scheduleWatchCheck(after request: Int) {
         let deadline = DispatchTime.now() + Self.watchedIdleTime.inSeconds
         DispatchQueue.global(qos: .utility).asyncAfter(deadline: deadline) { [weak self] in
-            self?.letGoOfConnections(unusedSince: request)
+            self?.endUnusedWatches(since: request)
         }
     }
 }

@@ -226,7 +226,7 @@ public final class SessionManager: Sendable {
     ) -> DataRequest {
         start(
             RequestPlan(
-                original: Self.made(url, method, parameters, encoding, headers)
+                original: Self.makeRequest(url, method, parameters, encoding, headers)
             )
         )
     }
@@ -266,7 +266,7 @@ public final class SessionManager: Sendable {
         allowsResending: Bool = true
     ) -> DataRequest {
         var plan = RequestPlan(urlRequest)
-        plan.upload = body.map(UploadBody.kept)
+        plan.upload = body.map(UploadBody.replayable)
         plan.policy = TransferPolicy(
             followsRedirects: false,
             asksRetrier: false,
@@ -300,7 +300,7 @@ public final class SessionManager: Sendable {
 }
 
 extension SessionManager {
-    static func made(
+    static func makeRequest(
         _ url: any URLConvertible,
         _ method: HTTPMethod,
         _ parameters: Parameters?,

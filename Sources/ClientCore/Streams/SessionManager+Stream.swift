@@ -25,6 +25,6 @@ extension SessionManager {
 
 extension SessionSettings {
     fileprivate var streamRefusal: String? {
-        refusal ?? unixSocketPath.map { "`\($0)` is a unix socket, and a stream is TCP" }
+        refusal ?? unixSocketPath.map { "`\($0)` is a unix socket, but streams use TCP" }
     }
 }

@@ -17,7 +17,7 @@ internal import Synchronization
 ///
 /// A stream is not a ``Request``, because it does not use HTTP. It has no `URLRequest` and no response, and
 /// adapters, retriers and event monitors do not see it.
-public final class StreamRequest: SessionWork {
+public final class StreamRequest: SessionTask {
     let identifier: Int
     private let connection: StreamConnection
     private let queue: SerialQueue
@@ -182,14 +182,14 @@ public final class StreamRequest: SessionWork {
     private func perform<Value: Sendable>(
         _ begin: @Sendable (@escaping @Sendable (Result<Value, any Error>) -> Void) -> StreamConnection.Number
     ) async throws -> Value {
-        let work = AbandonableWork(connection)
+        let operation = CancellableOperation(connection)
         return try await withTaskCancellationHandler {
-            guard !work.isAbandoned else { throw URLError(.cancelled) }
+            guard !operation.isCancelled else { throw URLError(.cancelled) }
             return try await withCheckedThrowingContinuation { continuation in
-                work.begin(as: begin { continuation.resume(with: $0) })
+                operation.begin(as: begin { continuation.resume(with: $0) })
             }
         } onCancel: {
-            work.giveUp()
+            operation.cancel()
         }
     }
 
@@ -208,10 +208,10 @@ public final class StreamRequest: SessionWork {
 }
 
 /// A read or a write that may be cancelled before its number is known.
-private final class AbandonableWork: Sendable {
+private final class CancellableOperation: Sendable {
     private struct State {
         var number: StreamConnection.Number?
-        var isAbandoned = false
+        var isCancelled = false
     }
 
     private let connection: StreamConnection
@@ -219,19 +219,19 @@ private final class AbandonableWork: Sendable {
 
     init(_ connection: StreamConnection) { self.connection = connection }
 
-    var isAbandoned: Bool { state.withLock { $0.isAbandoned } }
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     func begin(as number: StreamConnection.Number) {
-        let isAbandoned = state.withLock { state in
+        let isCancelled = state.withLock { state in
             state.number = number
-            return state.isAbandoned
+            return state.isCancelled
         }
-        if isAbandoned { connection.cancel(number) }
+        if isCancelled { connection.cancel(number) }
     }
 
-    func giveUp() {
+    func cancel() {
         let number = state.withLock { state in
-            state.isAbandoned = true
+            state.isCancelled = true
             return state.number
         }
         if let number { connection.cancel(number) }

@@ -5,7 +5,7 @@ internal import Synchronization
 
 /// A serial queue that runs work in the order it was submitted, on a thread that user code may block.
 ///
-/// It works like a serial `DispatchQueue`, plus ``begin(_:)`` and ``asyncWithNext(_:)``, which save most of the
+/// It works like a serial `DispatchQueue`, plus ``begin(_:)`` and ``asyncDeferred(_:)``, which save most of the
 /// thread switches of a small request.
 final class SerialQueue: SerialExecutor {
     private enum Work: Sendable {
@@ -32,8 +32,8 @@ final class SerialQueue: SerialExecutor {
 
     /// Like ``async(_:)``, but if more work is expected (``setAwaiting(_:)``), runs the closure together with that
     /// work. For closures that have no effect until then.
-    func asyncWithNext(_ body: @escaping @Sendable () -> Void) {
-        add(.closure(body), mayWait: true)
+    func asyncDeferred(_ body: @escaping @Sendable () -> Void) {
+        add(.closure(body), isDeferred: true)
     }
 
     func after(_ delay: Duration, _ body: @escaping @Sendable () -> Void) {
@@ -46,10 +46,10 @@ final class SerialQueue: SerialExecutor {
             precondition(!state.isRunning && state.waiting.isEmpty, "the queue is in use")
             state.isRunning = true
         }
-        occupy()
+        enterThread()
         body()
         // Work submitted meanwhile may run any code, so it moves to a thread of the pool.
-        if state.withLock({ vacate(&$0) }) { startWorking() }
+        if state.withLock({ leaveThread(&$0) }) { startWorking() }
     }
 
     /// Sets whether more work is certain to be submitted. Called on the queue.
@@ -71,10 +71,10 @@ final class SerialQueue: SerialExecutor {
 
     private static let threads = DispatchQueue.global(qos: .utility)
 
-    private func add(_ work: Work, mayWait: Bool = false) {
+    private func add(_ work: Work, isDeferred: Bool = false) {
         let isIdle = state.withLock { state in
             state.waiting.append(work)
-            guard !state.isRunning, !(mayWait && state.isAwaiting) else { return false }
+            guard !state.isRunning, !(isDeferred && state.isAwaiting) else { return false }
             state.isRunning = true
             return true
         }
@@ -90,7 +90,7 @@ final class SerialQueue: SerialExecutor {
     }
 
     private func work() {
-        occupy()
+        enterThread()
         while let items = takeWaiting() {
             for item in items { run(item) }
         }
@@ -100,7 +100,7 @@ final class SerialQueue: SerialExecutor {
     private func takeWaiting() -> [Work]? {
         state.withLock { state in
             guard !state.waiting.isEmpty else {
-                vacate(&state)
+                leaveThread(&state)
                 return nil
             }
             defer { state.waiting = [] }
@@ -115,13 +115,13 @@ final class SerialQueue: SerialExecutor {
         }
     }
 
-    private func occupy() {
+    private func enterThread() {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
     }
 
     /// Gives up the thread. Returns whether another thread must take over.
     @discardableResult
-    private func vacate(_ state: inout State) -> Bool {
+    private func leaveThread(_ state: inout State) -> Bool {
         thread.store(0, ordering: .relaxed)
         state.isRunning = !state.waiting.isEmpty
         return state.isRunning

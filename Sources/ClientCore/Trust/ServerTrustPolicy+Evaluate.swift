@@ -34,20 +34,20 @@ extension ServerTrustPolicy {
         case .pinPublicKeys(let keys, validateCertificateChain: false, _):
             return serverTrust.publicKeys.contains(where: keys.contains)
         case .performDefaultEvaluation(let checksHost):
-            return serverTrust.isVouchedFor(host, checksHost)
+            return serverTrust.isTrusted(host, checksHost)
         case .performRevokedEvaluation(let checksHost, let flags):
-            return serverTrust.isVouchedFor(host, checksHost) && flags.clear(chain)
+            return serverTrust.isTrusted(host, checksHost) && flags.clear(chain)
         case .pinCertificates(let pins, _, let checksHost):
             return serverTrust.names(host, checksHost) && ChainEvaluation.isValid(chain, anchors: pins)
         case .pinPublicKeys(let keys, _, let checksHost):
-            return serverTrust.isVouchedFor(host, checksHost)
+            return serverTrust.isTrusted(host, checksHost)
                 && serverTrust.publicKeys.contains(where: keys.contains)
         }
     }
 }
 
 extension ServerTrust {
-    fileprivate func isVouchedFor(_ host: String, _ checksHost: Bool) -> Bool {
+    fileprivate func isTrusted(_ host: String, _ checksHost: Bool) -> Bool {
         verdict.isTrusted && names(host, checksHost)
     }
 

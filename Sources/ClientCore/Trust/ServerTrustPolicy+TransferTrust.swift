@@ -17,7 +17,7 @@ extension ServerTrustPolicy {
             trust.anchors = .only(pem: pins.flatMap(\.pem))
             trust.checksHost = validateHost
         case .pinCertificates(let pins, _, _):
-            trust.onlyAsks { Self.chain($0, hasOneOf: pins.map(\.data)) { $0.der } }
+            trust.decideOnly { Self.chain($0, hasOneOf: pins.map(\.data)) { $0.der } }
         case .pinPublicKeys(let keys, validateCertificateChain: true, let validateHost):
             trust.checksHost = validateHost
             let pins = keys.map(\.data)
@@ -25,11 +25,11 @@ extension ServerTrustPolicy {
                 $0.verdict.isTrusted && Self.chain($0, hasOneOf: pins) { $0.publicKey }
             }
         case .pinPublicKeys(let keys, _, _):
-            trust.onlyAsks { Self.chain($0, hasOneOf: keys.map(\.data)) { $0.publicKey } }
+            trust.decideOnly { Self.chain($0, hasOneOf: keys.map(\.data)) { $0.publicKey } }
         case .disableEvaluation:
-            trust.onlyAsks(nil)
+            trust.decideOnly(nil)
         case .custom(let evaluation):
-            trust.onlyAsks { presented in
+            trust.decideOnly { presented in
                 let trust = ServerTrust(presented)
                 return evaluation.evaluate(trust, trust.host)
             }
@@ -48,7 +48,7 @@ extension ServerTrustPolicy {
 
 extension TransferTrust {
     /// Lets `check` alone decide; without one, every server is trusted.
-    fileprivate mutating func onlyAsks(_ check: (@Sendable (PresentedTrust) -> Bool)?) {
+    fileprivate mutating func decideOnly(_ check: (@Sendable (PresentedTrust) -> Bool)?) {
         anchors = nil
         checksHost = false
         self.check = check.map { TrustCheck($0) }

@@ -29,13 +29,13 @@ final class SessionTrust: Sendable {
     private let cache = Mutex<[Key: TransferTrust]>([:])
 
     /// Whether the manager is a subclass, whose methods are the program's code.
-    let asksProgram: Bool
+    let runsUserCode: Bool
 
     init(_ manager: ServerTrustPolicyManager?) {
         self.manager = manager
-        asksProgram = manager.map { type(of: $0) != ServerTrustPolicyManager.self } ?? false
+        runsUserCode = manager.map { type(of: $0) != ServerTrustPolicyManager.self } ?? false
         // Only a subclass knows the meaning of keys that are not hosts.
-        invalidHost = asksProgram ? nil : manager?.invalidHost
+        invalidHost = runsUserCode ? nil : manager?.invalidHost
     }
 
     /// - Returns: `nil` for a hop without TLS, and without a manager: the default evaluation.
@@ -85,7 +85,7 @@ final class SessionTrust: Sendable {
     }
 
     /// The number of cached values.
-    var rememberedCount: Int { cache.withLock { $0.count } }
+    var cachedCount: Int { cache.withLock { $0.count } }
 
     private static func failure(_ reason: AFError.ServerTrustFailureReason) -> AFError {
         .serverTrustEvaluationFailed(reason: reason)

@@ -67,7 +67,7 @@ extension SessionManager {
         method: HTTPMethod = .post,
         headers: HTTPHeaders? = nil
     ) -> UploadRequest {
-        startUpload(.stream(OneTimeBody(stream)), Self.plan(url, method, headers))
+        startUpload(.stream(StreamBody(stream)), Self.plan(url, method, headers))
     }
 
     /// Uploads the content of a stream with an existing request.
@@ -76,7 +76,7 @@ extension SessionManager {
         _ stream: sending InputStream,
         with urlRequest: any URLRequestConvertible
     ) -> UploadRequest {
-        startUpload(.stream(OneTimeBody(stream)), RequestPlan(urlRequest))
+        startUpload(.stream(StreamBody(stream)), RequestPlan(urlRequest))
     }
 
     func startUpload(_ body: UploadBody, _ plan: RequestPlan) -> UploadRequest {

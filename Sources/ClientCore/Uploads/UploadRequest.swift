@@ -20,7 +20,7 @@ public final class UploadRequest: DataRequest, @unchecked Sendable {
         queue: DispatchQueue? = nil,
         closure: @escaping @Sendable (Progress) -> Void
     ) -> Self {
-        core.uploadProgress.tell(on: queue ?? completionQueue, closure)
+        core.uploadProgress.setClosure(on: queue ?? completionQueue, closure)
         return self
     }
 }

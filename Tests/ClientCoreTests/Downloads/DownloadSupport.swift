@@ -58,8 +58,8 @@ struct Unexpected: Error {
 }
 
 /// Changes the boot id in the record of a partial file, as if the machine had been restarted.
-func restart(_ place: URL) throws {
-    let file = ResumeRecordFile(of: place.path)
+func restart(_ target: URL) throws {
+    let file = ResumeRecordFile(of: target.path)
     guard var record = file.read() else { return }
     record.bootID = "11111111-1111-1111-1111-111111111111"
     try file.write(record)

@@ -57,9 +57,9 @@ internal import Testing
         let open = try FileDescriptor.opening(source)
         let byDescriptor = "/proc/self/fd/\(open.rawValue)"
         try FileManager.default.removeItem(atPath: source)
-        let place = URL(fileURLWithPath: directory.file("file"))
-        try DownloadedFile.move(source, open: byDescriptor, to: place, options: [], isDurable: true)
-        #expect(try Data(contentsOf: place) == body)
+        let target = URL(fileURLWithPath: directory.file("file"))
+        try DownloadedFile.move(source, open: byDescriptor, to: target, options: [], isDurable: true)
+        #expect(try Data(contentsOf: target) == body)
         // The destination's directory is missing, not the source file.
         let nowhere = URL(fileURLWithPath: directory.file("no/file"))
         #expect(throws: SystemError.self) {
@@ -70,17 +70,17 @@ internal import Testing
     @Test func `a removed file is copied to another file system, with and without an existing file`() throws {
         let open = try FileDescriptor.opening(source)
         try FileManager.default.removeItem(atPath: source)
-        let place = URL(fileURLWithPath: "/dev/shm/netwatch-test-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: place) }
-        try Data("old".utf8).write(to: place)
+        let target = URL(fileURLWithPath: "/dev/shm/netwatch-test-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: target) }
+        try Data("old".utf8).write(to: target)
         try DownloadedFile.move(
             source,
             open: "/proc/self/fd/\(open.rawValue)",
-            to: place,
+            to: target,
             options: .removePreviousFile,
             isDurable: false
         )
-        #expect(try Data(contentsOf: place) == body)
+        #expect(try Data(contentsOf: target) == body)
     }
 
     @Test func `an existing file is an error, and both files are kept`() throws {

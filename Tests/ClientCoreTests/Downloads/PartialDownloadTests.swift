@@ -10,12 +10,12 @@ internal import Testing
 /// The partial file of a download.
 @Suite(.timeLimit(.minutes(1))) struct PartialDownloadTests {
     private let directory: ScratchDirectory
-    private let place: URL
+    private let target: URL
     private let url = get().url!
 
     init() throws {
         directory = try ScratchDirectory()
-        place = URL(fileURLWithPath: directory.file("part"))
+        target = URL(fileURLWithPath: directory.file("part"))
     }
 
     private var recordPath: String { directory.file("part.resume") }
@@ -35,16 +35,16 @@ internal import Testing
 
     /// Simulates a power failure after 60 of 100 bytes, 50 of which have been synced.
     private func powerCut() throws {
-        let download = try PartialDownload.kept(at: place, for: url, syncInterval: 40)
+        let download = try PartialDownload.kept(at: target, for: url, syncInterval: 40)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(50))
         try download.append(bytes(10, from: 50))
-        try restart(place)
+        try restart(target)
     }
 
     /// Leaves a download of 100 bytes after 60.
     private func abandoned(tag: String = "\"v1\"") throws {
-        let download = try PartialDownload.kept(at: place, for: url)
+        let download = try PartialDownload.kept(at: target, for: url)
         try download.startOver(get(), wholeHead(100, tag: tag))
         try download.append(bytes(60))
     }
@@ -56,8 +56,8 @@ internal import Testing
         try download.append(bytes(100))
         try download.finish(expecting: 100)
         try FileManager.default.removeItem(at: download.url)
-        try download.move(to: place, options: replaces ? [.removePreviousFile] : [])
-        #expect(contents(place.path) == bytes(100))
+        try download.move(to: target, options: replaces ? [.removePreviousFile] : [])
+        #expect(contents(target.path) == bytes(100))
     }
 
     @Test func `a directory removed before its file is created is created again`() throws {
@@ -120,52 +120,52 @@ internal import Testing
 
     @Test func `a kept file is continued at its end`() throws {
         try abandoned()
-        #expect(mode(place.path) == 0o600)
+        #expect(mode(target.path) == 0o600)
         #expect(mode(recordPath) == 0o600)
-        let download = try PartialDownload.kept(at: place, for: url)
+        let download = try PartialDownload.kept(at: target, for: url)
         #expect(download.resumption?.offset == 60)
         #expect(download.resumption?.total == 100)
         try download.continueWriting(from: 60, total: 100)
         try download.append(bytes(40, from: 60))
         try download.finish(expecting: nil)
-        try download.leave()
-        #expect(contents(place.path) == bytes(100))
+        try download.leaveInPlace()
+        #expect(contents(target.path) == bytes(100))
         #expect(access(recordPath, F_OK) != 0)
     }
 
     @Test func `a kept file is continued from resume data unless it was started over`() throws {
         try abandoned()
-        let old = try #require(ResumeRecordFile(of: place.path).read())
+        let old = try #require(ResumeRecordFile(of: target.path).read())
         #expect(try PartialDownload.resuming(old).resumption?.offset == 60)
         try abandoned(tag: "\"v2\"")
         let error = afError { _ = try PartialDownload.resuming(old) }
         guard case .downloadResumeFailed(.resumeDataInvalid(let why))? = error else {
             throw Unexpected(outcome: "\(String(describing: error))")
         }
-        #expect(why.contains("begun anew"))
+        #expect(why.contains("started over"))
     }
 
     @Test func `only one request writes to a file`() throws {
-        let download = try PartialDownload.kept(at: place, for: url)
+        let download = try PartialDownload.kept(at: target, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(60))
         let record = try #require(download.resumeRecord())
-        #expect(isInUse { _ = try PartialDownload.kept(at: place, for: url) })
+        #expect(isInUse { _ = try PartialDownload.kept(at: target, for: url) })
         #expect(isInUse { _ = try PartialDownload.resuming(record) })
-        try download.leave()
-        #expect(throws: Never.self) { try PartialDownload.kept(at: place, for: url) }
+        try download.leaveInPlace()
+        #expect(throws: Never.self) { try PartialDownload.kept(at: target, for: url) }
     }
 
     @Test func `a lock is released with its owner, even if a child process has a copy of the descriptor`()
         throws
     {
-        var download: PartialDownload? = try PartialDownload.kept(at: place, for: url)
+        var download: PartialDownload? = try PartialDownload.kept(at: target, for: url)
         let path = try #require(download?.url.path)
         let descriptor = try #require(openDescriptor(of: path))
         let copy = dup(descriptor)
         defer { close(copy) }
         download = nil
-        #expect(throws: Never.self) { try PartialDownload.kept(at: place, for: url) }
+        #expect(throws: Never.self) { try PartialDownload.kept(at: target, for: url) }
     }
 
     private func openDescriptor(of path: String) -> CInt? {
@@ -176,17 +176,17 @@ internal import Testing
     }
 
     private func isInUse(_ body: () throws -> Void) -> Bool {
-        if case .downloadResumeFailed(.partialFileInUse(place))? = afError(body) { true } else { false }
+        if case .downloadResumeFailed(.partialFileInUse(target))? = afError(body) { true } else { false }
     }
 
     @Test func `a power failure loses only bytes that were not synced`() throws {
         try powerCut()
-        let resumed = try PartialDownload.kept(at: place, for: url)
+        let resumed = try PartialDownload.kept(at: target, for: url)
         #expect(resumed.resumption?.offset == 50)
         try resumed.continueWriting(from: 50, total: 100)
-        #expect(contents(place.path) == bytes(50))
+        #expect(contents(target.path) == bytes(50))
         // The record now belongs to the current boot.
-        #expect(ResumeRecordFile(of: place.path).read()?.usable(of: 50) == 50)
+        #expect(ResumeRecordFile(of: target.path).read()?.usable(of: 50) == 50)
     }
 
     @Test(arguments: ["missing", "garbage", "cut", "other URL", "short file", "long file", "symlink", "huge"])
@@ -198,10 +198,10 @@ internal import Testing
         case "garbage": try Data("{".utf8).write(to: URL(fileURLWithPath: recordPath))
         case "cut": try record.dropLast(3).write(to: URL(fileURLWithPath: recordPath))
         case "short file":
-            let download = try PartialDownload.kept(at: place, for: url)
+            let download = try PartialDownload.kept(at: target, for: url)
             try download.continueWriting(from: 60, total: 100)
-            truncate(place.path, 59)
-        case "long file": truncate(place.path, 101)
+            truncate(target.path, 59)
+        case "long file": truncate(target.path, 101)
         case "symlink":
             rename(recordPath, directory.file("elsewhere"))
             symlink(directory.file("elsewhere"), recordPath)
@@ -211,27 +211,27 @@ internal import Testing
         default: break
         }
         let asked = fault == "other URL" ? URL(string: "http://example.com/other")! : url
-        let download = try PartialDownload.kept(at: place, for: asked)
+        let download = try PartialDownload.kept(at: target, for: asked)
         #expect(download.resumption == nil)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(100))
         try download.finish(expecting: 100)
-        try download.leave()
-        #expect(contents(place.path) == bytes(100))
+        try download.leaveInPlace()
+        #expect(contents(target.path) == bytes(100))
     }
 
     @Test func `a file with a second name is not written to`() throws {
         // Simulates a process killed between link(2) and unlink(2).
         try abandoned()
-        link(place.path, directory.file("finished"))
-        let download = try PartialDownload.kept(at: place, for: url)
+        link(target.path, directory.file("finished"))
+        let download = try PartialDownload.kept(at: target, for: url)
         try download.startOver(get(), wholeHead(100))
         #expect(contents(directory.file("finished")) == bytes(60))
     }
 
     @Test func `a path that is not a regular file is refused`() throws {
-        symlink(directory.file("elsewhere"), place.path)
-        #expect(systemErrno { _ = try PartialDownload.kept(at: place, for: url) } == ELOOP)
+        symlink(directory.file("elsewhere"), target.path)
+        #expect(systemErrno { _ = try PartialDownload.kept(at: target, for: url) } == ELOOP)
         let pipe = URL(fileURLWithPath: directory.file("pipe"))
         mkfifo(pipe.path, 0o600)
         #expect(systemErrno { _ = try PartialDownload.kept(at: pipe, for: url) } == EPERM)
@@ -285,7 +285,7 @@ internal import Testing
     }
 
     @Test func `a file that is too short is an error and can be continued`() throws {
-        let download = try PartialDownload.kept(at: place, for: url)
+        let download = try PartialDownload.kept(at: target, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(60))
         #expect(throws: URLError(.networkConnectionLost)) { try download.finish(expecting: 100) }
@@ -294,43 +294,43 @@ internal import Testing
     }
 
     @Test func `a moved or discarded file is not written to again`() throws {
-        let download = try PartialDownload.kept(at: place, for: url)
+        let download = try PartialDownload.kept(at: target, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.discard()
-        #expect(!FileManager.default.fileExists(atPath: place.path))
+        #expect(!FileManager.default.fileExists(atPath: target.path))
         #expect(!FileManager.default.fileExists(atPath: recordPath))
         #expect(systemErrno { try download.append([1]) } == EBADF)
     }
 
     @Test func `a system error names the file`() throws {
-        let download = try PartialDownload.kept(at: place, for: url)
+        let download = try PartialDownload.kept(at: target, for: url)
         try FileManager.default.removeItem(atPath: directory.path)
         let error = afError { try download.startOver(get(), wholeHead(100)) }
         guard case .fileFailed(let underlying, let url)? = error else {
             throw Unexpected(outcome: "no error")
         }
-        #expect(url.path == place.path)
+        #expect(url.path == target.path)
         #expect((underlying as? SystemError)?.errno == ENOENT)
     }
 
     @Test func `nothing is written before the response, and never after a gap`() throws {
         try abandoned()
-        let download = try PartialDownload.kept(at: place, for: url)
+        let download = try PartialDownload.kept(at: target, for: url)
         #expect(systemErrno { try download.append([1]) } == EINVAL)
         #expect(systemErrno { try download.continueWriting(from: 61, total: 100) } == EINVAL)
-        #expect(contents(place.path) == bytes(60))
+        #expect(contents(target.path) == bytes(60))
     }
 
     @Test func `cancelling before the response does not validate bytes from before a power failure`() throws {
         try powerCut()
-        var download: PartialDownload? = try PartialDownload.kept(at: place, for: url)
+        var download: PartialDownload? = try PartialDownload.kept(at: target, for: url)
         #expect(download?.resumeRecord()?.received == 50)
         download = nil
-        #expect(try PartialDownload.kept(at: place, for: url).resumption?.offset == 50)
+        #expect(try PartialDownload.kept(at: target, for: url).resumption?.offset == 50)
     }
 
     @Test func `a file that is too long is an error and is not continued`() throws {
-        let download = try PartialDownload.kept(at: place, for: url)
+        let download = try PartialDownload.kept(at: target, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(101))
         guard
@@ -342,7 +342,7 @@ internal import Testing
 
     @Test func `moving a finished file removes its record`() throws {
         try abandoned()
-        let download = try PartialDownload.kept(at: place, for: url)
+        let download = try PartialDownload.kept(at: target, for: url)
         try download.continueWriting(from: 60, total: 100)
         try download.append(bytes(40, from: 60))
         try download.finish(expecting: 100)
@@ -353,7 +353,7 @@ internal import Testing
     }
 
     @Test func `a finished file that cannot be moved stays with its record`() throws {
-        let download = try PartialDownload.kept(at: place, for: url)
+        let download = try PartialDownload.kept(at: target, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(100))
         try download.finish(expecting: 100)
@@ -364,9 +364,9 @@ internal import Testing
             throw Unexpected(outcome: "\(String(describing: error))")
         }
         #expect((underlying as? SystemError)?.errno == EEXIST)
-        #expect(source.path == place.path)
+        #expect(source.path == target.path)
         #expect(destination == occupied)
         #expect(contents(source.path) == bytes(100))
-        #expect(ResumeRecordFile(of: place.path).read()?.received == 100)
+        #expect(ResumeRecordFile(of: target.path).read()?.received == 100)
     }
 }

@@ -110,8 +110,8 @@ internal import Testing
     }
 
     @Test func `an invalid record is refused, and the reason contains the value`() throws {
-        #expect(refusal("") == "no JSON object")
-        #expect(refusal("[]") == "no JSON object")
+        #expect(refusal("") == "not a JSON object")
+        #expect(refusal("[]") == "not a JSON object")
         #expect(refusal("{}") == "`version` is missing")
         #expect(refusal(try json("\"version\" : 1", "\"version\" : 2"))?.contains("version 2") == true)
         #expect(refusal(try json("GET", "POST"))?.contains("`POST`") == true)

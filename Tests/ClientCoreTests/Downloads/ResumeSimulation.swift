@@ -29,12 +29,12 @@ struct ResumeSimulation {
     private let fault: Fault
     private var generator: SeededGenerator
     private var version = 0
-    private let place: URL
+    private let target: URL
 
     init(seed: UInt64, fault: Fault) throws {
         // Uses /dev/shm, if available, because thousands of syncs take a minute on a disk.
         directory = try ScratchDirectory(in: access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp")
-        place = URL(fileURLWithPath: directory.file("part"))
+        target = URL(fileURLWithPath: directory.file("part"))
         generator = SeededGenerator(seed: seed)
         self.fault = fault
     }
@@ -81,7 +81,7 @@ struct ResumeSimulation {
     private mutating func attempt() throws -> Int? {
         let request = get()
         let download = try PartialDownload.kept(
-            at: place,
+            at: target,
             for: request.url!,
             syncInterval: 500
         )
@@ -92,7 +92,7 @@ struct ResumeSimulation {
         }
         if let record = download.resumption, !record.requestHeaders.isEmpty {
             let (head, body) = answer(record)
-            switch judge(record, head) {
+            switch decision(record, head) {
             case .continueAt(let offset, let total):
                 try download.continueWriting(from: offset, total: total)
                 return try receive(body, download, total)
@@ -114,11 +114,11 @@ struct ResumeSimulation {
         )
     }
 
-    private func judge(_ record: ResumeRecord, _ head: TransferHead) -> ResumeAnswer {
+    private func decision(_ record: ResumeRecord, _ head: TransferHead) -> ResumeDecision {
         if fault == .believesEveryPart, head.status == 206 {
             return .continueAt(record.offset, total: nil)
         }
-        return .judge(record: record, head: head)
+        return .of(record: record, head: head)
     }
 
     private mutating func begin(
@@ -190,13 +190,13 @@ struct ResumeSimulation {
 
     /// Simulates a power failure: all unsynced bytes are kept, only some of them, or zeros instead.
     private mutating func cutPower() throws {
-        guard var bytes = FileManager.default.contents(atPath: place.path).map({ Array($0) }) else { return }
-        let synced = Int(ResumeRecordFile(of: place.path).read()?.synced ?? 0)
-        if fault != .believesUnsyncedBytes { try restart(place) }
+        guard var bytes = FileManager.default.contents(atPath: target.path).map({ Array($0) }) else { return }
+        let synced = Int(ResumeRecordFile(of: target.path).read()?.synced ?? 0)
+        if fault != .believesUnsyncedBytes { try restart(target) }
         guard synced < bytes.count else { return }
         let zeroed = synced + draw(bytes.count - synced)
         for index in zeroed..<bytes.count { bytes[index] = 0 }
         let length = draw(2) == 0 ? bytes.count : synced + draw(bytes.count - synced)
-        try Data(bytes[..<length]).write(to: place)
+        try Data(bytes[..<length]).write(to: target)
     }
 }

@@ -32,15 +32,15 @@ internal import Testing
 
     @Test func `a process killed at any moment leaves a file that can be continued`() async throws {
         let directory = try ScratchDirectory()
-        let place = directory.file("part")
+        let target = directory.file("part")
         for _ in 0..<8 {
-            await #expect(processExitsWith: .signal(SIGKILL)) { [place = place as String] in
-                try KilledDownload(place: place).run()
+            await #expect(processExitsWith: .signal(SIGKILL)) { [target = target as String] in
+                try KilledDownload(target: target).run()
             }
-            let bytes = FileManager.default.contents(atPath: place).map { Array($0) } ?? []
+            let bytes = FileManager.default.contents(atPath: target).map { Array($0) } ?? []
             #expect(bytes == KilledDownload.bytes(0..<bytes.count))
         }
-        let download = try PartialDownload.kept(at: URL(fileURLWithPath: place), for: get().url!)
+        let download = try PartialDownload.kept(at: URL(fileURLWithPath: target), for: get().url!)
         let offset = try #require(download.resumption?.offset)
         #expect(offset == download.received && offset > 0)
     }
@@ -48,7 +48,7 @@ internal import Testing
 
 /// A download in a separate process, which is killed while it writes.
 struct KilledDownload {
-    let place: String
+    let target: String
 
     static func bytes(_ range: Range<Int>) -> [UInt8] {
         range.map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
@@ -56,7 +56,7 @@ struct KilledDownload {
 
     func run() throws {
         let download = try PartialDownload.kept(
-            at: URL(fileURLWithPath: place),
+            at: URL(fileURLWithPath: target),
             for: get().url!,
             syncInterval: 10_000
         )

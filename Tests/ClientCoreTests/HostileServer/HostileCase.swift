@@ -1,4 +1,4 @@
-internal import ClientVictim
+internal import ClientTestProcess
 internal import Foundation
 internal import NetwatchTestSupport
 internal import NetwatchTransport
@@ -21,7 +21,7 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
     /// The status of the expected response, if any.
     var status: Int?
     var byteCount: Int?
-    var kind = HostileOrders.Kind.data
+    var kind = HostileOptions.Kind.data
     /// In milliseconds.
     var totalTimeout = 20_000
     var hasCredential = false
@@ -63,12 +63,12 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
 
     func check(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let server = try HostileServer(answer)
-        var orders = server.orders
-        orders.kind = kind
-        orders.totalTimeout = totalTimeout
-        orders.hasCredential = hasCredential
-        orders.acceptedEncodings = acceptedEncodings
-        let report = try await server.run(orders)
+        var options = server.options
+        options.kind = kind
+        options.totalTimeout = totalTimeout
+        options.hasCredential = hasCredential
+        options.acceptedEncodings = acceptedEncodings
+        let report = try await server.run(options)
         let outcome = try #require(report.outcomes.first)
         #expect(
             outcome.error == error.map { "URLError \($0.rawValue)" },
@@ -117,15 +117,20 @@ struct HostileServer {
         server = try ScriptedServer { $0.target == "/kind" ? kind : answer($0) }
     }
 
-    var orders: HostileOrders { HostileOrders(url: "\(server.url)/hostile", rehearsal: "\(server.url)/kind") }
+    var options: HostileOptions {
+        HostileOptions(url: "\(server.url)/hostile", warmUpURL: "\(server.url)/kind")
+    }
 
     /// The number of requests that received a hostile answer.
     var hostileCount: Int { server.requests.filter { $0.target != "/kind" }.count }
 
-    func run(_ orders: HostileOrders) async throws -> HostileReport { try await Self.run(orders) }
+    func run(_ options: HostileOptions) async throws -> HostileReport { try await Self.run(options) }
 
-    static func run(_ orders: HostileOrders) async throws -> HostileReport {
-        let process = try Subprocess(ClientVictim.path, [try ClientOrders.hostile(orders).argument])
+    static func run(_ options: HostileOptions) async throws -> HostileReport {
+        let process = try Subprocess(
+            ClientTestProcess.path,
+            [try ClientProcessOptions.hostile(options).argument]
+        )
         let outcome: Subprocess.Outcome
         do {
             outcome = try await process.outcome()

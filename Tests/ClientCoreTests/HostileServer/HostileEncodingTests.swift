@@ -1,4 +1,4 @@
-internal import ClientVictim
+internal import ClientTestProcess
 internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
@@ -73,16 +73,17 @@ internal import Testing
 
     /// Without a limit of bytes, only the timeout ends the transfer. The engine continues with its other work
     /// meanwhile.
-    @Test(arguments: [HostileOrders.Kind.download, .slowStream])
-    func `the maximum gzip compression ratio does not exhaust memory`(kind: HostileOrders.Kind) async throws {
+    @Test(arguments: [HostileOptions.Kind.download, .slowStream])
+    func `the maximum gzip compression ratio does not exhaust memory`(kind: HostileOptions.Kind) async throws
+    {
         try await check(Self.bombs[0]) { hostile in
             (hostile.kind, hostile.totalTimeout) = (kind, 1000)
             (hostile.error, hostile.code) = (.timedOut, 28)
         }
     }
 
-    @Test(arguments: bombs.dropFirst(), [HostileOrders.Kind.download, .slowStream])
-    func `a higher ratio than gzip's maximum is refused`(bomb: Bomb, kind: HostileOrders.Kind) async throws {
+    @Test(arguments: bombs.dropFirst(), [HostileOptions.Kind.download, .slowStream])
+    func `a higher ratio than gzip's maximum is refused`(bomb: Bomb, kind: HostileOptions.Kind) async throws {
         try await check(bomb) { hostile in
             hostile.kind = kind
             (hostile.error, hostile.code) = (.cannotDecodeContentData, 61)

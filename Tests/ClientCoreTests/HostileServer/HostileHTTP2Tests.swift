@@ -1,4 +1,4 @@
-internal import ClientVictim
+internal import ClientTestProcess
 internal import Foundation
 internal import NetwatchTestSupport
 internal import NetwatchTransport
@@ -18,7 +18,7 @@ struct HostileHTTP2Tests {
         var orCode: Int32?
         var error = URLError.Code.networkConnectionLost
         var phase = TransferFailure.Phase.response
-        var kind = HostileOrders.Kind.limited(1 << 20)
+        var kind = HostileOptions.Kind.limited(1 << 20)
         var totalTimeout = 20_000
 
         var testDescription: String { harm }
@@ -94,10 +94,10 @@ struct HostileHTTP2Tests {
     private func report(of hostile: Case) async throws -> HostileReport {
         let kind = try HostileServer { _ in .close }
         let server = try HostileHTTP2Server(hostile.harm)
-        var orders = HostileOrders(url: server.url, rehearsal: kind.orders.rehearsal)
-        orders.kind = hostile.kind
-        orders.totalTimeout = hostile.totalTimeout
-        orders.trustsAnybody = true
-        return try await kind.run(orders)
+        var options = HostileOptions(url: server.url, warmUpURL: kind.options.warmUpURL)
+        options.kind = hostile.kind
+        options.totalTimeout = hostile.totalTimeout
+        options.trustsAnyCertificate = true
+        return try await kind.run(options)
     }
 }

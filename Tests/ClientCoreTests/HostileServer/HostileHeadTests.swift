@@ -1,4 +1,4 @@
-internal import ClientVictim
+internal import ClientTestProcess
 internal import Foundation
 internal import NetwatchTestSupport
 internal import NetwatchTransport
@@ -20,9 +20,9 @@ internal import Testing
             let count = request.target.split(separator: "/").last.flatMap { Int($0) } ?? 0
             return .send(Array(bytes.prefix(count)), then: isReset ? .reset : .close)
         }
-        var orders = server.orders
-        orders.count = bytes.count + 1
-        let report = try await server.run(orders)
+        var options = server.options
+        options.count = bytes.count + 1
+        let report = try await server.run(options)
         #expect(report.outcomes.count == bytes.count + 1)
         // The last line feed is optional: libcurl does not need it if the connection is closed cleanly.
         for (count, outcome) in report.outcomes.enumerated() where count < bytes.count - 1 {

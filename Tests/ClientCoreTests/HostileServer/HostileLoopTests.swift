@@ -1,4 +1,4 @@
-internal import ClientVictim
+internal import ClientTestProcess
 internal import Foundation
 internal import NetwatchTestSupport
 internal import NetwatchTransport

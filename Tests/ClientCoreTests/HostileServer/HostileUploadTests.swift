@@ -1,4 +1,4 @@
-internal import ClientVictim
+internal import ClientTestProcess
 internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
@@ -21,10 +21,10 @@ internal import Testing
     ) async throws -> HostileOutcome {
         let server = try SocketServer { peer in if !Self.isKind(peer) { play(peer) } }
         let url = "http://127.0.0.1:\(server.port)"
-        var orders = HostileOrders(url: "\(url)/hostile", rehearsal: "\(url)/kind")
-        orders.kind = .upload(bytes)
-        orders.totalTimeout = totalTimeout
-        let report = try await HostileServer.run(orders)
+        var options = HostileOptions(url: "\(url)/hostile", warmUpURL: "\(url)/kind")
+        options.kind = .upload(bytes)
+        options.totalTimeout = totalTimeout
+        let report = try await HostileServer.run(options)
         report.checkProcess()
         return try #require(report.outcomes.first)
     }

@@ -1,0 +1,336 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Synchronization
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Failed requests that are offered to an owner, which may finish them.
+@Suite(.timeLimit(.minutes(2))) struct FailedRequestTests {
+    private struct Refused: Error {}
+
+    /// Records the retry count of each offer and passes the request to a closure.
+    private struct Owner: FailedRequestOwner {
+        let offers = Recorder<UInt>()
+        let take: @Sendable (FailedRequest) -> Void
+
+        func offer(_ request: FailedRequest) {
+            offers.record(UInt(request.retryCount))
+            take(request)
+        }
+    }
+
+    /// Retains every request that it is offered.
+    private struct Keeper: FailedRequestOwner {
+        let kept = Recorder<FailedRequest>()
+
+        func offer(_ request: FailedRequest) { kept.record(request) }
+
+        func first() async throws -> FailedRequest {
+            try await kept.wait { !$0.isEmpty }
+            return kept.values[0]
+        }
+    }
+
+    /// Retains one request until ``forget()``.
+    private final class Forgetful: FailedRequestOwner {
+        let offered = Recorder<UInt>()
+        private let kept = Mutex<FailedRequest?>(nil)
+
+        func offer(_ request: FailedRequest) {
+            kept.withLock { $0 = request }
+            offered.record(1)
+        }
+
+        func forget() {
+            let forgotten = kept.withLock { kept in
+                defer { kept = nil }
+                return kept
+            }
+            withExtendedLifetime(forgotten) {}
+        }
+    }
+
+    private let session: SessionManager
+    private let server: ScriptedServer
+
+    init() throws {
+        session = SessionManager(engine: try TransferEngine())
+        server = try ScriptedServer { _ in .respond(status: 503) }
+    }
+
+    private func answer(_ body: String = "answer", status: Int = 200) throws -> OwnerResponse {
+        OwnerResponse(
+            url: try #require(URL(string: server.url)),
+            head: TransferHead(status: status, version: "HTTP/1.1", headers: [.init("X-Owner", "yes")]),
+            body: Data(body.utf8)
+        )
+    }
+
+    @Test func `an owner receives the failed request's details and finishes it with a response`()
+        async throws
+    {
+        let keeper = Keeper()
+        session.failedRequestOwner = keeper
+        session.retrier = Once()
+        let request = session.upload(Data("body".utf8), to: server.url).validate()
+        async let response = request.responseString()
+        let failed = try await keeper.first()
+        #expect(failed.original.url?.absoluteString == server.url)
+        #expect(failed.adapted?.httpMethod == "POST")
+        #expect((failed.error as? AFError)?.responseCode == 503)
+        #expect(failed.response?.statusCode == 503)
+        #expect(failed.retryCount == 1)
+        #expect(failed.upload?.byteCount == 4)
+        failed.finish(with: try answer())
+        failed.fail(with: Refused())
+        #expect(await response.value == "answer")
+        #expect(await response.response?.value(forHTTPHeaderField: "X-Owner") == "yes")
+        #expect(await request.responseString().value == "answer", "a handler that comes late")
+        #expect(request.response?.statusCode == 200)
+        #expect(server.requests.count == 2)
+    }
+
+    @Test func `the owner's response is not validated, and later additions do not change it`() async throws {
+        let answer = try answer(status: 418)
+        let owner = Owner { $0.finish(with: answer) }
+        let request = session.request(server.url).validate().offerFailure(to: owner)
+        #expect(await request.response().response?.statusCode == 418)
+        request.validate().authenticate(user: "user", password: "password")
+        #expect(await request.response().error == nil)
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `an owner can finish a request with an error`() async throws {
+        let owner = Owner { $0.fail(with: Refused()) }
+        session.failedRequestOwner = owner
+        let response = await session.request(server.url).validate().response()
+        #expect(response.error is Refused)
+        #expect(response.response?.statusCode == 503)
+    }
+
+    @Test func `a request that its owner releases fails with its original error, immediately or later`()
+        async throws
+    {
+        let owner = Owner { _ in }
+        session.failedRequestOwner = owner
+        let response = await session.request(server.url).validate().response()
+        #expect((response.error as? AFError)?.responseCode == 503)
+        #expect(owner.offers.values == [0])
+
+        session.failedRequestOwner = nil
+        let forgetful = Forgetful()
+        async let later = session.request(server.url).validate().offerFailure(to: forgetful).response()
+        try await forgetful.offered.wait { !$0.isEmpty }
+        forgetful.forget()
+        #expect((await later.error as? AFError)?.responseCode == 503)
+    }
+
+    @Test func `the request's own owner is called before the session's, each once`() async throws {
+        // Otherwise the request may have failed before its owner is set.
+        session.startRequestsImmediately = false
+        let asked = Recorder<String>()
+        session.failedRequestOwner = Owner { _ in asked.record("session's") }
+        let request = session.request(server.url).validate().offerFailure(
+            to: Owner { _ in asked.record("own") }
+        )
+        #expect((await request.response().error as? AFError)?.responseCode == 503)
+        #expect(asked.values == ["own", "session's"])
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `a failure that the request's own owner retains is not offered to the session's owner`()
+        async throws
+    {
+        // Otherwise the request may have failed before its owner is set.
+        session.startRequestsImmediately = false
+        let (owner, answer) = (Owner { _ in }, try answer())
+        session.failedRequestOwner = owner
+        let request = session.request(server.url).validate()
+            .offerFailure(to: Owner { $0.finish(with: answer) })
+        #expect(await request.responseString().value == "answer")
+        #expect(owner.offers.values.isEmpty)
+    }
+
+    @Test func `an owner set while the session's owner retains the request is called after the release`()
+        async throws
+    {
+        let forgetful = Forgetful()
+        session.failedRequestOwner = forgetful
+        let request = session.request(server.url).validate()
+        async let response = request.responseString()
+        try await forgetful.offered.wait { !$0.isEmpty }
+        let answer = try answer()
+        let own = Owner { $0.finish(with: answer) }
+        request.offerFailure(to: own)
+        // Wait for a turn of the request's queue, which sets the owner.
+        await withCheckedContinuation { done in request.core.perform { _ in done.resume() } }
+        #expect(own.offers.values.isEmpty)
+        forgetful.forget()
+        #expect(await response.value == "answer")
+        #expect(forgetful.offered.values == [1])
+    }
+
+    @Test
+    func `a second owner of a request replaces the first one, unless the first one already has the request`()
+        async throws
+    {
+        // Otherwise the request may have failed before its owner is set.
+        session.startRequestsImmediately = false
+        let (forgetful, asked) = (Forgetful(), Recorder<String>())
+        session.failedRequestOwner = Owner { _ in asked.record("session's") }
+        let request = session.request(server.url).validate()
+            .offerFailure(to: Owner { _ in asked.record("replaced") })
+            .offerFailure(to: forgetful)
+        async let response = request.response()
+        try await forgetful.offered.wait { !$0.isEmpty }
+        request.offerFailure(to: Owner { _ in asked.record("last") })
+        await withCheckedContinuation { done in request.core.perform { _ in done.resume() } }
+        forgetful.forget()
+        #expect((await response.error as? AFError)?.responseCode == 503)
+        #expect(asked.values == ["last", "session's"])
+    }
+
+    @Test func `each attempt's failure is offered again`() async throws {
+        // Otherwise the request may have failed before its owner is set.
+        session.startRequestsImmediately = false
+        let asked = Recorder<String>()
+        let ended = Recorder<Int>()
+        session.eventMonitors = [Ends(ended: ended)]
+        session.failedRequestOwner = Owner { _ in asked.record("session's") }
+        let challenging = try ScriptedServer { _ in
+            .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"r\"")])
+        }
+        let request = session.request(challenging.url).validate().offerFailure(
+            to: Owner { _ in asked.record("own") }
+        )
+        request.resume()
+        try await ended.wait { !$0.isEmpty }
+        // Credentials added late send the request again, as long as no handler has been called.
+        request.authenticate(user: "user", password: "password")
+        #expect((await request.response().error as? AFError)?.responseCode == 401)
+        #expect(asked.values == ["own", "session's", "own", "session's"])
+    }
+
+    @Test func `cancelling a request withdraws it from its owner before the handlers are called`()
+        async throws
+    {
+        let keeper = Keeper()
+        session.failedRequestOwner = keeper
+        let order = Recorder<String>()
+        let request = session.request(server.url).validate()
+        request.whenFinished { _ in order.record("handler") }
+        let failed = try await keeper.first()
+        failed.whenWithdrawn { order.record("\($0)") }
+        request.suspend().resume().suspend()
+        request.cancel()
+        #expect((await request.response().error as? URLError)?.code == .cancelled)
+        failed.finish(with: try answer())
+        #expect((await request.response().error as? URLError)?.code == .cancelled)
+        #expect(order.values == ["cancelled", "handler"])
+        failed.whenWithdrawn { order.record("late \($0)") }
+        #expect(order.values == ["cancelled", "handler", "late cancelled"])
+    }
+
+    @Test func `releasing the session withdraws its offered requests`() async throws {
+        let keeper = Keeper()
+        var session: SessionManager? = SessionManager(engine: try TransferEngine())
+        session?.failedRequestOwner = keeper
+        let request = try #require(session).request(server.url).validate()
+        async let response = request.response()
+        let failed = try await keeper.first()
+        let withdrawals = Recorder<String>()
+        failed.whenWithdrawn { withdrawals.record("\($0)") }
+        session = nil
+        #expect((await response.error as? AFError)?.isSessionDeinitializedError == true)
+        #expect(withdrawals.values == ["sessionDropped"])
+    }
+
+    @Test func `an owner can finish a suspended request`() async throws {
+        let keeper = Keeper()
+        session.failedRequestOwner = keeper
+        let request = session.request(server.url).validate()
+        async let response = request.responseString()
+        let failed = try await keeper.first()
+        request.suspend()
+        failed.finish(with: try answer())
+        #expect(await response.value == "answer")
+    }
+
+    @Test func `an owner set after the failure is called before any handler`() async throws {
+        let ended = Recorder<Int>()
+        session.eventMonitors = [Ends(ended: ended)]
+        let request = session.request(server.url).validate()
+        try await ended.wait { !$0.isEmpty }
+        let answer = try answer()
+        request.offerFailure(to: Owner { $0.finish(with: answer) })
+        #expect(await request.responseString().value == "answer")
+    }
+
+    @Test func `the owner's response to a download is written to its file`() async throws {
+        let scratch = try ScratchDirectory()
+        let place = URL(fileURLWithPath: scratch.file("answer"))
+        session.failedRequestOwner = Owner { [answer = try answer()] in $0.finish(with: answer) }
+        let download = session.download(server.url) { _, _ in (place, []) }.validate()
+        let response = await download.responseString()
+        #expect(response.value == "answer")
+        #expect(try Data(contentsOf: place) == Data("answer".utf8))
+    }
+
+    @Test func `cancelled requests, invalid requests and single transfers are not offered`()
+        async throws
+    {
+        let owner = Owner { _ in }
+        session.failedRequestOwner = owner
+        session.delegate.dataTaskDidReceiveResponse = { _, _, _ in .cancel }
+        #expect((await session.request(server.url).response().error as? URLError)?.code == .cancelled)
+        session.delegate.dataTaskDidReceiveResponse = nil
+        #expect(await session.request("").response().error != nil)
+        let url = try URLRequest(url: "http://127.0.0.1:1/", method: .get)
+        let transfer = session.transfer(
+            url,
+            maximumResponseBytes: 1,
+            totalTimeout: .seconds(9),
+            allowsConnectionReuse: false
+        )
+        #expect(await transfer.response().error != nil)
+        #expect(owner.offers.values.isEmpty)
+    }
+
+    @Test func `a finished request releases what its owner has attached to it`() async throws {
+        weak var held: Recorder<Int>?
+        let keeper = Keeper()
+        do {
+            let log = Recorder<Int>()
+            held = log
+            session.failedRequestOwner = keeper
+            let request = session.request(server.url).validate()
+            let failed = try await keeper.first()
+            failed.whenWithdrawn { _ in log.record(1) }
+            failed.finish(with: try answer())
+            _ = await request.response()
+        }
+        #expect(held == nil)
+    }
+}
+
+/// Retries every request once.
+private struct Once: RequestRetrier {
+    func should(
+        _ manager: SessionManager,
+        retry request: Request,
+        with error: any Error,
+        completion: @escaping RequestRetryCompletion
+    ) {
+        completion(request.retryCount == 0, 0)
+    }
+}
+
+/// Records when requests finish.
+private struct Ends: EventMonitor {
+    let ended: Recorder<Int>
+
+    func requestDidFinish(_ request: Request, error: (any Error)?) { ended.record(1) }
+}

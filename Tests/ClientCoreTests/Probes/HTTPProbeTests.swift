@@ -1,0 +1,236 @@
+internal import ClientCore
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+/// HTTP probes of servers on loopback.
+@Suite(.timeLimit(.minutes(1))) struct HTTPProbeTests {
+    private let engine: TransferEngine
+    private let path: NetworkPath
+
+    init() throws {
+        engine = try .withLoopbackNames()
+        path = try loopbackPath()
+    }
+
+    private func probe(
+        _ url: String,
+        method: HTTPProbe.Method = .get,
+        expectedStatus: ClosedRange<Int> = 200...299,
+        expectedBody: HTTPProbe.ExpectedBody? = nil,
+        timeout: Duration = .seconds(30),
+        maximumBodySize: Int = 64 * 1024,
+        bypassesCaches: Bool = false
+    ) async throws -> ProbeResult {
+        try await HTTPProbe(
+            url: url,
+            method: method,
+            expectedStatus: expectedStatus,
+            expectedBody: expectedBody,
+            timeout: timeout,
+            maximumBodySize: maximumBodySize,
+            bypassesCaches: bypassesCaches,
+            engine: engine
+        ).run(to: nil, over: path)
+    }
+
+    // MARK: Valid and invalid responses
+
+    @Test func `an expected response is valid`() async throws {
+        let server = try ScriptedServer { _ in .respond("hello") }
+        let result = try await probe(server.url)
+        #expect(result.validation == .valid)
+        #expect(try #require(result.latency) > .zero)
+        #expect(result.portal == nil)
+    }
+
+    @Test func `an unexpected status fails`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 503) }
+        let result = try await probe(server.url)
+        #expect(result.validation == .failed("answered 503"))
+        #expect(result.latency != nil)
+        #expect(try await probe(server.url, expectedStatus: 500...599).validation == .valid)
+    }
+
+    @Test(arguments: [301, 302, 303, 307, 308])
+    func `a redirect is not followed`(status: Int) async throws {
+        let server = try ScriptedServer { request in
+            .respond(status: request.target == "/" ? status : 200, headers: [.init("Location", "/login")])
+        }
+        let result = try await probe("\(server.url)/")
+        #expect(result.validation == .failed("answered \(status), to `/login`"))
+        #expect(server.requests.map(\.target) == ["/"])
+    }
+
+    @Test func `the body is compared with the expected one`() async throws {
+        let server = try ScriptedServer { _ in .respond("success, more") }
+        let cases: [(HTTPProbe.ExpectedBody, PathValidation)] = [
+            (.prefix(Data("success".utf8)), .valid),
+            (.prefix(Data("more".utf8)), .failed("the body does not begin with the expected bytes")),
+            (.contains(Data("more".utf8)), .valid),
+            (.contains(Data()), .valid),
+            (.contains(Data("less".utf8)), .failed("the body does not contain the expected bytes")),
+        ]
+        for (expected, validation) in cases {
+            #expect(try await probe(server.url, expectedBody: expected).validation == validation)
+        }
+    }
+
+    @Test func `HEAD is sent as HEAD`() async throws {
+        let server = try ScriptedServer { _ in
+            .respond(status: 200, headers: [.init("Content-Length", "9999999")])
+        }
+        #expect(try await probe(server.url, method: .head).validation == .valid)
+        #expect(server.requests.map(\.method) == ["HEAD"])
+    }
+
+    // MARK: The request
+
+    @Test func `a probe sends no session fields, and a unique query only on request`() async throws {
+        let server = try ScriptedServer { _ in
+            .respond(status: 200, headers: [.init("Set-Cookie", "id=1; Path=/")])
+        }
+        for _ in 0..<2 { _ = try await probe("\(server.url)/a?b=c") }
+        for _ in 0..<2 { _ = try await probe("\(server.url)/a?b=c", bypassesCaches: true) }
+        let requests = server.requests
+        #expect(requests.prefix(2).map(\.target) == ["/a?b=c", "/a?b=c"])
+        #expect(requests.suffix(2).allSatisfy { $0.target.hasPrefix("/a?b=c&netwatch=") })
+        #expect(Set(requests.map(\.target)).count == 3)
+        #expect(requests.allSatisfy { $0.values(of: "Cookie").isEmpty })
+        #expect(requests.allSatisfy { $0.values(of: "Cache-Control") == ["no-cache"] })
+        #expect(requests.map(\.connection) == [1, 2, 3, 4], "no probe takes the connection of another")
+    }
+
+    @Test func `a probe of the watched host connects to the path's destination`() async throws {
+        let server = try ScriptedServer()
+        let engine = try TransferEngine(resolver: NameResolver { _ in .failure(.init(code: -2)) })
+        let url = "http://netwatch.invalid:\(server.port)/"
+        let probe = try HTTPProbe(url: url, engine: engine)
+        let host = try #require(NetworkHost("NETWATCH.invalid."))
+        #expect(await probe.run(to: host, over: path).validation == .valid)
+        let other = try #require(NetworkHost("other.invalid"))
+        guard case .failed = await probe.run(to: other, over: path).validation else {
+            return #expect(Bool(false), "the name of another host was not looked up")
+        }
+        #expect(server.requests.count == 1)
+    }
+
+    // MARK: Limits
+
+    @Test(arguments: EndlessAnswer.all)
+    func `an endless response is aborted`(answer: EndlessAnswer) async throws {
+        let server = try ScriptedServer(answer.script)
+        // A response that exceeds the size limit must not time out first, not even on the slowest machine.
+        let timeout: Duration = answer.words.contains("bytes") ? .seconds(60) : .seconds(2)
+        #expect(try await probe(server.url, timeout: timeout).validation == .failed(answer.words))
+        await server.openConnections(atMost: 0)
+    }
+
+    @Test func `an endless body is aborted at the size limit`() async throws {
+        let server = try ScriptedServer { _ in .endlessBody }
+        let result = try await probe(server.url, timeout: .seconds(60))
+        #expect(result.validation == .failed("the response body is longer than 65536 bytes"))
+        await server.openConnections(atMost: 0)
+    }
+
+    @Test func `a slow body is aborted at the time limit`() async throws {
+        let server = try ScriptedServer { _ in .drippingBody }
+        let result = try await probe(server.url, timeout: .seconds(2))
+        #expect(result.validation == .failed("no complete response within 2.0 seconds"))
+        #expect(result.latency != nil, "its head was an answer")
+        await server.openConnections(atMost: 0)
+    }
+
+    @Test func `an unexpected status is reported rather than the body's error`() async throws {
+        let server = try ScriptedServer { _ in
+            .send("HTTP/1.1 500 Oops\r\nContent-Length: 10\r\n\r\nabc", then: .close)
+        }
+        #expect(try await probe(server.url).validation == .failed("answered 500"))
+    }
+
+    @Test func `control characters from a server are replaced`() async throws {
+        let server = try ScriptedServer { _ in
+            let location = "/\u{1b}[2J\u{202e}" + String(repeating: "x", count: 5000)
+            return .respond(status: 302, headers: [.init("Location", location)])
+        }
+        guard case .failed(let words) = try await probe(server.url).validation else {
+            return #expect(Bool(false), "a redirect is not valid")
+        }
+        #expect(words.hasPrefix("answered 302, to `/\u{fffd}[2J\u{fffd}xxx"))
+        #expect(words.count < 300)
+    }
+
+    @Test func `cancelling a probe ends it immediately`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let task = Task { try await probe(server.url, timeout: .seconds(60)).validation }
+        await server.requests(atLeast: 1)
+        task.cancel()
+        #expect(try await task.value == .failed("cancelled"))
+        await server.openConnections(atMost: 0)
+    }
+
+    @Test func `network failures have short messages`() async throws {
+        let refusing = try RefusingPort()
+        #expect(try await probe(refusing.url).validation == .failed("connection refused"))
+        let silent = try UnansweringPort()
+        let result = try await probe("http://127.0.0.1:\(silent.port)", timeout: .milliseconds(200))
+        #expect(result.validation == .failed("no connection within 0.2 seconds"))
+        #expect(result.latency == nil)
+        let closing = try ScriptedServer { _ in .close }
+        #expect(try await probe(closing.url).validation == .failed("Empty reply from server"))
+    }
+
+    // MARK: Creating a probe
+
+    @Test(arguments: ["", "example.com", "ftp://example.com/", "file:///etc/passwd", "http:///path"])
+    func `an invalid URL is refused, and the error lists what is accepted`(url: String) throws {
+        let error = #expect(throws: InvalidProbe.self) { try HTTPProbe(url: url) }
+        #expect(error?.description.hasSuffix("http://HOST/… or https://HOST/… is accepted") == true)
+    }
+
+    @Test func `limits are clamped to their range`() throws {
+        let small = try HTTPProbe(url: "HTTPS://example.com", timeout: .zero, maximumBodySize: -1)
+        #expect(small.timeout == .milliseconds(10))
+        #expect(small.maximumBodySize == 0)
+        #expect(small.name == "https")
+        let large = try HTTPProbe(url: "http://example.com", timeout: .seconds(999), maximumBodySize: .max)
+        #expect(large.timeout == .seconds(60))
+        #expect(large.maximumBodySize == 1_048_576)
+        #expect(throws: InvalidProbe.self) {
+            try HTTPProbe(url: "http://example.com", method: .head, expectedBody: .prefix(Data()))
+        }
+    }
+}
+
+/// HTTP probes of one host over two cables.
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(1))
+)
+struct HTTPProbePathTests {
+    @Test func `a probe uses the given path, not the preferred route`() async throws {
+        let testbed = try TwoCableTestbed()
+        let server = try ScriptedServer(address: TwoCableTestbed.host, in: testbed.far)
+        let engine = try TransferEngine(networkNamespace: testbed.near.path)
+        let monitor = PathMonitor(of: testbed.near)
+        let host = try #require(NetworkHost(TwoCableTestbed.host))
+        let statuses = Recorder<PathStatus>()
+        let watch = monitor.watch(.host(host)) { statuses.record($0) }
+        defer { watch.cancel() }
+        try await statuses.waitForLast { $0.path?.interfaceName == "near1" }
+        let second = try #require(watch.status.path)
+        try testbed.preferFirstCable()
+        try await statuses.waitForLast { $0.path?.interfaceName == "near0" }
+        let first = try #require(watch.status.path)
+        try testbed.near.ip("route add \(TwoCableTestbed.host) via 203.0.113.2")
+
+        let probe = try HTTPProbe(url: server.url, engine: engine)
+        for path in [first, second, first] {
+            #expect(await probe.run(to: host, over: path).validation == .valid)
+        }
+        let sources = [testbed.first.source, testbed.second.source, testbed.first.source]
+        #expect(server.peers == sources)
+    }
+}

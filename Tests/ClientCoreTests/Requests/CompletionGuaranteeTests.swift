@@ -1,0 +1,131 @@
+internal import ClientCore
+internal import ClientTestProcess
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// Random requests to a server that fails at random, with random calls in between. Whatever happens, each handler and
+/// each wait ends exactly once and in order. Progress never goes back. No object, descriptor or file is left.
+///
+/// The requests run in separate processes, because nothing else opens descriptors there. ``CheckSize`` selects 60,
+/// 1,000 or 10,000 seeds; `NETWATCH_SEED` selects a single one.
+@Suite(.serialized) struct CompletionGuaranteeTests {
+    private static let environment = ProcessInfo.processInfo.environment
+
+    private static let seeds: Range<UInt64> = {
+        if let one = environment["NETWATCH_SEED"].flatMap(UInt64.init) { return one..<one + 1 }
+        return 1..<CheckSize.choose(small: 61, medium: 1001, full: 10_001)
+    }()
+
+    /// The number of seeds per process. A process can run this many well within the time that the test waits for its
+    /// end.
+    private static let part = environment["NETWATCH_SANITIZER"] == nil ? 100 : 20
+
+    @Test func `each handler and each wait ends once, and nothing is left`() async throws {
+        let tls = try await Self.tls()
+        let parts = stride(from: Self.seeds.lowerBound, to: Self.seeds.upperBound, by: Self.part).map {
+            first in
+            var options = CompletionOptions(
+                firstSeed: first,
+                count: min(Self.part, Int(Self.seeds.upperBound - first))
+            )
+            options.tls = tls
+            return options
+        }
+        let begin = ContinuousClock.now
+        let results = try await Self.run(parts)
+        let counts = results.reduce(into: CompletionCounts()) { $0.add($1.counts) }
+        print("completion guarantee: \(counts) in \(ContinuousClock.now - begin)")
+        #expect(results.flatMap(\.violations).prefix(20) == [])
+        #expect(counts.seeds == Self.seeds.count)
+        // A thousand seeds must include even the rare cases; otherwise these are never generated.
+        guard counts.seeds >= 1000 else { return }
+        #expect(counts.finishedByOwner > 0 && counts.withdrawals > 0)
+        #expect(counts.refusals > 0 || tls == nil)
+        #expect(counts.retriesAfterOffline > 0 || !NetworkNamespace.isAvailable)
+    }
+
+    /// `nil` without openssl(1).
+    private static func tls() async throws -> CompletionTLS? {
+        guard TestAuthority.isAvailable else { return nil }
+        let server = try await TLSServer.shared()
+        let authority = server.authority
+        return CompletionTLS(
+            url: server.url("127.0.0.1"),
+            authority: authority.root,
+            unrelated: authority.file("self.test.pem")
+        )
+    }
+
+    @Test(arguments: faults) func `the check detects every fault`(fault: CompletionOptions.Fault)
+        async throws
+    {
+        // The rarest fault needs a request that waits for a path, which not every seed has. The run ends with the
+        // first seed that has violations.
+        var options = CompletionOptions(firstSeed: 1, count: 100)
+        options.fault = fault
+        options.timeout = 1000
+        let result = try await Self.run(options)
+        #expect(result.violations.contains { $0.contains(Self.complaint(about: fault)) }, "\(result)")
+    }
+
+    private static let faults: [CompletionOptions.Fault] =
+        RequestFault.allCases.filter { NetworkNamespace.isAvailable || $0 != .dropsWakeUp }
+        .map(CompletionOptions.Fault.request) + [
+            .opensDescriptor, .leavesFile, .reversesProgress, .swapsHandlers,
+        ]
+
+    private static func complaint(about fault: CompletionOptions.Fault) -> String {
+        switch fault {
+        case .request(.dropsHandler), .request(.dropsAnswer), .request(.dropsWakeUp): "was completed 0 times"
+        case .request(.doublesHandler): "was completed 2 times"
+        case .request(.keepsRequest): "core of request"
+        case .opensDescriptor: "descriptors: "
+        case .leavesFile: "left.behind is left"
+        case .reversesProgress: "goes back from 2 to 1"
+        case .swapsHandlers: "were called as"
+        }
+    }
+
+    // MARK: Processes
+
+    private struct Result {
+        var counts = CompletionCounts()
+        var violations: [String] = []
+    }
+
+    /// Runs two processes at a time.
+    private static func run(_ parts: [CompletionOptions]) async throws -> [Result] {
+        try await withThrowingTaskGroup { group in
+            var (results, rest) = ([Result](), parts[...])
+            for options in rest.prefix(2) { group.addTask { try await run(options) } }
+            rest = rest.dropFirst(2)
+            while let result = try await group.next() {
+                results.append(result)
+                if let options = rest.popFirst() { group.addTask { try await run(options) } }
+            }
+            return results
+        }
+    }
+
+    private static func run(_ options: CompletionOptions) async throws -> Result {
+        let process = try Subprocess(
+            ClientTestProcess.path,
+            [try ClientProcessOptions.completion(options).argument]
+        )
+        let outcome = try await process.outcome()
+        var result = Result()
+        result.violations = outcome.output.filter { $0.hasPrefix("NETWATCH_SEED=") }
+        if let last = outcome.output.last, last.hasPrefix("done "),
+            let counts = CompletionCounts(line: last.dropFirst(5))
+        {
+            result.counts = counts
+        } else {
+            let seed = outcome.output.last { $0.hasPrefix("seed ") }?.dropFirst(5) ?? "?"
+            result.violations.append(
+                "NETWATCH_SEED=\(seed): the process \(outcome.ending) \(outcome.errors.suffix(5))"
+            )
+        }
+        return result
+    }
+}

@@ -1,0 +1,57 @@
+internal import ClientTestProcess
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// Processes that exit, fork or run out of descriptors while they use the library.
+@Suite(.timeLimit(.minutes(3))) struct ProcessTests {
+    private func run(_ url: String, _ action: ProcessOptions.Action) async throws -> Subprocess.Outcome {
+        let options = ClientProcessOptions.process(ProcessOptions(url: url, action: action))
+        return try await Subprocess(ClientTestProcess.path, [try options.argument]).outcome()
+    }
+
+    @Test func `a process that calls exit during TLS handshakes ends normally`() async throws {
+        let url = try await TLSServer.shared().url("127.0.0.1")
+        for _ in 0..<8 {
+            let outcome = try await run(url, .exit(cleansUp: false))
+            #expect(outcome.ending == .exited(0), "\(outcome)")
+        }
+    }
+
+    @Test func `the check detects an OpenSSL that frees its memory at exit`() async throws {
+        let url = try await TLSServer.shared().url("127.0.0.1")
+        var crashes = 0
+        for _ in 0..<60 where crashes == 0 {
+            if case .signalled = try await run(url, .exit(cleansUp: true)).ending { crashes += 1 }
+        }
+        #expect(crashes > 0)
+    }
+
+    @Test func `operations without descriptors fail and succeed once there are some`()
+        async throws
+    {
+        let server = try ScriptedServer { _ in .respond("ok") }
+        let outcome = try await run(server.url, .startWithoutDescriptors)
+        #expect(outcome.ending == .exited(0))
+        try #require(outcome.output.count == 5, "\(outcome)")
+        #expect(outcome.output[0] == "monitor \(EMFILE)")
+        #expect(outcome.output[1].hasPrefix("without ") && outcome.output[1].contains("errno \(EMFILE)"))
+        #expect(outcome.output[2...] == ["with status 200", "monitor 0", "done"])
+    }
+
+    @Test func `a request in a child of fork fails immediately, and the parent continues`() async throws {
+        let server = try ScriptedServer { _ in .respond("ok") }
+        let outcome = try await run(server.url, .fork)
+        #expect(outcome.ending == .exited(0))
+        try #require(outcome.output.count == 7, "\(outcome)")
+        #expect(outcome.output[0] == "parent status 200")
+        for line in outcome.output[1...3] {
+            #expect(
+                line.hasPrefix("child ") && line.contains("use netwatch in a child of fork(2)"),
+                "\(line)"
+            )
+        }
+        #expect(outcome.output[4...] == ["child ended with 0", "parent status 200", "done"])
+    }
+}

@@ -1,0 +1,178 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Responses as values.
+@Suite struct ResponseTests {
+    private struct Refused: Error {}
+
+    private let request: URLRequest
+    private let timeline = Timeline(
+        requestStartTime: 1,
+        initialResponseTime: 1.25,
+        requestCompletedTime: 2,
+        serializationCompletedTime: 2.125
+    )
+    private let metrics = RequestMetrics(
+        taskInterval: DateInterval(start: Date(timeIntervalSinceReferenceDate: 0), duration: 0.12),
+        redirectCount: 7
+    )
+
+    init() throws {
+        var request = URLRequest(url: try #require(URL(string: "http://host/path")))
+        request.httpMethod = "POST"
+        request.httpBody = Data("sent".utf8)
+        request.setValue("Basic c2VjcmV0", forHTTPHeaderField: "Authorization")
+        self.request = request
+    }
+
+    private func response<T>(_ result: Result<T, any Error>, data: Data = Data("body".utf8)) -> DataResponse<
+        T
+    > {
+        DataResponse(
+            request: request,
+            response: head(201, type: "text/plain"),
+            data: data,
+            result: result,
+            timeline: timeline,
+            metrics: metrics
+        )
+    }
+
+    private func download<T>(_ result: Result<T, any Error>) -> DownloadResponse<T> {
+        DownloadResponse(
+            request: request,
+            response: head(201),
+            temporaryURL: URL(fileURLWithPath: "/tmp/a"),
+            destinationURL: URL(fileURLWithPath: "/tmp/b"),
+            resumeData: Data([1, 2]),
+            result: result,
+            timeline: timeline,
+            metrics: metrics
+        )
+    }
+
+    // MARK: Mapping
+
+    @Test func `a value is mapped, and an error thrown by the transform is the result`() {
+        let one = response(.success(1))
+        #expect(one.map { "\($0)" }.value == "1")
+        #expect(one.flatMap { $0 + 1 }.value == 2)
+        #expect(one.flatMap { _ -> Int in throw Refused() }.error is Refused)
+        #expect(one.tryMap { _ -> Int in throw Refused() }.error is Refused)
+        #expect(one.mapError { _ in Refused() }.value == 1)
+        #expect(one.tryMapError { _ in Refused() }.value == 1)
+        let two = download(.success(2))
+        #expect(two.map { "\($0)" }.value == "2")
+        #expect(two.flatMap { _ -> Int in throw Refused() }.error is Refused)
+        #expect(two.tryMap { $0 + 1 }.value == 3)
+        #expect(two.flatMapError { _ in Refused() }.value == 2)
+    }
+
+    @Test func `a failure is not mapped, and its error can be mapped`() {
+        let failed = response(Result<Int, any Error>.failure(URLError(.timedOut)))
+        #expect((failed.map { "\($0)" }.error as? URLError)?.code == .timedOut)
+        #expect((failed.flatMap { "\($0)" }.error as? URLError)?.code == .timedOut)
+        #expect(failed.mapError { _ in Refused() }.error is Refused)
+        #expect(failed.flatMapError { _ in Refused() }.error is Refused)
+        #expect(failed.tryMapError { _ -> URLError in throw Refused() }.error is Refused)
+        let download = download(Result<Int, any Error>.failure(URLError(.timedOut)))
+        #expect((download.map { "\($0)" }.error as? URLError)?.code == .timedOut)
+        #expect(download.mapError { _ in Refused() }.error is Refused)
+        #expect(download.tryMapError { _ -> URLError in throw Refused() }.error is Refused)
+    }
+
+    @Test func `mapping keeps all other properties`() {
+        let data = response(.success(1)).map { $0 }.flatMap { $0 }.mapError { _ in Refused() }
+            .flatMapError { _ in Refused() }
+        #expect(data.request == request)
+        #expect(data.response?.statusCode == 201)
+        #expect(data.data == Data("body".utf8))
+        #expect(data.timeline == timeline)
+        #expect(data.metrics?.redirectCount == 7)
+        let download = download(.success(1)).map { $0 }.flatMap { $0 }.mapError { _ in Refused() }
+            .flatMapError { _ in Refused() }
+        #expect(download.request == request)
+        #expect(download.response?.statusCode == 201)
+        #expect(download.temporaryURL?.path == "/tmp/a")
+        #expect(download.destinationURL?.path == "/tmp/b")
+        #expect(download.resumeData == Data([1, 2]))
+        #expect(download.timeline == timeline)
+        #expect(download.metrics?.redirectCount == 7)
+    }
+
+    @Test func `a result returns its value or its error`() throws {
+        let success = Result<Int, any Error>.success(1)
+        let failure = Result<Int, any Error>.failure(Refused())
+        var calls: [String] = []
+        for (name, result) in [("success", success), ("failure", failure)] {
+            result.withValue { calls.append("\(name) \($0)") }
+                .withError { calls.append("\(name) \($0)") }
+                .ifSuccess { calls.append("\(name) succeeded") }
+                .ifFailure { calls.append("\(name) failed") }
+        }
+        #expect(calls == ["success 1", "success succeeded", "failure Refused()", "failure failed"])
+        #expect(try success.unwrap() == 1)
+        #expect(throws: Refused.self) { try failure.unwrap() }
+    }
+
+    // MARK: Descriptions
+
+    @Test func `a response's description contains its result`() {
+        #expect("\(response(.success(1)))" == "SUCCESS: 1")
+        #expect("\(response(Result<Int, any Error>.failure(Refused())))" == "FAILURE: Refused()")
+        #expect("\(download(.success(1)))" == "SUCCESS: 1")
+    }
+
+    @Test func `a debug description contains everything except credentials`() {
+        #expect(
+            response(.success(1)).debugDescription == """
+                [Request]: POST http://host/path
+                [Request Body]: sent
+                [Response]: 201
+                  Content-Type: "text/plain"
+                [Response Body]: body
+                [Result]: SUCCESS: 1
+                [Timeline]: \(timeline.debugDescription)
+                """
+        )
+        #expect(
+            download(.success(1)).debugDescription == """
+                [Request]: POST http://host/path
+                [Request Body]: sent
+                [Response]: 201
+                [TemporaryURL]: /tmp/a
+                [DestinationURL]: /tmp/b
+                [ResumeData]: 2 bytes
+                [Result]: SUCCESS: 1
+                [Timeline]: \(timeline.debugDescription)
+                """
+        )
+        let nothing = DataResponse<Int>(request: nil, response: nil, data: nil, result: .success(1))
+        #expect(
+            nothing.debugDescription.hasPrefix("[Request]: none\n[Request Body]: none\n[Response]: none\n")
+        )
+    }
+
+    @Test func `the description contains a body only if it is text`() {
+        #expect(BodyText.of(nil) == "none")
+        #expect(BodyText.of(Data()) == "empty")
+        #expect(BodyText.of(Data("a\tb\r\nc\u{1F600}".utf8)) == "a\tb\r\nc\u{1F600}")
+        #expect(BodyText.of(Data([0x61, 0x1B, 0x5B])) == "3 bytes that are not text")
+        #expect(BodyText.of(Data("\u{9B}2J".utf8)) == "4 bytes that are not text")
+        #expect(BodyText.of(Data([0x61, 0xFF])) == "2 bytes that are not text")
+        #expect(BodyText.of(Data([0x61, 0xC3])) == "2 bytes that are not text")
+    }
+
+    @Test(arguments: [0, 1, 2, 3])
+    func `a long body is truncated between characters`(shift: Int) {
+        let text = String(repeating: "a", count: shift) + String(repeating: "\u{1F600}", count: 600)
+        let shown = BodyText.of(Data(text.utf8))
+        let whole = (BodyText.limit - shift) / 4
+        let expected = String(repeating: "a", count: shift) + String(repeating: "\u{1F600}", count: whole)
+        #expect(shown == "\(expected)… (\(text.utf8.count) bytes in total)")
+        #expect(BodyText.of(Data(repeating: 0x61, count: 2000)).count == 2000)
+    }
+}

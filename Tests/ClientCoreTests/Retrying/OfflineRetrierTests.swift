@@ -1,0 +1,243 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Testing
+
+@testable internal import ClientCore
+
+/// Requests that wait in memory for a path to their host.
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(1))
+)
+struct OfflineRetrierTests {
+    /// Records the delays before retries.
+    private struct Delays: EventMonitor {
+        let delays = Recorder<Double>()
+
+        func request(_ request: Request, willRetryAfter delay: TimeInterval, dueTo error: any Error) {
+            delays.record(delay)
+        }
+    }
+
+    private struct Counts: Equatable {
+        var waiters: Int
+        var unreachable: Int
+    }
+
+    private func waiting(_ retrier: ConnectivityRetrier) -> Counts {
+        let count = retrier.waits.count
+        return Counts(waiters: count.waiters, unreachable: count.unreachable)
+    }
+
+    private func wait(for retrier: ConnectivityRetrier, _ waiters: Int, _ unreachable: Int) async {
+        let expected = Counts(waiters: waiters, unreachable: unreachable)
+        await waitUntil { waiting(retrier) == expected }
+    }
+
+    @Test func `a request waits for the path to its host and is sent again`() async throws {
+        let world = try OfflineTestbed()
+        let server = try world.server()
+        let retrier = OfflineRetrier(maximumWait: nil)
+        world.session.interceptor = retrier
+        let request = world.session.request(server.url)
+        async let answer = request.responseString().value
+        await wait(for: retrier.connectivity, 1, 1)
+        try world.connect()
+        #expect(await answer == "ok")
+        #expect(request.retryCount == 1)
+        #expect(waiting(retrier.connectivity) == Counts(waiters: 0, unreachable: 0))
+    }
+
+    @Test func `requests to the same host share a watch, and other hosts have separate watches`() async throws
+    {
+        let world = try OfflineTestbed()
+        let server = try world.server()
+        let retrier = OfflineRetrier(maximumWait: nil)
+        world.session.interceptor = retrier
+        let delays = Delays()
+        world.session.eventMonitors = [delays]
+        let requests = (0..<10).map { _ in world.session.request(server.url) }
+        let other = world.session.request("http://203.0.113.77:1/")
+        await wait(for: retrier.connectivity, 11, 2)
+        // Adds a route to the first host only.
+        try world.testbed.near.ip("route add \(OfflineTestbed.host) via \(VethTestbed.farAddress)")
+        for request in requests { #expect(await request.responseString().value == "ok") }
+        #expect(waiting(retrier.connectivity) == Counts(waiters: 1, unreachable: 1))
+        #expect(delays.delays.values.count { $0 == 0 } == RetryPacing().atOnce)
+        #expect(delays.delays.values.count == 10)
+        other.cancel()
+        await wait(for: retrier.connectivity, 0, 0)
+    }
+
+    @Test func `after the maximum wait the failure stands`() async throws {
+        let world = try OfflineTestbed()
+        let retrier = OfflineRetrier(maximumWait: .milliseconds(20))
+        world.session.interceptor = retrier
+        let response = await world.session.request("http://\(OfflineTestbed.host):1/").response()
+        #expect((response.error as? URLError)?.code == .notConnectedToInternet)
+        #expect(waiting(retrier.connectivity) == Counts(waiters: 0, unreachable: 0))
+    }
+
+    @Test func `a timeout that expires immediately ends the wait`() async throws {
+        let world = try OfflineTestbed()
+        let host = try #require(NetworkHost(OfflineTestbed.host))
+        let atOnce: PathWaits.Timer = { _, body in
+            body()
+            return Task {}
+        }
+        let waits = PathWaits(RetryPacing(), timer: atOnce) { $0.isReachable }
+        #expect(await waits.wait(for: host, world.monitor, atMost: .seconds(1)) == .ended)
+        #expect(waits.count == (0, 0))
+        // The shortest possible wait also ends, in whatever order the threads run.
+        let quick = PathWaits(RetryPacing()) { $0.isReachable }
+        let outcomes = await withTaskGroup { group in
+            for _ in 0..<500 {
+                group.addTask { await quick.wait(for: host, world.monitor, atMost: .nanoseconds(1)) }
+            }
+            return await group.reduce(into: Set<PathWaits.Outcome>()) { $0.insert($1) }
+        }
+        #expect(outcomes == [.ended])
+        #expect(quick.count == (0, 0))
+    }
+
+    @Test func `waiters for the same path have separate timeouts`() async throws {
+        let world = try OfflineTestbed()
+        let host = try #require(NetworkHost(OfflineTestbed.host))
+        let waits = PathWaits(RetryPacing()) { $0.isReachable }
+        async let patient = waits.wait(for: host, world.monitor, atMost: nil)
+        await waitUntil { waits.count == (1, 1) }
+        #expect(await waits.wait(for: host, world.monitor, atMost: .milliseconds(5)) == .ended)
+        #expect(waits.count == (1, 1))
+        try world.connect()
+        #expect(await patient == .reachable(after: .zero))
+    }
+
+    @Test func `cancelling one waiter does not affect the others`() async throws {
+        let world = try OfflineTestbed()
+        let server = try world.server()
+        let retrier = OfflineRetrier(maximumWait: nil)
+        world.session.interceptor = retrier
+        let (first, second) = (world.session.request(server.url), world.session.request(server.url))
+        await wait(for: retrier.connectivity, 2, 1)
+        first.cancel()
+        #expect((await first.response().error as? URLError)?.code == .cancelled)
+        await wait(for: retrier.connectivity, 1, 1)
+        try world.connect()
+        #expect(await second.responseString().value == "ok")
+    }
+
+    @Test(arguments: [true, false]) func `releasing the session ends the wait`(isInterceptor: Bool)
+        async throws
+    {
+        let world = try OfflineTestbed()
+        var session: SessionManager? = SessionManager(engine: world.engine, monitor: world.monitor)
+        if isInterceptor {
+            session?.interceptor = OfflineRetrier(maximumWait: nil)
+        } else {
+            session?.waitsForConnectivity = true
+        }
+        let request = try #require(session).request("http://\(OfflineTestbed.host):1/")
+        let hooks = try #require(session?.context.hooks)
+        let retrier = try #require(
+            hooks.connectivityRetrier ?? (hooks.interceptor as? OfflineRetrier)?.connectivity
+        )
+        await wait(for: retrier, 1, 1)
+        session = nil
+        #expect((await request.response().error as? AFError)?.isSessionDeinitializedError == true)
+        await wait(for: retrier, 0, 0)
+    }
+
+    @Test func `if the path is not missing the delays grow and the retries are limited`() async throws {
+        let world = try OfflineTestbed(isConnected: true)
+        let server = try world.server { _ in .respond(status: 503) }
+        let pacing = RetryPacing(firstDelay: .milliseconds(4))
+        world.session.interceptor = OfflineRetrier(maximumRetries: 3, pacing: pacing) { _ in true }
+        let delays = Delays()
+        world.session.eventMonitors = [delays]
+        let response = await world.session.request(server.url).validate().response()
+        #expect((response.error as? AFError)?.responseCode == 503)
+        #expect(server.requests.count == 4)
+        for (delay, most) in zip(delays.delays.values, [0.004, 0.008, 0.016]) {
+            #expect(delay > most * 0.74 && delay <= most)
+        }
+        #expect(delays.delays.values.count == 3)
+    }
+
+    @Test(arguments: [(InterfaceType.wifi, false), (.veth, true)])
+    func `the path must use the required interface type`(type: InterfaceType, isEnough: Bool) async throws {
+        // A path that does not meet the requirement is waited for until the maximum wait has passed.
+        let longest: (Bool) -> Duration? = { $0 ? nil : .milliseconds(300) }
+        let requiring = OfflineRetrier(maximumWait: longest(isEnough), requiredInterfaceType: type)
+        #expect(try await isEnoughForRequest(requiring) == isEnough)
+        let prohibiting = OfflineRetrier(maximumWait: longest(!isEnough), prohibitedInterfaceTypes: [type])
+        #expect(try await isEnoughForRequest(prohibiting) == !isEnough)
+    }
+
+    /// Returns whether a waiting request is sent again over a cable between namespaces.
+    private func isEnoughForRequest(_ retrier: OfflineRetrier) async throws -> Bool {
+        let world = try OfflineTestbed()
+        let server = try world.server()
+        let delays = Delays()
+        world.session.eventMonitors = [delays]
+        world.session.interceptor = retrier
+        let request = world.session.request(server.url)
+        await wait(for: retrier.connectivity, 1, 1)
+        try world.connect()
+        _ = await request.response()
+        return !delays.delays.values.isEmpty
+    }
+
+    @Test func `a session waits for connectivity after all other retriers`() async throws {
+        struct Asked: RequestInterceptor {
+            let asked = Recorder<UInt>()
+
+            func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
+                urlRequest
+            }
+
+            func retry(
+                _ request: Request,
+                for session: SessionManager,
+                dueTo error: any Error
+            ) async -> RetryResult {
+                asked.record(request.retryCount)
+                return .doNotRetry
+            }
+        }
+        let world = try OfflineTestbed()
+        let server = try world.server()
+        #expect(!world.session.waitsForConnectivity)
+        world.session.waitsForConnectivity = true
+        world.session.waitsForConnectivity = true
+        #expect(world.session.waitsForConnectivity)
+        let interceptor = Asked()
+        world.session.interceptor = interceptor
+        let retrier = try #require(world.session.context.hooks.connectivityRetrier)
+        let request = world.session.request(server.url)
+        await wait(for: retrier, 1, 1)
+        #expect(interceptor.asked.values == [0])
+        try world.connect()
+        #expect(await request.responseString().value == "ok")
+        world.session.waitsForConnectivity = false
+        try world.disconnect()
+        #expect(await world.session.request("http://203.0.113.7/").response().error != nil)
+        #expect(waiting(retrier) == Counts(waiters: 0, unreachable: 0))
+    }
+
+    @Test func `waiting for connectivity ends with the session's total timeout`() async throws {
+        let world = try OfflineTestbed()
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.timeoutIntervalForResource = 0.05
+        let session = SessionManager(
+            engine: world.engine,
+            settings: SessionSettings(configuration),
+            monitor: world.monitor
+        )
+        session.waitsForConnectivity = true
+        let response = await session.request("http://\(OfflineTestbed.host):1/").response()
+        #expect((response.error as? URLError)?.code == .notConnectedToInternet)
+    }
+}

@@ -1,0 +1,121 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Synchronization
+internal import Testing
+
+@testable internal import ClientCore
+
+/// The serial queue of requests, and the threads that run it.
+@Suite(.timeLimit(.minutes(1))) struct SerialQueueTests {
+    @Test func `work runs once, in order and one at a time`() async throws {
+        let queue = SerialQueue()
+        let runs = Recorder<Int>()
+        let running = Atomic(0)
+        let overlaps = Atomic(0)
+        for number in 0..<10_000 {
+            queue.async {
+                if running.add(1, ordering: .relaxed).newValue != 1 {
+                    overlaps.add(1, ordering: .relaxed)
+                }
+                queue.checkIsolated()
+                runs.record(number)
+                running.subtract(1, ordering: .relaxed)
+            }
+        }
+        try await runs.wait { $0.count == 10_000 }
+        #expect(runs.values == Array(0..<10_000))
+        let count = overlaps.load(ordering: .relaxed)
+        #expect(count == 0)
+    }
+
+    @Test func `deferred work runs immediately if no other work is expected`() async throws {
+        let (queue, runs) = (SerialQueue(), Recorder<Int>())
+        queue.asyncDeferred { runs.record(1) }
+        try await runs.wait { $0 == [1] }
+    }
+
+    @Test func `deferred work runs in order in the next turn`() async throws {
+        let (queue, runs) = (SerialQueue(), Recorder<Int>())
+        queue.begin { queue.setAwaiting(true) }
+        queue.asyncDeferred { runs.record(1) }
+        for _ in 0..<1_000 {
+            await Task.yield()
+            #expect(runs.values.isEmpty)
+        }
+        queue.async { runs.record(2) }
+        try await runs.wait { $0.count == 2 }
+        #expect(runs.values == [1, 2])
+    }
+
+    @Test func `begin runs on the caller's thread, and the work it submits on another`() async throws {
+        let (queue, threads) = (SerialQueue(), Recorder<UInt>())
+        let caller = currentThread()
+        queue.begin {
+            queue.checkIsolated()
+            threads.record(currentThread())
+            queue.async { threads.record(currentThread()) }
+        }
+        #expect(threads.values.first == caller)
+        try await threads.wait { $0.count == 2 }
+        #expect(threads.values.last != caller)
+    }
+
+    // MARK: Requests
+
+    /// That thread may hold a lock that the callbacks need.
+    @Test func `creating a request calls no user code on the caller's thread`() async throws {
+        let server = try ScriptedServer()
+        let (session, threads) = (SessionManager(engine: try TransferEngine()), Recorder<UInt>())
+        session.retrier = Witness(threads)
+        session.eventMonitors = [Witness(threads)]
+        let caller = currentThread()
+        for request in [session.request(server.url), session.request("ftp://host/")] {
+            _ = await request.response()
+        }
+        // At least one call each for resumed, sent, ended, and the retrier.
+        #expect(threads.values.count >= 4)
+        #expect(!threads.values.contains(caller))
+    }
+
+    @Test(arguments: ["ftp://host/", "http://host:99999/"])
+    func `a retrier is not called on the thread that creates the request`(url: String) async throws {
+        let (session, threads) = (SessionManager(engine: try TransferEngine()), Recorder<UInt>())
+        session.retrier = Witness(threads)
+        let caller = currentThread()
+        _ = await session.request(url).response()
+        #expect(threads.values.count == 1)
+        #expect(!threads.values.contains(caller))
+    }
+}
+
+/// Records the threads it is called on.
+private struct Witness: EventMonitor, RequestRetrier {
+    private let threads: Recorder<UInt>
+
+    init(_ threads: Recorder<UInt>) {
+        self.threads = threads
+    }
+
+    func requestDidResume(_ request: Request) { threads.record(currentThread()) }
+
+    func request(_ request: Request, willSend urlRequest: URLRequest) { threads.record(currentThread()) }
+
+    func request(_ request: Request, didEndAttempt attempt: Int, error: (any Error)?) {
+        threads.record(currentThread())
+    }
+
+    func should(
+        _ manager: SessionManager,
+        retry request: Request,
+        with error: any Error,
+        completion: @escaping RequestRetryCompletion
+    ) {
+        threads.record(currentThread())
+        completion(false, 0)
+    }
+}
+
+private func currentThread() -> UInt { UInt(pthread_self()) }

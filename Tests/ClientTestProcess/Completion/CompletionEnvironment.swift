@@ -1,0 +1,98 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import NetwatchTransport
+internal import Synchronization
+
+/// The state that all seeds of a process share, and that each of them must leave unchanged.
+final class CompletionEnvironment: Sendable {
+    /// The faults that currently answer requests; `nil` between seeds.
+    private final class Answering: Sendable {
+        let faults = Mutex<FaultyResponses?>(nil)
+    }
+
+    let engine: TransferEngine
+    let server: ScriptedServer
+    /// `nil` where namespaces cannot be created. No path is lost then.
+    let paths: CompletionPaths?
+    let tls: CompletionTLS?
+    /// A directory with a file to upload, and for kept downloads.
+    let scratch: ScratchDirectory
+    private let temporary: ScratchDirectory
+    private let answering: Answering
+    private let baseline = Mutex<(descriptors: [String: Int], files: [String])>(([:], []))
+
+    init(_ tls: CompletionTLS?) throws {
+        self.tls = tls
+        scratch = try ScratchDirectory()
+        _ = try scratch.write([UInt8](repeating: 7, count: 100_000), to: "body")
+        temporary = try ScratchDirectory()
+        setenv("TMPDIR", temporary.path, 1)
+        engine = try TransferEngine()
+        let answering = Answering()
+        self.answering = answering
+        let script: ScriptedServer.Script = { request in
+            answering.faults.withLock { $0 }?.answer(request) ?? .close
+        }
+        // The server runs in this process. Its descriptors are counted too, and it closes them when the client has
+        // closed its side.
+        server = try ScriptedServer(script)
+        paths = NetworkNamespace.isAvailable ? try CompletionPaths(script) : nil
+    }
+
+    func answer(with faults: FaultyResponses?) {
+        answering.faults.withLock { $0 = faults }
+    }
+
+    // MARK: Leaks
+
+    /// Records the current descriptors and files as the expected state after each seed.
+    func recordBaseline() {
+        let there = (Self.openDescriptors(), temporaryFiles)
+        baseline.withLock { $0 = there }
+    }
+
+    /// Describes the descriptors and files that were not there in the baseline. Descriptors closed since then
+    /// lower the expected counts, because they were about to be closed.
+    var additions: [String] {
+        let open = Self.openDescriptors()
+        return baseline.withLock { baseline in
+            for (kind, count) in baseline.descriptors {
+                baseline.descriptors[kind] = min(count, open[kind, default: 0])
+            }
+            let more = open.filter { $0.value > baseline.descriptors[$0.key, default: 0] }
+            let left = more.map {
+                "descriptors: \($0.value) of \($0.key), \(baseline.descriptors[$0.key, default: 0]) before"
+            }
+            return left + Set(temporaryFiles).subtracting(baseline.files).map { "the file \($0) is left" }
+        }
+    }
+
+    private var temporaryFiles: [String] {
+        let all = FileManager.default.enumerator(atPath: temporary.path)?.compactMap { $0 as? String }
+        return all?.filter { $0.contains(".") } ?? []
+    }
+
+    func leaveTemporaryFile() {
+        _ = try? temporary.write([], to: "left.behind")
+    }
+
+    /// Counts the open descriptors by target: `socket`, `anon_inode`, a path.
+    private static func openDescriptors() -> [String: Int] {
+        guard let directory = opendir("/proc/self/fd") else { return [:] }
+        defer { closedir(directory) }
+        var counts: [String: Int] = [:]
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            guard let number = CInt(name), number != dirfd(directory) else { continue }
+            var target = [CChar](repeating: 0, count: 256)
+            // The descriptor may have been closed since it was listed.
+            guard readlink("/proc/self/fd/\(name)", &target, target.count - 1) > 0 else { continue }
+            let text = String(decoding: target.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
+            counts[text.hasPrefix("socket:") ? "socket" : text, default: 0] += 1
+        }
+        return counts
+    }
+}

@@ -1,0 +1,152 @@
+internal import ClientCore
+internal import Dispatch
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+
+/// One request of a seed, and the calls that a program makes on it.
+struct CompletionRequest {
+    private struct Refusal: Error {}
+
+    private let number: Int
+    private let run: CompletionRun
+    private var generator: SeededGenerator
+
+    init(_ number: Int, of run: CompletionRun) {
+        self.number = number
+        self.run = run
+        generator = SeededGenerator(seed: run.seed &* 131 &+ UInt64(number))
+    }
+
+    private mutating func roll(_ sides: Int) -> Int { Int.random(in: 0..<sides, using: &generator) }
+
+    mutating func run() async {
+        await pause()
+        guard let request = make() else { return }
+        for _ in 0..<roll(8) {
+            call(request)
+            await pause()
+        }
+        // A request that stays suspended rightly never ends.
+        request.resume()
+        await pause()
+        if roll(4) == 0 { request.cancel() }
+    }
+
+    private mutating func pause() async {
+        switch roll(4) {
+        case 0: await Task.yield()
+        case 1: try? await Task.sleep(for: .microseconds(roll(1500)))
+        default: break
+        }
+    }
+
+    // MARK: Creating the request
+
+    private mutating func make() -> Request? {
+        // Retained here, because the session may be dropped meanwhile.
+        guard let session = run.session else { return nil }
+        let request = make(session)
+        run.countRequest()
+        run.leftovers.watch("request \(number)", request)
+        watchProgress(of: request)
+        addHandler(to: request)
+        return request
+    }
+
+    private mutating func make(_ session: SessionManager) -> Request {
+        let url = "\(server())/\(run.seed)/\(number)"
+        let body = Data(repeating: 1, count: 1 << roll(18))
+        switch roll(10) {
+        case 0: return session.upload(body, to: url)
+        case 1: return session.upload(file("body"), to: url, method: .put)
+        case 2: return session.upload(InputStream(data: body), to: url)
+        case 3, 4: return session.download(url)
+        // Two requests share each path. One of them fails while the other is running.
+        case 5: return session.download(url, keepingPartialFileAt: file("kept\(number / 2)"))
+        case 6: return session.request("no URL")
+        case 7: return session.request(url).stream { _ in }
+        default: return session.request(url)
+        }
+    }
+
+    private mutating func server() -> String {
+        if let paths = run.paths { return roll(3) == 0 ? paths.named : paths.server.url }
+        return roll(4) == 0
+            ? run.environment.tls?.url ?? run.environment.server.url : run.environment.server.url
+    }
+
+    private func file(_ name: String) -> URL { URL(fileURLWithPath: run.environment.scratch.file(name)) }
+
+    private func watchProgress(of request: Request) {
+        let record = run.record
+        let download: @Sendable (Progress) -> Void = { record.note($0, of: "a download's progress") }
+        (request as? DataRequest)?.downloadProgress(queue: run.queue, closure: download)
+        (request as? DownloadRequest)?.downloadProgress(queue: run.queue, closure: download)
+        (request as? UploadRequest)?.uploadProgress(queue: run.queue) {
+            record.note($0, of: "an upload's progress")
+        }
+    }
+
+    // MARK: Calls
+
+    private mutating func call(_ request: Request) {
+        switch roll(15) {
+        case 0, 1: request.suspend()
+        case 2, 3: request.resume()
+        case 4: if roll(3) == 0 { request.cancel() }
+        case 5: if roll(3) == 0 { DispatchQueue.global().async { request.cancel() } }
+        case 6: if roll(6) == 0 { run.dropSession() }
+        case 7: request.authenticate(user: "user", password: "password")
+        case 8: validate(request)
+        case 9, 10: if run.fault != .request(.doublesHandler) { wait(for: request) }
+        case 11: run.setOwner(of: request, isRetaining: roll(3) == 0)
+        case 12, 13: run.set(isOpen: roll(3) == 0)
+        default: addHandler(to: request)
+        }
+    }
+
+    private mutating func validate(_ request: Request) {
+        let isRefused = roll(4) == 0
+        if let request = request as? DataRequest {
+            request.validate()
+            if isRefused { request.validate { _, _, _ in .failure(Refusal()) } }
+        }
+        if let request = request as? DownloadRequest {
+            request.validate()
+            if isRefused { request.validate { _, _, _, _ in .failure(Refusal()) } }
+        }
+    }
+
+    // MARK: Handlers and waits
+
+    private mutating func addHandler(to request: Request) {
+        let (id, number, run) = (run.record.expect(), number, run)
+        run.countHandler()
+        let told: @Sendable () -> Void = { run.record.note(id, of: number) }
+        let isPlain = roll(2) == 0
+        if let request = request as? DataRequest {
+            if isPlain { request.response(queue: run.queue) { _ in told() } }
+            if !isPlain { request.responseString(queue: run.queue) { _ in told() } }
+        }
+        if let request = request as? DownloadRequest {
+            let leftovers = run.leftovers
+            request.response(queue: run.queue) { response in
+                leftovers.note(file: response.temporaryURL, resumeData: response.resumeData)
+                leftovers.note(file: response.destinationURL, resumeData: nil)
+                told()
+            }
+        }
+    }
+
+    private mutating func wait(for request: Request) {
+        let (id, run) = (run.record.expect(), run)
+        run.countWait()
+        let task = Task {
+            if let request = request as? DataRequest { _ = await request.response() }
+            if let request = request as? DownloadRequest { _ = await request.responseString() }
+            run.record.note(id, of: nil)
+        }
+        if roll(4) == 0 { task.cancel() }
+    }
+}

@@ -1,0 +1,45 @@
+internal import ClientCore
+internal import Foundation
+internal import NetwatchTestSupport
+
+/// A TLS server and the authorities that tests may trust for it.
+package struct CompletionTLS: Codable, Sendable {
+    /// `https://127.0.0.1:PORT`.
+    package var url: String
+    /// The paths of two certificates: the authority that issued the server's certificate, and an unrelated
+    /// certificate.
+    package var authority: String
+    package var unrelated: String
+
+    package init(url: String, authority: String, unrelated: String) {
+        self.url = url
+        self.authority = authority
+        self.unrelated = unrelated
+    }
+
+    /// Returns a session's policies for the server. By number, each kind of policy rejects it or accepts it.
+    ///
+    /// - Parameter accepts: The result of a custom evaluation.
+    func policies(
+        _ number: UInt64,
+        accepts: @escaping @Sendable () -> Bool
+    ) throws -> ServerTrustPolicyManager {
+        let policy: ServerTrustPolicy =
+            switch number % 6 {
+            case 0: .performDefaultEvaluation(validateHost: true)
+            case 1: try pinning(unrelated)
+            case 2: try pinning(authority)
+            case 3: .disableEvaluation
+            default: .customEvaluation { _, _ in accepts() }
+            }
+        return ServerTrustPolicyManager(policies: ["127.0.0.1": policy])
+    }
+
+    private func pinning(_ path: String) throws -> ServerTrustPolicy {
+        .pinCertificates(
+            certificates: [try Certificate(contentsOf: URL(fileURLWithPath: path))],
+            validateCertificateChain: true,
+            validateHost: true
+        )
+    }
+}

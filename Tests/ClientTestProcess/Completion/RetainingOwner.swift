@@ -1,0 +1,54 @@
+internal import ClientCore
+internal import Synchronization
+
+/// An owner of one request that retains it and never answers, so the request must be cancelled.
+final class RetainingOwner: FailedRequestOwner {
+    private struct State {
+        var request: Request?
+        var kept: [FailedRequest] = []
+    }
+
+    private let record: CompletionRecord
+    private let withdrawn: @Sendable () -> Void
+    private let state: Mutex<State>
+
+    /// - Parameter withdrawn: Called for each failed request that is withdrawn from this owner.
+    init(of request: Request, _ record: CompletionRecord, withdrawn: @escaping @Sendable () -> Void) {
+        self.record = record
+        self.withdrawn = withdrawn
+        state = Mutex(State(request: request))
+    }
+
+    /// Retains the request, unless ``close()`` was called. The request can then only end by being cancelled or with
+    /// its session, and this owner is notified once.
+    func offer(_ request: FailedRequest) {
+        let id = state.withLock { state -> Int? in
+            guard state.request != nil else { return nil }
+            state.kept.append(request)
+            return record.expect()
+        }
+        guard let id else { return }
+        request.whenWithdrawn { [record, withdrawn] _ in
+            withdrawn()
+            record.note(id, of: nil)
+        }
+    }
+
+    /// Cancels the request if it is retained. Later offers are declined.
+    func close() {
+        let (request, hasKept) = state.withLock { state in
+            defer { state.request = nil }
+            return (state.request, !state.kept.isEmpty)
+        }
+        if hasKept { request?.cancel() }
+    }
+
+    /// Releases the retained requests.
+    func forget() {
+        let kept = state.withLock { state in
+            defer { state.kept = [] }
+            return state.kept
+        }
+        withExtendedLifetime(kept) {}
+    }
+}

@@ -1,0 +1,133 @@
+internal import ClientCore
+internal import Dispatch
+internal import Foundation
+internal import FoundationNetworking
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetworkReachability
+internal import Synchronization
+
+/// Sends requests in a process that exits, forks, or has no free descriptors.
+struct ProcessRun {
+    private let options: ProcessOptions
+    private let session: SessionManager
+
+    init(_ options: ProcessOptions) {
+        self.options = options
+        let policies = ["127.0.0.1": ServerTrustPolicy.disableEvaluation]
+        session = SessionManager(
+            configuration: .ephemeral,
+            serverTrustPolicyManager: ServerTrustPolicyManager(policies: policies)
+        )
+    }
+
+    func run() async throws {
+        switch options.action {
+        case .exit(let cleansUp): try await exitDuringHandshakes(cleansUp: cleansUp)
+        case .startWithoutDescriptors: try await startWithoutDescriptors()
+        case .fork: try await forkAfterARequest()
+        }
+        ClientTestProcess.say("done")
+    }
+
+    /// Returns a request over a separate connection.
+    private func request() throws -> DataRequest {
+        var request = try URLRequest(url: options.url, method: .get)
+        request.setValue("close", forHTTPHeaderField: "Connection")
+        return session.request(request)
+    }
+
+    private func outcome() async throws -> String {
+        let response = try await request().response()
+        if let status = response.response?.statusCode { return "status \(status)" }
+        return "\(response.error.map { "\($0.transferFailure?.description ?? "\($0)")" } ?? "nothing")"
+    }
+
+    // MARK: exit(3)
+
+    private static let answers = Atomic<Int>(0)
+
+    /// Handlers of atexit(3) are called in reverse order. The one registered first keeps the process alive for 200 ms
+    /// after OpenSSL's own handler.
+    private func exitDuringHandshakes(cleansUp: Bool) async throws {
+        atexit { usleep(200_000) }
+        if cleansUp {
+            typealias Initialize = @convention(c) (UInt64, OpaquePointer?) -> CInt
+            _ = unsafeBitCast(dlsym(nil, "OPENSSL_init_crypto"), to: Initialize.self)(2, nil)
+        }
+        await withTaskGroup { group in
+            for _ in 0..<16 {
+                group.addTask { [self] in
+                    while true {
+                        _ = try? await request().response()
+                        if Self.answers.add(1, ordering: .relaxed).newValue == 32 { exit(0) }
+                    }
+                }
+            }
+        }
+    }
+
+    // MARK: Descriptors
+
+    /// Makes Dispatch open its descriptors. Any program has done this before it runs out of descriptors, and Dispatch
+    /// ends the process if it cannot open them.
+    private func useDispatch() {
+        let isDone = DispatchSemaphore(value: 0)
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { isDone.signal() }
+        // The main queue has a separate descriptor.
+        DispatchQueue.main.async {}
+        isDone.wait()
+    }
+
+    private func startWithoutDescriptors() async throws {
+        useDispatch()
+        let limit = try DescriptorLimit.leaving(0)
+        let statuses = PathMonitor.shared.statuses(of: .general)
+        ClientTestProcess.say("monitor \(PathMonitor.shared.failure?.errno ?? 0)")
+        ClientTestProcess.say("without \(try await outcome())")
+        try limit.restore()
+        ClientTestProcess.say("with \(try await outcome())")
+        // This watch began without a thread. The monitor is no longer used by anything but this wait.
+        for await status in statuses where status.reason != .noNetlink { break }
+        ClientTestProcess.say("monitor \(PathMonitor.shared.failure?.errno ?? 0)")
+    }
+
+    // MARK: fork(2)
+
+    private func forkAfterARequest() async throws {
+        _ = PathMonitor.shared.snapshot
+        ClientTestProcess.say("parent \(try await outcome())")
+        try forkAndWait()
+        ClientTestProcess.say("parent \(try await outcome())")
+    }
+
+    private func forkAndWait() throws {
+        typealias Fork = @convention(c) () -> pid_t
+        let child = unsafeBitCast(dlsym(nil, "fork"), to: Fork.self)()
+        if child == 0 { runInChild() }
+        var status: CInt = 0
+        try systemCall("waitpid") { waitpid(child, &status, 0) }
+        ClientTestProcess.say("child ended with \(status)")
+    }
+
+    private func runInChild() -> Never {
+        alarm(20)
+        ClientTestProcess.say("child monitor \(PathMonitor.shared.failure.map { "\($0)" } ?? "works")")
+        do throws(SystemError) {
+            _ = try EventLoop(label: "child")
+            ClientTestProcess.say("child loop works")
+        } catch {
+            ClientTestProcess.say("child loop \(error)")
+        }
+        let queue = DispatchQueue(label: "handlers")
+        do {
+            try request().response(queue: queue) { response in
+                ClientTestProcess.say("child \(response.error?.transferFailure?.description ?? "no error")")
+                _exit(0)
+            }
+        } catch {
+            _exit(2)
+        }
+        while true { pause() }
+    }
+}
