@@ -161,7 +161,7 @@ internal import Testing
             }
             #expect(state.attempts == attempt)
         }
-        let reason = "it failed \(most) \(most == 1 ? "time" : "times")"
+        let reason = "failed \(most) \(most == 1 ? "time" : "times")"
         #expect(state.phase == .finished(.dead(.attemptsUsedUp, reason: reason)))
     }
 }

@@ -86,7 +86,7 @@ extension QueueModel {
             } else if let most = request.maximumAttempts, request.attempts >= most {
                 let times = request.attempts == 1 ? "time" : "times"
                 let cause = conclusion.detail.map { ": \($0)" } ?? ""
-                return end(id, .dead, error: "it failed \(request.attempts) \(times)\(cause)", conclusion)
+                return end(id, .dead, error: "failed \(request.attempts) \(times)\(cause)", conclusion)
             }
             let delay = min(conclusion.delay, settings.longestDelay).components.seconds * 1000
             comeBack(id, to: .pending, nil, due: clock.wall + delay, conclusion)

@@ -124,8 +124,8 @@ internal import Testing
         let fifo = scratch.file("fifo")
         #expect(mkfifo(fifo, 0o600) == 0)
         for (path, reason) in [
-            (fifo, "no regular file"), (scratch.path, "directory"), ("/dev/zero", "no regular file"),
-            (scratch.file("missing"), "No such file"), ("", "No such file"), ("a\0b", "no regular file"),
+            (fifo, "not a regular file"), (scratch.path, "directory"), ("/dev/zero", "not a regular file"),
+            (scratch.file("missing"), "No such file"), ("", "No such file"), ("a\0b", "not a regular file"),
         ] {
             let error = await error { () throws(QueueError) in
                 _ = try await spool.copy(path: path, limit: 1000)
