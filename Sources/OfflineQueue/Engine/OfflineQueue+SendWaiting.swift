@@ -59,9 +59,9 @@ extension OfflineQueue {
     /// Resumes callers whose requests have finished or are held for another reason than an attempt.
     func resolveFinished() async {
         recheckCompletions()
-        guard !sendWaiters.isEmpty, let storedStates = try? await store.storedStates(of: Array(sendWaiters.keys)) else {
-            return
-        }
+        guard !sendWaiters.isEmpty,
+            let storedStates = try? await store.storedStates(of: Array(sendWaiters.keys))
+        else { return }
         for (id, request) in storedStates {
             if let reason = request.holdReason {
                 resolve(id, .queued(id: id, reason: .held(reason)))
@@ -134,6 +134,6 @@ extension OfflineQueue {
     }
 
     private var isDrained: Bool {
-        drain.isGivenUp || (inflight.isEmpty && claimsUnderWay == 0)
+        drain.isGivenUp || (inflight.isEmpty && claimsInProgress == 0)
     }
 }
