@@ -11,22 +11,6 @@ internal import Synchronization
 /// After an error the batcher writes nothing more. SQLite itself would continue as if nothing had happened, and treat a
 /// second `fsync(2)` of lost pages as a success.
 final class CommitBatcher: Sendable {
-    /// The size and the requirements of a write.
-    struct Load: Sendable {
-        let rows: Int
-        var bytes: Int64 = 0
-        var durability = Durability.full
-        /// Whether the write may be refused after it has begun to write. It then runs in a savepoint and is rolled back
-        /// alone.
-        var isAtomic = false
-    }
-
-    private struct Operation: Sendable {
-        let load: Load
-        let run: @Sendable (Database) throws -> Void
-        let finish: @Sendable ((any Error)?) -> Void
-    }
-
     private struct State {
         var waiting: [Operation] = []
         var isScheduled = false
@@ -37,29 +21,6 @@ final class CommitBatcher: Sendable {
 
     /// The maximum number of rows that one transaction writes for several callers.
     static let maximumRows = 512
-
-    /// The operations of one transaction.
-    private struct Batch {
-        private static let maximumBytes: Int64 = 4 << 20
-
-        var operations: [Operation] = []
-        private var rows = 0
-        private var bytes: Int64 = 0
-
-        /// Reserves room for the load. Returns `false` when it does not fit; the first load always fits.
-        mutating func admits(_ load: Load) -> Bool {
-            guard
-                rows == 0
-                    || (rows + load.rows <= CommitBatcher.maximumRows
-                        && bytes + load.bytes <= Self.maximumBytes)
-            else {
-                return false
-            }
-            rows += load.rows
-            bytes += load.bytes
-            return true
-        }
-    }
 
     /// The approximate maximum size of SQLite's write-ahead log in bytes. At 1000 pages (`PRAGMA wal_autocheckpoint`)
     /// the log is copied to the database; the batch that reaches this number comes on top.
@@ -309,19 +270,5 @@ extension CommitBatcher {
             guard state.refusal?.endsStore != true else { return }
             if state.refusal == nil || refusal.endsStore { state.refusal = refusal }
         }
-    }
-}
-
-/// Carries a result from the transaction to the end of the commit. Both run on the database's queue.
-private final class ResultCell<Value: Sendable>: Sendable {
-    private let value = Mutex<Result<Value, any Error>?>(nil)
-
-    func store(_ result: Result<Value, any Error>) {
-        value.withLock { $0 = result }
-    }
-
-    func result(unless failure: (any Error)?) -> Result<Value, any Error> {
-        if let failure { return .failure(failure) }
-        return value.withLock { $0! }
     }
 }

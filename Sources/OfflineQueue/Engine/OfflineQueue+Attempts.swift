@@ -37,7 +37,7 @@ extension OfflineQueue {
     private func perform(_ action: Scheduler.Action) {
         switch action {
         case .claim(let claim):
-            claimsUnderWay += 1
+            claimsInProgress += 1
             Task { await self.execute(claim) }
         case .dropConnections:
             pathChange = Task { [sender, pathChange] in
@@ -95,7 +95,7 @@ extension OfflineQueue {
 
 extension OfflineQueue {
     private func execute(_ claim: Scheduler.Claim) async {
-        defer { finishedOne { $0.claimsUnderWay -= 1 } }
+        defer { finishedOne { $0.claimsInProgress -= 1 } }
         let wanted = LaneClaim(lane: claim.lane, limit: claim.limit, releasing: claim.releasing)
         do {
             let batch = try await store.claim([wanted])[0]

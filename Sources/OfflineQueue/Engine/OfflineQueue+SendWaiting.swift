@@ -61,9 +61,7 @@ extension OfflineQueue {
         recheckCompletions()
         guard !sendWaiters.isEmpty,
             let storedStates = try? await store.storedStates(of: Array(sendWaiters.keys))
-        else {
-            return
-        }
+        else { return }
         for (id, request) in storedStates {
             if let reason = request.holdReason {
                 resolve(id, .queued(id: id, reason: .held(reason)))
@@ -136,6 +134,6 @@ extension OfflineQueue {
     }
 
     private var isDrained: Bool {
-        drain.isGivenUp || (inflight.isEmpty && claimsUnderWay == 0)
+        drain.isGivenUp || (inflight.isEmpty && claimsInProgress == 0)
     }
 }

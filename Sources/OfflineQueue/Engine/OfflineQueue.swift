@@ -70,7 +70,7 @@ public actor OfflineQueue {
     var isCheckingCompletions = false
     var nextWaiter = 0
     var inflight: [Int64: Inflight] = [:]
-    var claimsUnderWay = 0
+    var claimsInProgress = 0
     var watches: [String: Task<Void, Never>] = [:]
     var timer: (moment: Moment, task: Task<Void, Never>)?
     /// No attempt starts before the connections of the old path are dropped.

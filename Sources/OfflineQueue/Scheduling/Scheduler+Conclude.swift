@@ -50,7 +50,7 @@ extension Scheduler {
             due = lane.closedUntil
         case .reconnect, .shortage: due = max(now, lane.closedUntil)
         // The attempt began before the last path change, so it says nothing about the current path.
-        case .failure where epoch < lane.freshEpoch, .close where epoch < lane.freshEpoch:
+        case .failure where epoch < lane.resetEpoch, .close where epoch < lane.resetEpoch:
             due = max(now, lane.closedUntil)
         // The lane closed after the attempt began, and may have opened again.
         case .failure, .close: due = lane.closedUntil > now ? lane.closedUntil : due

@@ -23,7 +23,7 @@ extension Scheduler {
         // Sorted, so that a run can be replayed.
         for id in old.lanes.sorted() {
             lanes[id]!.isForced = false
-            if case .reachable = state { lanes[id]!.startAfresh(releasing: [.trust], now: now) }
+            if case .reachable = state { lanes[id]!.reset(releasing: [.trust], now: now) }
             schedule(id, now: now)
         }
         switch state {
@@ -68,7 +68,7 @@ extension Scheduler {
 
     mutating func flush(now: Moment) {
         for id in lanes.keys.sorted() {
-            lanes[id]!.startAfresh(releasing: [.trust, .configuration, .auth], now: now)
+            lanes[id]!.reset(releasing: [.trust, .configuration, .auth], now: now)
             lanes[id]!.serverNotBefore = .zero
             lanes[id]!.isHeld = false
             lanes[id]!.isForced = true

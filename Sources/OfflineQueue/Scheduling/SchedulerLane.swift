@@ -34,7 +34,7 @@ struct SchedulerLane: Hashable, Sendable {
     /// earlier epoch do not close the lane again.
     var epoch = 0
     /// The epoch of the last path change or flush.
-    var freshEpoch = 0
+    var resetEpoch = 0
     /// The hold reasons to release with the next claim, which also makes waiting requests due; `nil` for a normal
     /// claim.
     var releasing: Set<HoldReason>?
@@ -110,10 +110,10 @@ struct SchedulerLane: Hashable, Sendable {
     }
 
     /// Discards all findings and makes waiting requests due now.
-    mutating func startAfresh(releasing reasons: Set<HoldReason>, now: Moment) {
+    mutating func reset(releasing reasons: Set<HoldReason>, now: Moment) {
         recover()
         epoch += 1
-        freshEpoch = epoch
+        resetEpoch = epoch
         distrustedUntil = nil
         releasing = (releasing ?? []).union(reasons)
         rowsAreDue(at: now)

@@ -1,6 +1,7 @@
 internal import Dispatch
 package import Foundation
 internal import NetwatchEventLoop
+internal import Synchronization
 
 /// The storage of bodies that are too large for a database row: files in a separate directory.
 ///
@@ -216,4 +217,13 @@ extension QueueError {
     init(reading error: SystemError, in files: any SpoolFiles) {
         self.init(.spoolFailed, "the spool cannot be read: \(error)", path: files.path)
     }
+}
+
+/// The number of bytes in uploads that no request uses yet. The store counts them against its limit.
+final class StagedBytes: Sendable {
+    private let value = Atomic<Int64>(0)
+
+    var count: Int64 { value.load(ordering: .relaxed) }
+
+    func set(_ count: Int64) { value.store(count, ordering: .relaxed) }
 }

@@ -197,4 +197,32 @@ internal import Testing
         let hosts = ["any", "name", "strict", "other"]
         #expect(hosts.filter { sender.validatesServer(of: "https://\($0).example/") } == ["strict", "other"])
     }
+
+    @Test func `a transfer that is cancelled before it begins is retried`() async throws {
+        let sender = SessionSender(session: SessionManager())
+        let attempt = Attempt(
+            id: "a",
+            method: "POST",
+            url: "http://127.0.0.1:9/",
+            headers: [],
+            body: .none,
+            mayBeSentTwice: true
+        )
+        let context = AttemptContext(
+            origin: Origin(scheme: "http", host: "127.0.0.1", port: 9),
+            mayBeSentTwice: true,
+            hasKey: true,
+            gateIsDown: true,
+            accept: nil
+        )
+        // The cancellation may reach each attempt at a different point.
+        for _ in 0..<200 {
+            let outcome = await Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                return await sender.send(attempt)
+            }.value
+            let judgement = FailureTable.judge(outcome, of: context, now: start)
+            #expect(judgement.verdict == .retry(countsAsAttempt: false))
+        }
+    }
 }

@@ -24,8 +24,8 @@ internal import Testing
         codes.map { CurlRow(code: $0, phase: phase, errno: errno, verdict: verdict, lane: lane) }
     }
 
-    private static let counted = Verdict.retry(countsAsAttempt: true)
-    private static let free = Verdict.retry(countsAsAttempt: false)
+    static let counted = Verdict.retry(countsAsAttempt: true)
+    static let free = Verdict.retry(countsAsAttempt: false)
 
     private static let curlRows: [CurlRow] = [
         rows([5, 6], .resolve, counted, .close),
@@ -50,7 +50,7 @@ internal import Testing
         rows([9999], .response, counted, .failure),
     ].flatMap { $0 }
 
-    private func context(
+    func context(
         _ url: String = "https://example.com",
         mayBeSentTwice: Bool = true,
         hasKey: Bool = true,
@@ -70,7 +70,7 @@ internal import Testing
         )
     }
 
-    private func judge(
+    func judge(
         _ status: Int,
         _ headers: [(String, String)] = [],
         of context: AttemptContext
@@ -201,7 +201,7 @@ internal import Testing
         ENETUNREACH, EHOSTUNREACH, ENETDOWN, EINVAL, EACCES, EADDRNOTAVAIL, ETIMEDOUT,
     ]
 
-    private func judge(
+    func judge(
         _ failure: AttemptFailure,
         mayBeSentTwice: Bool = true,
         _ change: (inout AttemptContext) -> Void = { _ in }
@@ -338,166 +338,5 @@ internal import Testing
         #expect(judgement.verdict == Self.counted && judgement.overrun == .seconds(300))
         let once = FailureTable.judge(.failure(failure), of: try context(mayBeSentTwice: false), now: start)
         #expect(once.verdict == .held(.ambiguous) && once.overrun == nil)
-    }
-
-    // MARK: Expectations
-
-    private static let odd = Expected(statuses: [200...204, 404...404], contentType: "application/json")
-    private static let json = [("content-type", "application/json; charset=utf-8")]
-
-    @Test(arguments: [200, 204, 404])
-    func `an expected status is a delivery, even a client error`(status: Int) throws {
-        let request = try context(expectation: Self.odd)
-        #expect(judge(status, Self.json, of: request).verdict == .delivered(status: status))
-    }
-
-    @Test func `an unexpected 2xx is retried, or held if a retry may do harm`() throws {
-        let found = judge(206, Self.json, of: try context(expectation: Self.odd))
-        #expect(found.verdict == Self.counted && found.lane == .failure)
-        #expect(found.detail?.contains("206") == true && found.detail?.contains("status=200-204") == true)
-        #expect(judge(200, of: try context(expectation: Self.odd)).verdict == Self.counted, "without a type")
-        let once = try context(mayBeSentTwice: false, hasKey: false, expectation: Self.odd)
-        #expect(judge(200, of: once).verdict == .held(.ambiguous))
-    }
-
-    @Test func `a 2xx with a truncated body is not retried because of a missing content type`() throws {
-        let failure = AttemptFailure(code: 18, phase: .response, status: 200, message: "cut")
-        let request = try context(expectation: Self.odd)
-        let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
-        #expect(judgement.verdict == .delivered(status: 200))
-    }
-
-    @Test(arguments: [301, 302, 307, 511])
-    func `an expected status is delivered even if it resembles a portal's`(status: Int) throws {
-        let request = try context("http://a.example", expectation: Expected(statuses: [300...599]))
-        #expect(judge(status, of: request).verdict == .delivered(status: status))
-    }
-
-    @Test func `an HTML page instead of JSON counts as a portal without TLS`() throws {
-        let request = try context("http://a.example", expectation: Self.odd)
-        let judgement = judge(200, Self.html, of: request)
-        #expect(judgement.verdict == Self.free && judgement.lane == .close)
-    }
-
-    @Test func `an unsendable request is dead and does not affect its lane`() throws {
-        let judgement = FailureTable.judge(.unsendable(reason: "gone"), of: try context(), now: start)
-        #expect(judgement.verdict == .dead(.bodyLost, reason: "gone") && judgement.lane == .none)
-    }
-
-    /// Once the head of a response has arrived, its status decides, regardless of how the transfer failed.
-    @Test(
-        arguments: [CInt(8), 16, 18, 23, 28, 52, 55, 56, 61, 63, 65, 80, 92, 95, 100, 9999],
-        [201, 404, 500, 503]
-    )
-    func `a status that arrived before the failure decides`(code: CInt, status: Int) throws {
-        let failure = AttemptFailure(code: code, phase: .response, status: status, message: "message")
-        for hasKey in [true, false] {
-            let request = try context(mayBeSentTwice: hasKey, hasKey: hasKey)
-            let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
-            #expect(judgement.verdict == judge(status, of: request).verdict)
-        }
-    }
-
-    /// Every curl code as a failure before the request, by phase. Each costs at most an attempt.
-    @Test(arguments: [AttemptFailure.Phase.resolve, .connect, .tls])
-    func `no failure before the request was sent is held as ambiguous`(phase: AttemptFailure.Phase) throws {
-        let request = try context(mayBeSentTwice: false, hasKey: false)
-        for code in Array(FailureTable.curlClasses.keys) + [28, 35, 9999] {
-            let failure = AttemptFailure(code: code, phase: phase, message: "message")
-            let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
-            // Errors in a received body occur only after the request was sent.
-            if FailureTable.curlClasses[code] == .answered { continue }
-            #expect(judgement.verdict != .held(.ambiguous), "\(code)")
-        }
-    }
-
-    struct PortalRow: Sendable {
-        let url: String
-        let status: Int
-        var headers: [(String, String)] = []
-        var accept: String?
-        let isPortal: Bool
-    }
-
-    private static let html = [("Content-Type", "text/html; charset=utf-8")]
-
-    @Test(arguments: [
-        PortalRow(url: "https://a.example", status: 511, isPortal: true),
-        PortalRow(
-            url: "https://a.example",
-            status: 302,
-            headers: [("location", "https://portal/")],
-            isPortal: false
-        ),
-        PortalRow(
-            url: "https://a.example",
-            status: 307,
-            headers: [("location", "//portal/")],
-            isPortal: false
-        ),
-        PortalRow(
-            url: "https://a.example",
-            status: 308,
-            headers: [("location", "/other")],
-            isPortal: false
-        ),
-        PortalRow(
-            url: "https://a.example/x",
-            status: 308,
-            headers: [("location", "https://a.example:443/y")],
-            isPortal: false
-        ),
-        PortalRow(url: "http://a.example", status: 302, headers: [("location", "/login")], isPortal: true),
-        PortalRow(
-            url: "http://a.example",
-            status: 200,
-            headers: html,
-            accept: "application/json",
-            isPortal: true
-        ),
-        PortalRow(
-            url: "http://a.example",
-            status: 404,
-            headers: html,
-            accept: "application/json",
-            isPortal: true
-        ),
-        PortalRow(url: "http://a.example", status: 200, headers: html, accept: "*/*", isPortal: false),
-        PortalRow(url: "http://a.example", status: 200, headers: html, isPortal: false),
-        PortalRow(
-            url: "https://a.example",
-            status: 200,
-            headers: html,
-            accept: "application/json",
-            isPortal: false
-        ),
-    ])
-    func `a portal's response makes the request neither delivered nor dead`(row: PortalRow) throws {
-        let judgement = judge(row.status, row.headers, of: try context(row.url, accept: row.accept))
-        #expect((judgement.verdict == Self.free && judgement.lane == .close) == row.isPortal)
-    }
-}
-
-@Suite struct RetryAfterTests {
-    /// The value is relative to `start`, which is 2027-01-15 08:00:00 UTC.
-    @Test(arguments: [
-        ("0", 0), ("120", 120), (" 7 ", 7), ("86401", 86400), ("99999999999999999999999", 86400),
-        ("Fri, 15 Jan 2027 08:02:00 GMT", 120), ("Friday, 15-Jan-27 08:02:00 GMT", 120),
-        ("Fri Jan 15 08:02:00 2027", 120), ("Fri, 15 Jan 2027 07:00:00 GMT", 0),
-        ("Sun, 06 Nov 1994 08:49:37 GMT", 0), ("Fri, 15 Jan 2037 08:00:00 GMT", 86400),
-        // Two-digit years stand for 1970 to 2069.
-        ("Thursday, 15-Jan-70 08:00:00 GMT", 0), ("Tuesday, 15-Jan-69 08:00:00 GMT", 86400),
-    ])
-    func `seconds and dates are parsed and clamped`(text: String, seconds: Int) {
-        #expect(RetryAfter.parse(text, now: start) == .seconds(seconds))
-    }
-
-    @Test(arguments: [
-        "", "-1", "1.5", "soon", "Fri, 15 Jan 2027", "Fri, 32 Jan 2027 08:02:00 GMT", "x y z a b",
-        "Fri, 15 Jan 2027 08:02 GMT", "Fri, 15 Jan 2027 25:02:00 GMT", "Fri, 15 Jan 99999 08:02:00 GMT",
-        "Fri, 15 Jan 2027 08:02:00 CET", "Fri, 15 Foo 2027 08:02:00 GMT",
-    ])
-    func `any other text is refused`(text: String) {
-        #expect(RetryAfter.parse(text, now: start) == nil)
     }
 }

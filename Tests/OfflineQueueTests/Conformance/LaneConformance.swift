@@ -43,7 +43,7 @@ internal import Testing
         #expect(try await taken() == ["plain", "other"])
         #expect(try await bench.store.setPaused(false, lanes: LaneSelection(label: "l")) == 1)
         #expect(try await taken() == ["plain", "labelled", "other"])
-        #expect(try await bench.store.setPaused(true, lanes: LaneSelection(host: "nobody")) == 0)
+        #expect(try await bench.store.setPaused(true, lanes: LaneSelection(host: "unknown")) == 0)
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -38,7 +38,7 @@ struct CrashSeries: Sendable {
     /// The point at which every process kills itself, or `nil` for a choice by the seed.
     var crash: TestProcessOptions.Crash?
     /// The time limit for a process to reach the crash point at which it kills itself.
-    var patience = Duration.seconds(3)
+    var timeLimit = Duration.seconds(3)
     /// Whether the remaining requests are sent at the end.
     var drains = true
 
@@ -113,11 +113,11 @@ struct CrashSeries: Sendable {
         let process = try Subprocess(Self.program, [try options.argument])
         switch end {
         case .timed(let delay, let isAfterReady):
-            if isAfterReady { try await hasSpoken(process) }
+            if isAfterReady { try await firstLine(process) }
             try await Task.sleep(for: delay)
             process.signal(SIGKILL)
         case .crash(let crash):
-            let isReached = try await ends(process, within: patience)
+            let isReached = try await ends(process, within: timeLimit)
             record.note { $0.passed(crash.place.rawValue, isReached: isReached) }
         }
         note(try await process.outcome(), run: run, record)
@@ -128,7 +128,7 @@ struct CrashSeries: Sendable {
     }
 
     /// Waits for the first line of a process, or for its end.
-    private func hasSpoken(_ process: Subprocess) async throws {
+    private func firstLine(_ process: Subprocess) async throws {
         let end = Task {
             _ = try await process.end()
             process.output.record("")
@@ -140,15 +140,15 @@ struct CrashSeries: Sendable {
     /// Waits for the end of a process, and kills it after a time limit.
     ///
     /// - Returns: Whether the process ended without being killed.
-    private func ends(_ process: Subprocess, within patience: Duration) async throws -> Bool {
-        let impatience = Task {
-            try await Task.sleep(for: patience)
+    private func ends(_ process: Subprocess, within timeLimit: Duration) async throws -> Bool {
+        let killer = Task {
+            try await Task.sleep(for: timeLimit)
             process.signal(SIGKILL)
         }
         // `end()` throws when its own time limit is over, so it is called until it returns.
         while (try? await process.end()) == nil {}
-        impatience.cancel()
-        if case .success = await impatience.result { return false }
+        killer.cancel()
+        if case .success = await killer.result { return false }
         return true
     }
 

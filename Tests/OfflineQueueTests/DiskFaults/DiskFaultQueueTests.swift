@@ -73,4 +73,21 @@ internal import Testing
             }
         }
     }
+
+    @Test func `waiting calls return when the store fails`() async throws {
+        try DiskFault.install()
+        let directory = TemporaryDirectory()
+        let queue = try await open(directory.path, Recorder())
+        let id = try await queue.enqueue(Self.request).id
+        let waiting = Task { try await queue.result(of: id) }
+        let fault = try DiskFault(.ofCommits[0], at: directory.path, first: 1, persists: true)
+        for _ in 0..<3 { _ = try? await queue.enqueue(Self.request) }
+        fault.end()
+        #expect(try await waiting.value?.summary.state == .pending)
+        let failures = queue.failures
+        await queue.stop()
+        var count = 0
+        for await _ in failures { count += 1 }
+        #expect(count == 1)
+    }
 }

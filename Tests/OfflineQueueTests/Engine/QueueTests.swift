@@ -120,7 +120,7 @@ internal import Testing
         )
         let other = request("other")
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self)
-        let store = LateStore(inner: inner, id: "late") { [changes] in
+        let store = DelayedStore(inner: inner, id: "late") { [changes] in
             wake.yield()
             try await changes.until { try await inner.counts()[.delivered] == 2 }
         }
@@ -302,6 +302,29 @@ internal import Testing
         let error = try await #require(throws: QueueError.self) { _ = try await queue.enqueue(request()) }
         #expect(error.code == .stopped)
         try await open(FakeSender()).stop()
+    }
+
+    @Test func `a first attempt that uses up the allowed attempts is reported as dead`() async throws {
+        let queue = try await open(FakeSender { _ in .refused })
+        var options = EnqueueOptions()
+        options.maximumAttempts = 1
+        let result = try await queue.send(request(), options: options)
+        guard case .dead = result else {
+            Issue.record("\(result)")
+            return await queue.stop()
+        }
+        await queue.stop()
+    }
+
+    @Test(arguments: [-Double.infinity, -1e300, .nan, .infinity])
+    func `extreme dates are stored or refused without a crash`(seconds: Double) async throws {
+        let queue = try await open(FakeSender(), started: false)
+        var options = EnqueueOptions()
+        options.notBefore = Date(timeIntervalSince1970: seconds)
+        _ = try? await queue.enqueue(request(), options: options)
+        (options.notBefore, options.deadline) = (nil, Date(timeIntervalSince1970: seconds))
+        _ = try? await queue.enqueue(request(), options: options)
+        await queue.stop()
     }
 }
 

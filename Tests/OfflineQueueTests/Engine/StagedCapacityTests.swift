@@ -85,4 +85,13 @@ internal import Testing
         #expect(try await enqueue(.staged(id: "same", size: 70_000), "id", to: queue) == .known)
         await queue.stop()
     }
+
+    @Test func `a request larger than the whole queue is refused instead of waiting`() async throws {
+        let queue = try await open(bytes: 100)
+        var options = EnqueueOptions()
+        options.whenFull = .block
+        let large = QueueRequest(method: "POST", url: "http://example.com/", body: Data(count: 200))
+        await #expect(throws: QueueError.self) { try await queue.enqueue(large, options: options) }
+        await queue.stop()
+    }
 }

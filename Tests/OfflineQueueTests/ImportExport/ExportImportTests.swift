@@ -159,7 +159,7 @@ private struct FailingArchive: WrappedArchive {
     }
 
     func restore(_ requests: [RestoredRequest]) async throws -> [Restoration] {
-        guard left.take() else { throw QueueError(.queueFull, "somebody else was faster") }
+        guard left.take() else { throw QueueError(.queueFull, "another caller was faster") }
         return try await inner.archive.restore(requests)
     }
 }

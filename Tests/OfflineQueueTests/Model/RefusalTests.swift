@@ -166,4 +166,16 @@ internal import Testing
         }
         #expect(ids.first!.prefix(11) <= ids.last!.prefix(11))
     }
+
+    @Test func `a key header of the caller is sent although the queue adds no key`() throws {
+        var options = EnqueueOptions()
+        options.idempotencyKey = .none
+        let request = QueueRequest(
+            method: "POST",
+            url: "http://example.com/",
+            headers: [.init(name: "Idempotency-Key", value: "mine")]
+        )
+        let new = try NewRequest(request, options: options)
+        #expect(HeaderText.decode(new.headers) + (new.key.map { [$0.header] } ?? []) == request.headers)
+    }
 }

@@ -262,7 +262,7 @@ extension ModelRun {
             settings: Self.settings,
             clock: clock.clock
         )
-        store = sabotage.map { $0.applied(to: inner) } ?? inner
+        store = fault.map { $0.applied(to: inner) } ?? inner
         let lanes = try await store.recover(releasing: reasons)
         model.reopened(releasing: reasons, isOtherBoot: isOtherBoot)
         try check(lanes)

@@ -13,7 +13,7 @@ struct ModelRun {
     }
 
     let seed: UInt64
-    let sabotage: Sabotage?
+    let fault: InjectedFault?
     var random: SeededGenerator
     var model: QueueModel
     var store: any QueueStore
@@ -42,9 +42,9 @@ struct ModelRun {
         return settings
     }()
 
-    private init(seed: UInt64, sabotage: Sabotage?) async throws {
+    private init(seed: UInt64, fault: InjectedFault?) async throws {
         self.seed = seed
-        self.sabotage = sabotage
+        self.fault = fault
         random = SeededGenerator(seed: seed)
         clock = TestStoreClock()
         let inner = try await SQLiteQueueStore(
@@ -54,7 +54,7 @@ struct ModelRun {
         )
         sentinel = try await inner.enqueue(try OfflineQueueTests.new("sentinel", host: "sentinel"))[0].lane
         _ = try await inner.edit(.cancel, ["sentinel"])
-        store = sabotage.map { $0.applied(to: inner) } ?? inner
+        store = fault.map { $0.applied(to: inner) } ?? inner
         model = QueueModel(settings: Self.settings, clock: QueueModel.Clock(clock))
         let day = model.settings.retention.done
         clock.advance(day)
@@ -63,8 +63,8 @@ struct ModelRun {
     }
 
     /// - Returns: The first difference between the store and the model, or `nil`.
-    static func run(seed: UInt64, steps: Int = 200, sabotage: Sabotage? = nil) async throws -> Divergence? {
-        var run = try await ModelRun(seed: seed, sabotage: sabotage)
+    static func run(seed: UInt64, steps: Int = 200, fault: InjectedFault? = nil) async throws -> Divergence? {
+        var run = try await ModelRun(seed: seed, fault: fault)
         do {
             for step in 0..<steps { try await run.step(step) }
         } catch let divergence as Divergence {
@@ -160,7 +160,7 @@ extension ModelRun {
         guard !isFollowed else { return }
         for (lane, due) in currentDues() where due < dues[lane] ?? .max {
             guard let record = told[lane], let said = record.due else {
-                throw Difference(text: "nobody was told that \(lane.text) is due in \(due) ms")
+                throw Difference(text: "no change reported that \(lane.text) is due in \(due) ms")
             }
             guard said <= .milliseconds(due) else {
                 throw Difference(text: "\(lane.text) was said to be due in \(said), not in \(due) ms")

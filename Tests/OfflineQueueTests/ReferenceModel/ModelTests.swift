@@ -36,10 +36,10 @@ internal import Testing
         print("model: \(Self.seeds.count) seeds of 200 calls in \(ContinuousClock.now - begin)")
     }
 
-    @Test(arguments: Sabotage.allCases)
-    func `the model detects a faulty store`(sabotage: Sabotage) async throws {
+    @Test(arguments: InjectedFault.allCases)
+    func `the model detects a faulty store`(fault: InjectedFault) async throws {
         for seed in 1...40 as ClosedRange<UInt64> {
-            if try await ModelRun.run(seed: seed, sabotage: sabotage) != nil { return }
+            if try await ModelRun.run(seed: seed, fault: fault) != nil { return }
         }
         Issue.record("nothing was noticed in 40 runs")
     }

@@ -6,15 +6,11 @@ internal import Testing
     private let directory = TemporaryDirectory()
     private let clock = TestStoreClock()
 
-    private func open(_ settings: StoreSettings = StoreSettings()) async throws -> SQLiteQueueStore {
-        try await SQLiteQueueStore(directory: directory.path, settings: settings, clock: clock.clock)
-    }
-
     @Test func `accepted requests are stored after reopening`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         _ = try await store.enqueue(try new("a", body: "first"), try new("b", method: "PUT"))
         await store.close()
-        let reopened = try await open()
+        let reopened = try await directory.openStore(clock: clock)
         let lanes = try await reopened.recover(releasing: [])
         let batch = try await reopened.claim(8, of: try #require(lanes.first).id)
         #expect(batch.requests.map(\.id) == ["a", "b"])
@@ -29,11 +25,11 @@ internal import Testing
     func `the writing connection has the settings that durability requires`(name: String, value: String)
         async throws
     {
-        #expect(try await open().pragma(name) == value)
+        #expect(try await directory.openStore(clock: clock).pragma(name) == value)
     }
 
     @Test func `the directory and its files belong to their owner alone with any umask`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         _ = try await store.enqueue(try new())
         #expect(directory.permissions() == 0o700)
         for name in ["queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.lock"] {
@@ -52,37 +48,43 @@ internal import Testing
             attributes: open
         )
         try Data().write(to: URL(fileURLWithPath: "\(directory.path)/other"))
-        let error = try await #require(throws: QueueError.self) { _ = try await self.open() }
+        let error = try await #require(throws: QueueError.self) {
+            _ = try await directory.openStore(clock: clock)
+        }
         #expect(error.code == .directoryUnusable)
         #expect(directory.permissions() == 0o755)
         try files.removeItem(atPath: "\(directory.path)/other")
-        _ = try await self.open()
+        _ = try await directory.openStore(clock: clock)
         #expect(directory.permissions() == 0o700)
     }
 
     @Test func `a second owner is refused with the process id of the first`() async throws {
-        let store = try await open()
-        let error = try await #require(throws: QueueError.self) { _ = try await open() }
+        let store = try await directory.openStore(clock: clock)
+        let error = try await #require(throws: QueueError.self) {
+            _ = try await directory.openStore(clock: clock)
+        }
         #expect(error.code == .alreadyOwned)
         #expect(error.ownerPID == ProcessInfo.processInfo.processIdentifier)
         #expect(error.path == "\(directory.path)/queue.lock")
         await store.close()
-        _ = try await open()
+        _ = try await directory.openStore(clock: clock)
     }
 
     @Test func `another program's database is not set aside`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         await store.close()
         let path = "\(directory.path)/queue.sqlite"
         try Data("SQLite format 2, or something like it".utf8).write(to: URL(fileURLWithPath: path))
-        let error = try await #require(throws: QueueError.self) { _ = try await open() }
+        let error = try await #require(throws: QueueError.self) {
+            _ = try await directory.openStore(clock: clock)
+        }
         #expect(error.code == .storeUnusable)
     }
 
     @Test(arguments: DiskFault.Kind.ofCommits)
     func `after a disk error the queue accepts no more requests`(kind: DiskFault.Kind) async throws {
         try DiskFault.install()
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         _ = try await store.enqueue(try new("kept"))
         let fault = try DiskFault(kind, at: directory.path, first: 1, persists: true)
         let error = try await #require(throws: QueueError.self) {
@@ -95,11 +97,11 @@ internal import Testing
         }
         #expect(later.code == .storeFailed)
         await store.close()
-        #expect(try await open().states() == ["kept": .pending])
+        #expect(try await directory.openStore(clock: clock).states() == ["kept": .pending])
     }
 
     @Test func `a stale lease cannot finish a request`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("a"))[0].lane.id
         let request = try await store.claim(1, of: lane).requests[0]
         #expect(try await !store.conclude(request, .delivered(status: 200), token: "stale"))
@@ -110,11 +112,11 @@ internal import Testing
     }
 
     @Test func `a lease of an earlier run cannot finish what this run sends`() async throws {
-        let first = try await open()
+        let first = try await directory.openStore(clock: clock)
         let lane = try await first.enqueue(try new("a"))[0].lane.id
         let old = try await first.claim(1, of: lane).requests[0]
         await first.close()
-        let second = try await open()
+        let second = try await directory.openStore(clock: clock)
         _ = try await second.recover(releasing: [])
         #expect(try await !second.conclude(old, .delivered(status: 200)))
         _ = try await second.claim(1, of: lane)
@@ -123,7 +125,7 @@ internal import Testing
     }
 
     @Test func `a known id adds no second request, finished or not`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let first = try await store.enqueue(try new("a"))[0]
         let again = try await store.enqueue(try new("a"))[0]
         #expect(first.outcome == .accepted && again.outcome == .known)
@@ -136,11 +138,11 @@ internal import Testing
     }
 
     @Test func `an inflight request of a dead owner comes back`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("keyed"), try new("idempotent", method: "PUT"))[0].lane.id
         _ = try await store.claim(8, of: lane)
         await store.close()
-        let reopened = try await open()
+        let reopened = try await directory.openStore(clock: clock)
         let lanes = try await reopened.recover(releasing: [])
         #expect(lanes.map(\.due) == [.zero])
         #expect(try await reopened.states() == ["keyed": .pending, "idempotent": .pending])
@@ -148,7 +150,7 @@ internal import Testing
     }
 
     @Test func `64 producers share commits`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let before = store.commits
         try await withThrowingTaskGroup { group in
             for index in 0..<640 {
@@ -161,7 +163,7 @@ internal import Testing
     }
 
     @Test func `a FIFO lane returns only its head, and only once`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("a", isFIFO: true), try new("b", isFIFO: true))[0].lane.id
         let head = try await store.claim(8, of: lane).requests
         #expect(head.map(\.id) == ["a"])
@@ -181,7 +183,7 @@ internal import Testing
     }
 
     @Test func `a conclusion and the claim of the next request share a transaction`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("a", isFIFO: true), try new("b", isFIFO: true))[0].lane.id
         let head = try await store.claim(1, of: lane).requests[0]
         let before = store.commits
@@ -198,18 +200,18 @@ internal import Testing
     }
 
     @Test func `a retry keeps the key`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("a"))[0].lane.id
         let first = try await store.claim(1, of: lane).requests[0]
         _ = try await store.conclude(first, .retry(countsAsAttempt: true))
         await store.close()
-        let second = try await open().claim(1, of: lane).requests[0]
+        let second = try await directory.openStore(clock: clock).claim(1, of: lane).requests[0]
         #expect(first.key != nil)
         #expect(second.key == first.key)
     }
 
     @Test func `a clock that steps back delays no request beyond the longest delay`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("a"))[0].lane.id
         clock.stepWall(.seconds(-365 * 86_400))
         #expect(try await store.recover(releasing: []).map(\.due) == [.seconds(900)])
@@ -219,13 +221,13 @@ internal import Testing
     }
 
     @Test func `a closed lane is closed after a restart`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("a"))[0].lane.id
         let request = try await store.claim(1, of: lane).requests[0]
         let hour = Duration.seconds(3600)
         _ = try await store.conclude(request, .retry(countsAsAttempt: true), delay: hour, laneClosure: hour)
         await store.close()
-        let record = try await open().recover(releasing: [])[0]
+        let record = try await directory.openStore(clock: clock).recover(releasing: [])[0]
         #expect(record.notBefore == hour)
         #expect(record.due == .seconds(900))
     }
@@ -233,7 +235,7 @@ internal import Testing
     @Test func `the history keeps only the newest requests`() async throws {
         var settings = StoreSettings()
         settings.retention.doneCount = 3
-        let store = try await open(settings)
+        let store = try await directory.openStore(settings, clock: clock)
         for id in ["a", "b", "c", "d", "e"] {
             let lane = try await store.enqueue(try new(id))[0].lane.id
             try await store.conclude(try await store.claim(1, of: lane).requests[0], .delivered(status: 200))
@@ -244,7 +246,7 @@ internal import Testing
     }
 
     @Test func `a closed store refuses instead of hanging`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         await store.close()
         let error = try await #require(throws: QueueError.self) { _ = try await store.enqueue(try new()) }
         #expect(error.code == .stopped)

@@ -111,13 +111,13 @@ internal import Testing
         let needed = Set(try FileManager.default.contentsOfDirectory(atPath: spool))
         #expect(needed.count == 3)
         let (orphan, part) = (String(repeating: "a", count: 32), String(repeating: "b", count: 32) + ".part")
-        for name in [orphan, part, "somebody else's"] {
+        for name in [orphan, part, "another user's"] {
             try Data("x".utf8).write(to: URL(fileURLWithPath: "\(spool)/\(name)"))
         }
         let queue = try await openQueue(directory)
         _ = try await queue.pause()
         try await queue.start()
-        let expected = needed.union(["somebody else's"])
+        let expected = needed.union(["another user's"])
         try await until(changesIn: spool) {
             try Set(FileManager.default.contentsOfDirectory(atPath: spool)) == expected
         }

@@ -4,7 +4,7 @@ internal import OfflineQueue
 /// respond at once. Records every violated fairness guarantee.
 struct FairnessSimulation {
     /// Faults injected into the scheduler, which the checks must detect.
-    enum Sabotage: CaseIterable {
+    enum InjectedFault: CaseIterable {
         case noOriginLimit
         case noReserve
         case noMemoryOfSlowness
@@ -38,7 +38,7 @@ struct FairnessSimulation {
     private(set) var violations: Set<String> = []
     private var scheduler: Scheduler
     private var random: SplitMix64
-    private let sabotage: Sabotage?
+    private let fault: InjectedFault?
     private let settings: Scheduler.Settings
     private var lanes: [Int64: Lane] = [:]
     /// The time since which each fast origin has had due requests but no attempt.
@@ -47,16 +47,16 @@ struct FairnessSimulation {
     private var now: Moment = .zero
     private var claims = 0
 
-    init(seed: UInt64, sabotage: Sabotage?) {
+    init(seed: UInt64, fault: InjectedFault?) {
         var settings = Scheduler.Settings()
         settings.gateTimeout = .zero
         self.settings = settings
-        if sabotage == .noOriginLimit { settings.inflightPerOrigin = settings.inflight }
-        if sabotage == .noReserve { settings.reservedShare = 0 }
-        if sabotage == .noMemoryOfSlowness { settings.slowAttempt = .seconds(3600) }
+        if fault == .noOriginLimit { settings.inflightPerOrigin = settings.inflight }
+        if fault == .noReserve { settings.reservedShare = 0 }
+        if fault == .noMemoryOfSlowness { settings.slowAttempt = .seconds(3600) }
         scheduler = Scheduler(settings: settings, seed: seed)
         random = SplitMix64(seed: seed &+ 1)
-        self.sabotage = sabotage
+        self.fault = fault
         for id in 0..<60 as Range<Int64> {
             let isSlow = id < 48
             // Forty slow origins with one lane each, and one with eight lanes.
@@ -112,7 +112,7 @@ extension FairnessSimulation {
         case .enqueue(let lane):
             lanes[lane]!.waiting.append(now)
             noteWaiting(lane)
-            let delay = sabotage == .lateNews && lane % 2 == 0 ? Duration.seconds(300) : .zero
+            let delay = fault == .lateNews && lane % 2 == 0 ? Duration.seconds(300) : .zero
             plan(.announce(lane), after: delay...delay)
         case .announce(let lane): feed(.rows(lanes[lane]!.info, due: now))
         case .claimAnswer(let claim): answer(claim) { .claimed(lane: claim.lane, taken: $0, due: $1) }

@@ -4,7 +4,7 @@ internal import OfflineQueue
 /// Records every violated guarantee.
 struct SchedulerSimulation {
     /// Faults injected into the scheduler, which the checks must detect.
-    enum Sabotage: CaseIterable {
+    enum InjectedFault: CaseIterable {
         case moreSlots
         case moreSlotsOfOrigin
         case deafToServer
@@ -57,7 +57,7 @@ struct SchedulerSimulation {
     private(set) var violations: Set<String> = []
     private var scheduler: Scheduler
     private var random: SplitMix64
-    private let sabotage: Sabotage?
+    private let fault: InjectedFault?
     private var lanes: [Int64: Lane] = [:]
     /// The actual state of each gate. `watched` is the state that was reported to the scheduler.
     private var gates: [String: GateState] = [:]
@@ -79,19 +79,19 @@ struct SchedulerSimulation {
         return settings
     }()
 
-    init(seed: UInt64, sabotage: Sabotage?) {
+    init(seed: UInt64, fault: InjectedFault?) {
         var used = settings
-        if sabotage == .moreSlotsOfOrigin { used.inflightPerOrigin = settings.inflightPerOrigin + 1 }
-        if sabotage == .noGrace { used.lossGrace = .seconds(60) }
-        if sabotage == .slowReconnect { used.reconnectDelay = .seconds(1) }
-        if sabotage == .moreSlots { used.inflightPerLane = settings.inflightPerLane + 1 }
+        if fault == .moreSlotsOfOrigin { used.inflightPerOrigin = settings.inflightPerOrigin + 1 }
+        if fault == .noGrace { used.lossGrace = .seconds(60) }
+        if fault == .slowReconnect { used.reconnectDelay = .seconds(1) }
+        if fault == .moreSlots { used.inflightPerLane = settings.inflightPerLane + 1 }
         scheduler = Scheduler(settings: used, seed: seed)
         random = SplitMix64(seed: seed &+ 1)
-        self.sabotage = sabotage
+        self.fault = fault
         for id in 1...8 as ClosedRange<Int64> {
             let mode: LaneKey.Mode = id % 3 == 0 ? .fifo : .parallel
             let host = "host\(id / 2)"
-            let told = sabotage == .unordered ? .parallel : mode
+            let told = fault == .unordered ? .parallel : mode
             lanes[id] = Lane(
                 info: Scheduler.LaneInfo(id: id, host: host, mode: mode),
                 told: Scheduler.LaneInfo(id: id, host: host, mode: told)
@@ -148,7 +148,7 @@ struct SchedulerSimulation {
 extension SchedulerSimulation {
     private mutating func advance(until end: Moment) {
         for _ in 0..<200_000 {
-            let wake = sabotage == .noTimers ? nil : scheduler.nextWake(now: now)
+            let wake = fault == .noTimers ? nil : scheduler.nextWake(now: now)
             if let wake, wake <= now { violations.insert("a timer is set for a moment that has passed") }
             let next = agenda.indices.min { agenda[$0].at < agenda[$1].at }
             let happening = next.map { agenda[$0].at }
@@ -238,10 +238,10 @@ extension SchedulerSimulation {
         guard let old = watched[host], let state = gates[host], old.state != state else { return }
         watched[host] = (state, now)
         recordFailedDependency(of: host, old.state, state)
-        if sabotage == .cutsEveryFlap, case .reachable(let generation, _) = state {
+        if fault == .cutsEveryFlap, case .reachable(let generation, _) = state {
             return feed(.gate(host: host, .reachable(generation: generation)))
         }
-        if sabotage != .deafToGate || state != .notReachable { feed(.gate(host: host, state)) }
+        if fault != .deafToGate || state != .notReachable { feed(.gate(host: host, state)) }
     }
 }
 
@@ -323,7 +323,7 @@ extension SchedulerSimulation {
     private mutating func conclude(lane id: Int64, _ number: Int, _ effect: LaneEffect) {
         guard var row = lanes[id]!.sending.removeValue(forKey: number), let claim = row.claim else { return }
         row.failures += 1
-        let told = sabotage == .deafToServer && isClosing(effect) ? .failure : effect
+        let told = fault == .deafToServer && isClosing(effect) ? .failure : effect
         let settlement = scheduler.conclude(
             lane: claim.lane,
             epoch: claim.epoch,

@@ -14,16 +14,16 @@ private func randomSeeds(_ count: Int) -> [UInt64] {
 
     @Test func `random simulated hours violate no guarantee`() {
         for seed in Self.seeds {
-            var simulation = SchedulerSimulation(seed: seed, sabotage: nil)
+            var simulation = SchedulerSimulation(seed: seed, fault: nil)
             let violations = simulation.run()
             #expect(violations.isEmpty, "replay with NETWATCH_SEED=\(seed)")
         }
     }
 
-    @Test(arguments: SchedulerSimulation.Sabotage.allCases)
-    func `the checks detect a faulty scheduler`(sabotage: SchedulerSimulation.Sabotage) {
+    @Test(arguments: SchedulerSimulation.InjectedFault.allCases)
+    func `the checks detect a faulty scheduler`(fault: SchedulerSimulation.InjectedFault) {
         let noticed = Self.seeds.contains { seed in
-            var simulation = SchedulerSimulation(seed: seed, sabotage: sabotage)
+            var simulation = SchedulerSimulation(seed: seed, fault: fault)
             return !simulation.run().isEmpty
         }
         #expect(noticed)
@@ -35,16 +35,16 @@ private func randomSeeds(_ count: Int) -> [UInt64] {
 
     @Test func `the first attempt to an origin starts within a second despite slow origins`() {
         for seed in Self.seeds {
-            var simulation = FairnessSimulation(seed: seed, sabotage: nil)
+            var simulation = FairnessSimulation(seed: seed, fault: nil)
             let violations = simulation.run()
             #expect(violations.isEmpty, "replay with NETWATCH_SEED=\(seed)")
         }
     }
 
-    @Test(arguments: FairnessSimulation.Sabotage.allCases)
-    func `the checks detect an unfair scheduler`(sabotage: FairnessSimulation.Sabotage) {
+    @Test(arguments: FairnessSimulation.InjectedFault.allCases)
+    func `the checks detect an unfair scheduler`(fault: FairnessSimulation.InjectedFault) {
         let noticed = Self.seeds.contains { seed in
-            var simulation = FairnessSimulation(seed: seed, sabotage: sabotage)
+            var simulation = FairnessSimulation(seed: seed, fault: fault)
             return !simulation.run().isEmpty
         }
         #expect(noticed)

@@ -11,10 +11,10 @@ internal import Testing
     private static var film: Data { Data(repeating: 7, count: 300_000) }
 
     /// The ways to store a body.
-    enum Way: CaseIterable, Sendable {
+    enum StoringMethod: CaseIterable, Sendable {
         case inMemory, inPieces, fromFile, byCloning
 
-        func keep(in spool: BodySpool) async throws(QueueError) -> SpooledBody {
+        func store(in spool: BodySpool) async throws(QueueError) -> SpooledBody {
             switch self {
             case .inMemory: return try await spool.store(SpoolFailureTests.film)
             case .fromFile, .byCloning: return try await spool.copy(path: "/film", limit: 1 << 20)
@@ -27,31 +27,37 @@ internal import Testing
         }
     }
 
-    private func files(_ route: Way, _ fault: ForgettingFiles.Fault) -> ForgettingFiles {
-        ForgettingFiles(foreign: ["/film": [[UInt8](Self.film)]], canClone: route == .byCloning, fault: fault)
+    private func files(_ method: StoringMethod, _ fault: ForgettingFiles.Fault) -> ForgettingFiles {
+        ForgettingFiles(
+            foreign: ["/film": [[UInt8](Self.film)]],
+            canClone: method == .byCloning,
+            fault: fault
+        )
     }
 
-    @Test(arguments: Way.allCases, [EIO, ENOSPC, EDQUOT])
-    func `a failed system call affects only its body`(route: Way, errno: CInt) async throws {
+    @Test(arguments: StoringMethod.allCases, [EIO, ENOSPC, EDQUOT])
+    func `a failed system call affects only its body`(method: StoringMethod, errno: CInt) async throws {
         var failures = 0
         for call in 1... {
-            let files = files(route, .init(failingCall: call, errno: errno))
+            let files = files(method, .init(failingCall: call, errno: errno))
             let spool = BodySpool(files: files, reserve: 0)
-            let first = await attempt(route, spool)
+            let first = await attempt(method, spool)
             guard files.hasFailed else { break }
             failures += first.error == nil ? 0 : 1
             if let error = first.error {
                 try expect(error, errno, files)
                 #expect(files.disk.names.isEmpty, "call \(call)")
             }
-            try await expectWhole(try await route.keep(in: spool), after: files)
+            try await expectWhole(try await method.store(in: spool), after: files)
             if let body = first.body { try await expectWhole(body, after: files) }
         }
         #expect(failures >= 5)
     }
 
-    private func attempt(_ route: Way, _ spool: BodySpool) async -> (body: SpooledBody?, error: QueueError?) {
-        do { return (try await route.keep(in: spool), nil) } catch { return (nil, error) }
+    private func attempt(_ method: StoringMethod, _ spool: BodySpool) async -> (
+        body: SpooledBody?, error: QueueError?
+    ) {
+        do { return (try await method.store(in: spool), nil) } catch { return (nil, error) }
     }
 
     private func expect(_ error: QueueError, _ errno: CInt, _ files: ForgettingFiles) throws {
@@ -68,30 +74,30 @@ internal import Testing
         #expect(try await BodySpool(files: survivors).open(body).content() == Self.film)
     }
 
-    @Test(arguments: Way.allCases)
-    func `a disk that becomes full keeps no part of the body`(route: Way) async throws {
+    @Test(arguments: StoringMethod.allCases)
+    func `a disk that becomes full keeps no part of the body`(method: StoringMethod) async throws {
         for capacity in [0, 1, 100_000, 299_999] {
-            let files = files(route, .init(capacity: capacity))
-            let error = await attempt(route, BodySpool(files: files, reserve: 0)).error
+            let files = files(method, .init(capacity: capacity))
+            let error = await attempt(method, BodySpool(files: files, reserve: 0)).error
             #expect(error?.code == .insufficientSpace)
             #expect(files.disk.names.isEmpty)
         }
         #expect(
-            await attempt(route, BodySpool(files: files(route, .init(capacity: 300_000)), reserve: 0)).error
+            await attempt(method, BodySpool(files: files(method, .init(capacity: 300_000)), reserve: 0)).error
                 == nil
         )
     }
 
-    @Test(arguments: Way.allCases)
-    func `a body that would use the disk reserve is refused`(route: Way) async throws {
-        let files = files(route, .init(capacity: 1_299_999))
-        let error = await attempt(route, BodySpool(files: files, reserve: 1_000_000)).error
-        #expect(error?.code == (route == .byCloning ? nil : .insufficientSpace))
+    @Test(arguments: StoringMethod.allCases)
+    func `a body that would use the disk reserve is refused`(method: StoringMethod) async throws {
+        let files = files(method, .init(capacity: 1_299_999))
+        let error = await attempt(method, BodySpool(files: files, reserve: 1_000_000)).error
+        #expect(error?.code == (method == .byCloning ? nil : .insufficientSpace))
         if error != nil { #expect(files.disk.names.isEmpty) }
         // A body of known length is refused before it is copied.
-        if route == .inMemory || route == .fromFile { #expect(!files.log.values.contains("write")) }
-        let roomy = self.files(route, .init(capacity: 1_300_000))
-        #expect(await attempt(route, BodySpool(files: roomy, reserve: 1_000_000)).error == nil)
+        if method == .inMemory || method == .fromFile { #expect(!files.log.values.contains("write")) }
+        let roomy = self.files(method, .init(capacity: 1_300_000))
+        #expect(await attempt(method, BodySpool(files: roomy, reserve: 1_000_000)).error == nil)
     }
 
     @Test(.enabled(if: geteuid() == 0, "mounting a small file system needs root"))

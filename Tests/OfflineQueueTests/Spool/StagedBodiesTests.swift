@@ -184,4 +184,33 @@ internal import Testing
         }
         try await files.log.waitForLast { $0 == "remove" }
     }
+
+    @Test func `pieces that are appended without waiting keep their order`() async throws {
+        let directory = TemporaryDirectory()
+        let spool = try await BodySpool.opening(directory.path)
+        let pieces = (0..<200).map { Data(repeating: UInt8($0), count: 100 + $0) }
+        let whole = try await spool.store(pieces.reduce(Data(), +))
+        for _ in 0..<20 {
+            let staged = StagedBodies(spool: spool, clock: ContinuousClock())
+            try await staged.begin("a", limit: 1 << 20)
+            try await withThrowingTaskGroup { group in
+                var offset: Int64 = 0
+                for piece in pieces {
+                    let start = offset
+                    group.addTask {
+                        while true {
+                            do throws(QueueError) {
+                                _ = try await staged.append(piece, to: "a", at: start)
+                                return
+                            } catch { if error.code != .wrongOffset { throw error } }
+                            await Task.yield()
+                        }
+                    }
+                    offset += Int64(piece.count)
+                }
+                try await group.waitForAll()
+            }
+            #expect(try await staged.finish("a", size: whole.size).digest == whole.digest)
+        }
+    }
 }

@@ -22,6 +22,16 @@ final class TemporaryDirectory: Sendable {
     }
 }
 
+extension TemporaryDirectory {
+    /// Opens a store in the directory.
+    func openStore(
+        _ settings: StoreSettings = StoreSettings(),
+        clock: TestStoreClock
+    ) async throws -> SQLiteQueueStore {
+        try await SQLiteQueueStore(directory: path, settings: settings, clock: clock.clock)
+    }
+}
+
 /// 2027-01-15 08:00:00 UTC.
 let start = Timestamp(milliseconds: 1_800_000_000_000)
 

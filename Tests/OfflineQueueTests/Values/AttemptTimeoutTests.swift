@@ -8,10 +8,6 @@ internal import Testing
     private let directory = TemporaryDirectory(marker: "timeouts")
     private let clock = TestStoreClock()
 
-    private func open() async throws -> SQLiteQueueStore {
-        try await SQLiteQueueStore(directory: directory.path, clock: clock.clock)
-    }
-
     private func timeouts(
         connect: Duration = .seconds(15),
         response: Duration = .seconds(300),
@@ -58,12 +54,12 @@ internal import Testing
             timeouts(), timeouts(connect: .milliseconds(1)), timeouts(response: .milliseconds(1500)),
             timeouts(connect: .seconds(86_400), response: .seconds(86_400), total: .seconds(86_400)),
         ]
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         for (index, timeouts) in given.enumerated() {
             try await store.enqueue(try new("\(index)") { $0.timeouts = timeouts })
         }
         await store.close()
-        let again = try await open()
+        let again = try await directory.openStore(clock: clock)
         let lane = try await again.recover(releasing: [])[0].id
         let claimed = try await again.claim(of: lane).requests
         #expect(claimed.map(\.timeouts) == given)
@@ -124,7 +120,7 @@ internal import Testing
     func `the next attempt waits for the timeout despite path changes and flushes`(isFIFO: Bool)
         async throws
     {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await overrun(store, isFIFO: isFIFO)
         let details = try #require(try await store.details(of: "a"))
         #expect(details.busyUntil == (clock.now.wall + .seconds(3600)).date)
@@ -138,10 +134,10 @@ internal import Testing
     }
 
     @Test func `the wait after an overrun may exceed every backoff, also after a restart`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await overrun(store)
         await store.close()
-        let again = try await open()
+        let again = try await directory.openStore(clock: clock)
         _ = try await again.recover(releasing: HoldReason.releasableByRestart)
         for _ in 0..<3 {
             clock.advance(.seconds(1000))
@@ -152,7 +148,7 @@ internal import Testing
     }
 
     @Test func `a wall clock that is set back extends a Retry-After to at most a day`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await overrun(store)
         clock.stepWall(.seconds(-400 * 86_400))
         #expect(try await store.claim(of: lane).requests.isEmpty)
@@ -162,7 +158,7 @@ internal import Testing
 
     @Test(arguments: [false, true])
     func `a release does not shorten the wait after an overrun`(isByFilter: Bool) async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await overrun(store)
         for edit in [QueueEdit.hold, .release] {
             if isByFilter {
@@ -178,7 +174,7 @@ internal import Testing
     }
 
     @Test func `a manual retry resets the conflict age`() async throws {
-        let store = try await open()
+        let store = try await directory.openStore(clock: clock)
         let lane = try await overrun(store)
         _ = try await store.edit(.retry(newKey: false), ["a"])
         let request = try #require(try await store.claim(of: lane).requests.first)

@@ -3,7 +3,7 @@ internal import OfflineQueue
 internal import Synchronization
 
 /// Faults injected into the store, which the comparison with the model must detect.
-enum Sabotage: String, CaseIterable {
+enum InjectedFault: String, CaseIterable {
     /// A sender whose lease was taken away can still conclude.
     case fencing
     /// An attempt that was not made because the network was down counts.
@@ -22,7 +22,7 @@ enum Sabotage: String, CaseIterable {
     case pauses
 
     func applied(to store: any QueueStore) -> any QueueStore {
-        SabotagedStore(inner: store, sabotage: self, tokens: Tokens())
+        FaultyStore(inner: store, fault: self, tokens: Tokens())
     }
 }
 
@@ -30,23 +30,23 @@ private final class Tokens: Sendable {
     let current = Mutex<[Int64: String]>([:])
 }
 
-private struct SabotagedStore: WrappedStore {
+private struct FaultyStore: WrappedStore {
     let inner: any QueueStore
-    let sabotage: Sabotage
+    let fault: InjectedFault
     let tokens: Tokens
-    private let deaf = LaneChanges()
+    private let silentChanges = LaneChanges()
 
-    var changes: LaneChanges { sabotage == .changes ? deaf : inner.changes }
+    var changes: LaneChanges { fault == .changes ? silentChanges : inner.changes }
 
-    init(inner: any QueueStore, sabotage: Sabotage, tokens: Tokens) {
+    init(inner: any QueueStore, fault: InjectedFault, tokens: Tokens) {
         self.inner = inner
-        self.sabotage = sabotage
+        self.fault = fault
         self.tokens = tokens
     }
 
     func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
         let accepted = try await inner.enqueue(requests)
-        if sabotage == .acceptance, requests.count > 1 {
+        if fault == .acceptance, requests.count > 1 {
             _ = try await inner.edit(.cancel, [requests.last!.id])
         }
         return accepted
@@ -72,12 +72,12 @@ private struct SabotagedStore: WrappedStore {
 
     private func broken(_ conclusion: Conclusion) -> Conclusion {
         let current = tokens.current.withLock { $0[conclusion.sequence] }
-        let token = sabotage == .fencing ? current ?? conclusion.token : conclusion.token
+        let token = fault == .fencing ? current ?? conclusion.token : conclusion.token
         let isRefund = conclusion.verdict == .retry(countsAsAttempt: false)
         return Conclusion(
             sequence: conclusion.sequence,
             token: token,
-            verdict: sabotage == .refunds && isRefund ? .retry(countsAsAttempt: true) : conclusion.verdict,
+            verdict: fault == .refunds && isRefund ? .retry(countsAsAttempt: true) : conclusion.verdict,
             delay: conclusion.delay,
             status: conclusion.status,
             detail: conclusion.detail,
@@ -88,18 +88,18 @@ private struct SabotagedStore: WrappedStore {
     }
 
     func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
-        sabotage == .recovery ? [] : try await inner.recover(releasing: reasons)
+        fault == .recovery ? [] : try await inner.recover(releasing: reasons)
     }
 
     func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
         let isRetry = edit == .retry(newKey: false)
-        return try await inner.edit(sabotage == .keys && isRetry ? .retry(newKey: true) : edit, ids)
+        return try await inner.edit(fault == .keys && isRetry ? .retry(newKey: true) : edit, ids)
     }
 
     func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int {
         let paused = try await inner.statistics().pausedLanes
         let count = try await inner.setPaused(isPaused, lanes: lanes)
-        guard sabotage == .pauses, lanes == nil else { return count }
+        guard fault == .pauses, lanes == nil else { return count }
         for lane in paused {
             _ = try await inner.setPaused(true, lanes: LaneSelection(host: lane.host, label: lane.label))
         }
@@ -107,6 +107,6 @@ private struct SabotagedStore: WrappedStore {
     }
 
     func expire() async throws -> Duration? {
-        sabotage == .expiry ? nil : try await inner.expire()
+        fault == .expiry ? nil : try await inner.expire()
     }
 }

@@ -1,7 +1,7 @@
 internal import OfflineQueue
 
 /// A store that delays its answer for one request, until the request is on the disk and may have been sent.
-struct LateStore: WrappedStore {
+struct DelayedStore: WrappedStore {
     let inner: any QueueStore
     let id: String
     let wait: @Sendable () async throws -> Void

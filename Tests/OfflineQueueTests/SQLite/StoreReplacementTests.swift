@@ -1,0 +1,62 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// Replaced requests with dependents or attempts in flight.
+@Suite struct StoreReplacementTests {
+    private let directory = TemporaryDirectory()
+    private let clock = TestStoreClock()
+
+    @Test func `a batch may replace one of its own requests that depends on a later one`() async throws {
+        let store = try await directory.openStore(clock: clock)
+        let batch = [
+            try new("early") { ($0.replaceKey, $0.dependencies) = ("key", ["part"]) },
+            try new("part"),
+            try new("late") { $0.replaceKey = "key" },
+        ]
+        _ = try await store.enqueue(batch)
+        #expect(try await store.states() == ["early": .superseded, "part": .pending, "late": .pending])
+        _ = try await store.enqueue(try new("next"))
+    }
+
+    @Test func `a dependent of a replaced request does not depend on itself through a later one`()
+        async throws
+    {
+        let store = try await directory.openStore(clock: clock)
+        _ = try await store.enqueue(
+            try new("old") { $0.replaceKey = "key" },
+            try new("waiting") { $0.dependencies = ["old"] }
+        )
+        _ = try await store.enqueue(
+            try new("new") { ($0.replaceKey, $0.dependencies) = ("key", ["part"]) },
+            try new("part") { $0.dependencies = ["waiting"] }
+        )
+        // Held and thus visible. Otherwise, the three requests would wait for each other forever.
+        #expect(try await store.state(of: "waiting") == .held)
+    }
+
+    @Test func `a dependent of a replaced request does not wait for a later one of its FIFO lane`()
+        async throws
+    {
+        let store = try await directory.openStore(clock: clock)
+        _ = try await store.enqueue(
+            try new("old", host: "other") { $0.replaceKey = "key" },
+            try new("waiting", isFIFO: true) { $0.dependencies = ["old"] },
+            try new("behind", isFIFO: true)
+        )
+        _ = try await store.enqueue(
+            try new("new", host: "other") { ($0.replaceKey, $0.dependencies) = ("key", ["behind"]) }
+        )
+        #expect(try await store.state(of: "waiting") == .held)
+    }
+
+    @Test func `an older request is not sent after the one that replaces it was delivered`() async throws {
+        let store = try await directory.openStore(clock: clock)
+        let lane = try await store.enqueue(try new("old") { $0.replaceKey = "key" })[0].lane.id
+        let old = try #require(try await store.claim(of: lane).requests.first)
+        _ = try await store.enqueue(try new("new") { $0.replaceKey = "key" })
+        #expect(try await store.claim(of: lane).requests.isEmpty)
+        try await store.conclude(old, .retry(countsAsAttempt: true))
+        #expect(try await store.claim(of: lane).requests.map(\.id) == ["new"])
+    }
+}
