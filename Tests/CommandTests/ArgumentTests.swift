@@ -131,7 +131,7 @@ internal import Testing
         (["send", "http://127.0.0.1/", "--queue", "never", "-T", "/tmp"], 64, "`/tmp`: is a directory"),
         (
             ["send", "ftp://127.0.0.1/", "--queue", "never"], 64,
-            "`ftp://127.0.0.1/` is not an http or https URL"
+            "the scheme of `ftp://127.0.0.1/` is not http or https"
         ),
         (["queue", "list", "--state", "lost"], 64, "`lost` is not a state; accepted: pending"),
         (["queue", "list", "-n", "0"], 64, "`-n` is 0; it must be at least 1"),

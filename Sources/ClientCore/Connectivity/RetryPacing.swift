@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// How retries are spread over time when the path to a host comes back.
 ///
 /// The first few requests are retried immediately, in the order in which they failed. The rest follow one by
@@ -50,7 +52,6 @@ public struct RetryPacing: Hashable, Sendable {
     /// - Parameter failures: How often the request failed although there was a path. 0 means no delay.
     func delay(after failures: Int, using generator: inout some RandomNumberGenerator) -> Duration {
         guard failures > 0 else { return .zero }
-        let grown = firstDelay * Double(1 << min(failures - 1, 32))
-        return min(grown, longestDelay) * Double.random(in: 0.75...1, using: &generator)
+        return firstDelay.doubled(times: failures - 1, upTo: longestDelay) * Double.random(in: 0.75...1, using: &generator)
     }
 }

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// Schedules new lookups. A pure value.
 ///
 /// - The first event after a quiet period causes a lookup immediately.

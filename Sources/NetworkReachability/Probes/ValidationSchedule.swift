@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// Decides when the path of one target is probed, and which status to publish. A pure value.
 ///
 /// At most one probe runs at a time. If its path is lost, the probe is cancelled and its result dropped, and the next

@@ -6,11 +6,6 @@ extension Duration {
         .milliseconds((self / .milliseconds(1) * (1 + part * (2 * random - 1))).rounded())
     }
 
-    /// Returns this duration doubled `times` times, at most `limit`.
-    func doubled(times: Int, upTo limit: Duration) -> Duration {
-        min(self * (1 << min(times, 20)), limit)
-    }
-
     /// Returns the nearest duration within the range.
     package func clamped(to range: ClosedRange<Duration>) -> Duration {
         min(max(self, range.lowerBound), range.upperBound)

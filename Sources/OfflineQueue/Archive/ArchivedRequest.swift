@@ -83,7 +83,7 @@ extension ArchivedRequest {
         let request = try NewRequest(
             QueueRequest(method: method, url: url, headers: headers, body: placeholder),
             options: try options(headers),
-            isImported: true
+            for: .import
         )
         guard request.id == id, request.headers == HeaderText.encode(headers) else {
             throw QueueError(.invalidHeader, "the idempotency key is also among the headers")

@@ -18,10 +18,10 @@ public actor OfflineQueue {
         public var limits = QueueLimits()
         /// The minimum delay after a failure: 1 ms to 366 days. Default 2 s. The actual delay is random between this
         /// and an upper bound that doubles with each failure in a row.
-        public var backoffBase: Duration = .seconds(2)
+        public var backoffBase: Duration = Backoff.defaultBase
         /// The maximum delay after failures, and the interval at which an unreachable host is tried all the same:
         /// ``backoffBase`` to 366 days. Default 15 min. A server's `Retry-After` may close a lane for up to 24 h.
-        public var backoffCap: Duration = .seconds(900)
+        public var backoffCap: Duration = Backoff.defaultCap
         /// The maximum number of requests in flight per lane: 1 to 65,536. Default 8. A FIFO lane sends 1 at a time,
         /// and ``inflightPerOrigin`` limits all lanes of an origin together.
         public var inflightPerLane = 8

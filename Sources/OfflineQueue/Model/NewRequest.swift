@@ -24,14 +24,14 @@ package struct NewRequest: Sendable {
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions(),
         body: StoredBody = .none,
-        isImported: Bool = false,
+        for purpose: RequestChecks.Purpose = .store,
         now: Date = Date()
     ) throws(QueueError) {
-        let origin = try RequestChecks.check(request, isImported: isImported)
+        let origin = try RequestChecks.check(request, for: purpose)
         try RequestChecks.check(options, now: now)
         let mode: LaneKey.Mode = options.isFIFO ? .fifo : .parallel
         lane = LaneKey(origin: origin, label: options.lane ?? "", mode: mode)
-        let (key, others) = try Self.key(of: request, options, isImported: isImported)
+        let (key, others) = try Self.key(of: request, options, for: purpose)
         id = options.id ?? UUIDv7.make()
         method = request.method
         url = request.url
@@ -45,7 +45,7 @@ package struct NewRequest: Sendable {
     private static func key(
         of request: QueueRequest,
         _ options: EnqueueOptions,
-        isImported: Bool
+        for purpose: RequestChecks.Purpose
     ) throws(QueueError) -> (KeyHeader?, [QueueRequest.Header]) {
         var key = options.idempotencyKey
         // Without a key, a header of that name is an ordinary header.
@@ -53,7 +53,7 @@ package struct NewRequest: Sendable {
         let name = key.headerName.lowercased()
         let given = request.headers.first { $0.name.lowercased() == name }
         if let given, key.source == .automatic { key.source = .value(given.value) }
-        try RequestChecks.check(key, isImported: isImported)
+        try RequestChecks.check(key, for: purpose)
         let others = request.headers.filter { $0.name.lowercased() != name }
         guard let value = key.value(method: request.method, isAtMostOnce: options.isAtMostOnce) else {
             return (nil, others)

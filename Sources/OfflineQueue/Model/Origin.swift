@@ -14,11 +14,13 @@ package struct Origin: Hashable, Sendable {
     }
 
     /// Parses the origin of an absolute URL.
-    package init(url: String) throws(QueueError) {
+    ///
+    /// - Parameter allowsUserInfo: Whether the URL may contain a user name and a password, which are not stored.
+    package init(url: String, allowsUserInfo: Bool = false) throws(QueueError) {
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
             throw QueueError(.invalidURL, "\(quoted(url)) is not a URL")
         }
-        guard parts.user == nil, parts.password == nil else {
+        guard allowsUserInfo || (parts.user == nil && parts.password == nil) else {
             throw QueueError(.invalidURL, "the URL contains a user name or password; secrets are not stored")
         }
         guard let scheme = parts.scheme?.lowercased(), let usual = Self.usualPorts[scheme] else {

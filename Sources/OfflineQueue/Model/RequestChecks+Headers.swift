@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import NetwatchTransport
 
 // The rules for header fields, with one wording for all refusals.
@@ -20,19 +21,15 @@ extension RequestChecks {
     /// Refused by all versions: these fields say where the body ends, and a second value could contradict the client's.
     private static let framingNames: Set<String> = ["content-length", "transfer-encoding"]
 
-    private static let secretNames: Set<String> = ["authorization", "cookie", "proxy-authorization"]
-
     /// Refuses header fields that the caller may not set.
     ///
-    /// - Parameters:
-    ///   - isImported: See ``check(_:isImported:)``. Versions before 4 refused only secrets, the framing
-    ///     fields, and values with CR, LF or NUL.
-    ///   - isStored: Whether the header fields are written to the store, which takes no secrets.
+    /// Of an imported request, only secrets, the framing fields, and values with CR, LF or NUL are refused, as by
+    /// versions before 4.
+    ///
     /// - Throws: ``QueueError``: `invalidHeader`, `secretHeader`.
-    package static func checkHeaders(
+    static func checkHeaders(
         _ headers: [QueueRequest.Header],
-        isImported: Bool = false,
-        isStored: Bool = true
+        for purpose: Purpose = .store
     ) throws(QueueError) {
         let limit = QueueRequest.maximumHeadBytes
         let bytes = headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count }
@@ -43,8 +40,9 @@ extension RequestChecks {
             )
         }
         for header in headers {
-            try checkHeaderName(header.name, isImported: isImported, isStored: isStored)
-            let isFit = isImported ? HeaderText.isKept(header.value) : HTTPFieldValue.isValid(header.value)
+            try checkHeaderName(header.name, for: purpose)
+            let isFit =
+                purpose == .import ? HeaderText.isKept(header.value) : HTTPFieldValue.isValid(header.value)
             guard isFit else {
                 throw QueueError(.invalidHeader, HTTPFieldValue.refusal(header.name, header.value))
             }
@@ -52,9 +50,7 @@ extension RequestChecks {
     }
 
     /// Refuses a name that is not a token, and a field that the caller may not set.
-    static func checkHeaderName(_ name: String, isImported: Bool = false, isStored: Bool = true)
-        throws(QueueError)
-    {
+    static func checkHeaderName(_ name: String, for purpose: Purpose = .store) throws(QueueError) {
         guard HTTPToken.isValid(name) else {
             throw QueueError(
                 .invalidHeader,
@@ -62,12 +58,13 @@ extension RequestChecks {
             )
         }
         let key = name.lowercased()
-        if secretNames.contains(key) {
-            guard isStored else { return }
+        if SecretHeaderFields.request.contains(key) {
+            guard purpose != .send else { return }
             throw QueueError(.secretHeader, "`\(name)` is refused: secrets are not stored")
         }
         let proxy = key.hasPrefix("proxy-") ? "it is for a proxy" : nil
-        guard let reason = refusedFields[key] ?? proxy, !isImported || framingNames.contains(key) else {
+        guard let reason = refusedFields[key] ?? proxy, purpose != .import || framingNames.contains(key)
+        else {
             return
         }
         throw QueueError(.invalidHeader, "`\(name)` is refused: \(reason)")

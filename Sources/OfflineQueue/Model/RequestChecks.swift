@@ -3,28 +3,40 @@ internal import NetwatchTransport
 
 /// Validation of a request and its options before anything is written.
 package enum RequestChecks {
+    /// The use of a request, which decides about some rules.
+    package enum Purpose: Sendable {
+        /// The request is written to the store, which takes no secrets.
+        case store
+        /// An older version with fewer rules may have accepted the request. It must not prevent the import of an
+        /// export. If necessary, the request fails at its first attempt instead.
+        case `import`
+        /// The request is sent without being stored. It may contain secrets.
+        case send
+    }
+
     /// Validates a request and returns its origin.
     ///
-    /// - Parameter isImported: Whether an older version with fewer rules may have accepted the request. It must not
-    ///   prevent the import of an export. If necessary, the request fails at its first attempt instead.
     /// - Throws: ``QueueError`` that names the invalid value.
-    static func check(_ request: QueueRequest, isImported: Bool = false) throws(QueueError) -> Origin {
-        try checkMethod(of: request, isImported: isImported)
-        let origin = try origin(of: request.url, isImported: isImported)
-        try checkHeaders(request.headers, isImported: isImported)
+    @discardableResult
+    package static func check(_ request: QueueRequest, for purpose: Purpose = .store) throws(QueueError)
+        -> Origin
+    {
+        try checkMethod(of: request, for: purpose)
+        let origin = try origin(of: request.url, for: purpose)
+        try checkHeaders(request.headers, for: purpose)
         return origin
     }
 
-    private static func origin(of url: String, isImported: Bool) throws(QueueError) -> Origin {
-        let limit = isImported ? QueueRequest.maximumHeadBytes : QueueRequest.maximumURLBytes
+    private static func origin(of url: String, for purpose: Purpose) throws(QueueError) -> Origin {
+        let limit = purpose == .import ? QueueRequest.maximumHeadBytes : QueueRequest.maximumURLBytes
         guard url.utf8.count <= limit else {
             throw QueueError(
                 .invalidURL,
                 "the URL has \(url.utf8.count) bytes; at most \(limit) are accepted"
             )
         }
-        let origin = try Origin(url: url)
-        guard isImported || isHost(origin.host) else {
+        let origin = try Origin(url: url, allowsUserInfo: purpose == .send)
+        guard purpose == .import || isHost(origin.host) else {
             throw QueueError(.invalidURL, "the host \(quoted(origin.host)) is not a name or an address")
         }
         return origin
@@ -39,7 +51,7 @@ package enum RequestChecks {
         }
     }
 
-    private static func checkMethod(of request: QueueRequest, isImported: Bool) throws(QueueError) {
+    private static func checkMethod(of request: QueueRequest, for purpose: Purpose) throws(QueueError) {
         let method = request.method
         guard HTTPToken.isValid(method) else {
             throw QueueError(
@@ -47,7 +59,7 @@ package enum RequestChecks {
                 "the method \(quoted(method)) is not a token of RFC 9110, like POST"
             )
         }
-        guard method != "CONNECT", isImported || method != "TRACE" else {
+        guard method != "CONNECT", purpose == .import || method != "TRACE" else {
             throw QueueError(
                 .invalidMethod,
                 "the method \(method) is refused: it is for proxies and debugging"
@@ -147,9 +159,8 @@ extension RequestChecks {
         }
     }
 
-    /// - Parameter isImported: See ``check(_:isImported:)``.
-    static func check(_ key: IdempotencyKey, isImported: Bool = false) throws(QueueError) {
-        try checkHeaderName(key.headerName, isImported: isImported)
+    static func check(_ key: IdempotencyKey, for purpose: Purpose = .store) throws(QueueError) {
+        try checkHeaderName(key.headerName, for: purpose)
         guard key.headerName.utf8.count <= 255 else {
             throw QueueError(.invalidHeader, "the idempotency key's header name is longer than 255 bytes")
         }

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// A time of the scheduler: the duration since the queue was created, on a clock that never steps.
 package typealias Moment = Duration
 
@@ -11,15 +13,16 @@ package struct Backoff: Hashable, Sendable {
     package let base: Duration
     package let cap: Duration
 
-    package init(base: Duration = .seconds(2), cap: Duration = .seconds(900)) {
+    package static let defaultBase: Duration = .seconds(2)
+    package static let defaultCap: Duration = .seconds(900)
+
+    package init(base: Duration = defaultBase, cap: Duration = defaultCap) {
         self.base = base
         self.cap = max(base, cap)
     }
 
     package func delay(after failures: Int, using random: inout SplitMix64) -> Duration {
-        // The exponent is limited so that the shift does not overflow. 2³⁰ · 1 ms, the smallest base, is 12 days.
-        let ceiling = min(cap, base * (1 << min(max(failures, 0), 30)))
-        return random.uniform(base...ceiling)
+        random.uniform(base...base.doubled(times: failures, upTo: cap))
     }
 }
 

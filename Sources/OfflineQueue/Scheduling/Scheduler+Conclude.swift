@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 extension Scheduler {
     /// The time at which a retried request is due, and the time until which the server closed its lane.
     package struct Settlement: Hashable, Sendable {
@@ -77,7 +79,7 @@ extension Scheduler {
     }
 
     private func reconnectDelay(after reconnects: Int) -> Duration {
-        min(settings.backoff.cap, settings.reconnectDelay * (1 << min(reconnects, 20)))
+        settings.reconnectDelay.doubled(times: reconnects, upTo: settings.backoff.cap)
     }
 
     private mutating func close(_ lane: inout SchedulerLane, now: Moment) {

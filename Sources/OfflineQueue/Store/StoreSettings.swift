@@ -3,7 +3,7 @@ package struct StoreSettings: Hashable, Sendable {
     package var limits = QueueLimits()
     /// The maximum time until a request is due, unless the caller scheduled it for later. It bounds the delay that a
     /// wrong clock can cause. Default 15 minutes.
-    package var longestDelay: Duration = .seconds(900)
+    package var longestDelay: Duration = Backoff.defaultCap
     /// The maximum time for which a lane is closed.
     package var longestClosure: Duration = RetryAfter.longest
     package var retention = Retention()

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// The timeouts of one attempt. Each is 1 ms to 24 hours.
 ///
 /// The engine checks ``response`` once a second, so that timeout may take effect up to two seconds late.
@@ -35,7 +37,7 @@ extension AttemptTimeouts {
     /// may still have executed them.
     package func extended(by overruns: Int) -> AttemptTimeouts {
         func stretch(_ timeout: Duration) -> Duration {
-            max(timeout, min(Self.maximumExtended, timeout * (1 << min(max(overruns, 0), 30))))
+            max(timeout, timeout.doubled(times: overruns, upTo: Self.maximumExtended))
         }
         var timeouts = self
         timeouts.response = stretch(response)

@@ -45,17 +45,20 @@ struct DirectRequest {
     ///
     /// - Returns: The parsed URL.
     private func validatedURL() throws(CommandError) -> URL {
-        let usable = ["http", "https"]
-        guard let url = URL(string: url), let scheme = url.scheme, usable.contains(scheme.lowercased()),
-            url.host?.isEmpty == false
-        else {
-            throw CommandError(.usage, "\(Printer.quoted(self.url)) is not an http or https URL")
-        }
         let fields = headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) }
+        let request = QueueRequest(
+            method: method,
+            url: url,
+            headers: fields,
+            body: body?.requestBody ?? .data(Data())
+        )
         do {
-            try RequestChecks.checkHeaders(fields, isStored: false)
+            try RequestChecks.check(request, for: .send)
         } catch {
             throw CommandError(.usage, error.message)
+        }
+        guard let url = URL(string: url) else {
+            throw CommandError(.usage, "\(Printer.quoted(self.url)) is not a URL")
         }
         return url
     }
@@ -98,5 +101,16 @@ struct DirectRequest {
             reason: isMet ? nil : "the response is not the expected one",
             bodyBase64: body.isEmpty ? nil : body.base64EncodedString()
         )
+    }
+}
+
+extension BodyInput {
+    /// The body as the queue's rules check it. It is not read.
+    fileprivate var requestBody: QueueRequest.Body {
+        switch self {
+        case .text(let text): .data(Data(text.utf8))
+        case .file(let path): .file(path: path)
+        case .standardInput: .file(path: "/dev/stdin")
+        }
     }
 }

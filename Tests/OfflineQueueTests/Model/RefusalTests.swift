@@ -117,14 +117,14 @@ internal import Testing
         let long = "http://*/" + String(repeating: "x", count: 20_000)
         let headers = [QueueRequest.Header(name: "Connection", value: "close")]
         let request = QueueRequest(method: "TRACE", url: long, headers: headers)
-        _ = try NewRequest(request, isImported: true)
+        _ = try NewRequest(request, for: .import)
         for name in ["Authorization", "Content-Length"] {
             let request = QueueRequest(
                 method: "GET",
                 url: "http://a/",
                 headers: [.init(name: name, value: "1")]
             )
-            #expect(throws: QueueError.self) { try NewRequest(request, isImported: true) }
+            #expect(throws: QueueError.self) { try NewRequest(request, for: .import) }
         }
     }
 
