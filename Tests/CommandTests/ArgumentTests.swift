@@ -101,7 +101,7 @@ internal import Testing
         ),
         (
             ["send", "http://127.0.0.1/", "--queue", "never", "-H", "Host: b"], 64,
-            "`Host` is refused: the URL decides it"
+            "`Host` is refused: the client sets it from the URL"
         ),
         (
             ["send", "http://127.0.0.1/", "--at", "2026-02-31T00:00:00Z"], 64,
@@ -160,7 +160,7 @@ internal import Testing
         (["send", "http://127.0.0.1/", "-H", "no-colon"], 64, "`no-colon` is not a header field"),
         (["send", "http://127.0.0.1/", "--id", "-"], 64, "the id must not be empty or `-`"),
         (["send", "http://127.0.0.1/", "--id", ""], 64, "the id must not be empty or `-`"),
-        (["send", "http://127.0.0.1/", "-H", "A: b\nc"], 64, "a value has no line breaks"),
+        (["send", "http://127.0.0.1/", "-H", "A: b\nc"], 64, "line breaks and control characters other than tab are not allowed"),
         (["send", "http://127.0.0.1/", "--socket", ""], 64, "must have 1 to 107 bytes; `` has 0"),
         (["send", "http://127.0.0.1/", "--socket", "/etc/passwd"], 64, "`/etc/passwd` is not a socket"),
         (["send", "http://127.0.0.1/", "--socket", "/no/such/socket"], 69, "no service listens"),

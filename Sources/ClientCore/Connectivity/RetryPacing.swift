@@ -52,6 +52,7 @@ public struct RetryPacing: Hashable, Sendable {
     /// - Parameter failures: How often the request failed although there was a path. 0 means no delay.
     func delay(after failures: Int, using generator: inout some RandomNumberGenerator) -> Duration {
         guard failures > 0 else { return .zero }
-        return firstDelay.doubled(times: failures - 1, upTo: longestDelay) * Double.random(in: 0.75...1, using: &generator)
+        return firstDelay.doubled(times: failures - 1, upTo: longestDelay)
+            * Double.random(in: 0.75...1, using: &generator)
     }
 }

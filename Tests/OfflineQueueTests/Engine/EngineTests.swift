@@ -204,7 +204,7 @@ internal import Testing
             { try await queue.pause(host: $0, lane: $1) }, { try await queue.resume(host: $0, lane: $1) },
         ]
         for (host, lane, words) in [
-            ("nobody", nil, "the queue has no lane to the host `unknown`"),
+            ("unknown", nil, "the queue has no lane to the host `unknown`"),
             ("example.com", "l", "the queue has no lane to the host `example.com` with the label `l`"),
             (nil, "l", "the queue has no lane with the label `l`"),
         ] {
