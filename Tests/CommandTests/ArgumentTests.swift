@@ -133,6 +133,15 @@ internal import Testing
             ["send", "ftp://127.0.0.1/", "--queue", "never"], 64,
             "the scheme of `ftp://127.0.0.1/` is not http or https"
         ),
+        (
+            ["send", "http://127.0.0.1/a b", "--queue", "never"], 64,
+            "`http://127.0.0.1/a b` is not a URL"
+        ),
+        (["send", "http://127.0.0.1/", "--queue", "never", "-X", "TRACE"], 64, "the method TRACE is refused"),
+        (
+            ["send", "http://127.0.0.1/", "--queue", "never", "-X", "HEAD", "-d", "x"], 64,
+            "a HEAD request must not have a body"
+        ),
         (["queue", "list", "--state", "lost"], 64, "`lost` is not a state; accepted: pending"),
         (["queue", "list", "-n", "0"], 64, "`-n` is 0; it must be at least 1"),
         (

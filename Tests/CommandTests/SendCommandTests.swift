@@ -316,6 +316,13 @@ internal import Testing
         #expect(request.values(of: "Idempotency-Key") == ["k"])
     }
 
+    @Test func `the URL of a direct request can contain a user name and a password`() async throws {
+        let server = try ScriptedServer()
+        let sent = try await send(server.url.replacing("http://", with: "http://user:password@"), "-d", "x")
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        #expect(server.requests.count == 1)
+    }
+
     @Test func `the exit status of a direct request depends on the response`() async throws {
         let server = try ScriptedServer {
             .respond(status: Int($0.target.dropFirst())!, headers: [], body: [])

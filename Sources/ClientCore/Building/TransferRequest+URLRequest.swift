@@ -38,7 +38,7 @@ extension TransferRequest {
         var headers =
             own.isEmpty && !isCrossOrigin
             ? settings.sortedHeaders
-            : own.merged(over: isCrossOrigin ? settings.headers.withoutSecrets : settings.headers)
+            : own.merged(over: isCrossOrigin ? settings.headers.withoutOriginFields : settings.headers)
                 .sortedFields
         if !headers.contains(where: { $0.isNamed("User-Agent") }) {
             headers.append(Header("User-Agent", defaultUserAgent))
@@ -53,8 +53,8 @@ extension TransferRequest {
 }
 
 extension HTTPHeaders {
-    /// The fields that may be sent to another origin.
-    fileprivate var withoutSecrets: HTTPHeaders {
+    /// The fields that may be sent to another origin. `Host` is no secret, but names the first origin.
+    fileprivate var withoutOriginFields: HTTPHeaders {
         filter { !SecretHeaderFields.originBound.contains($0.key.lowercased()) }
     }
 }

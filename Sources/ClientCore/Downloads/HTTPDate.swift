@@ -7,6 +7,8 @@ package enum HTTPDate {
 
     /// Returns the seconds since 1970 of a date like `Sun, 06 Nov 1994 08:49:37 GMT`, or `nil` for any other text, also
     /// for the two obsolete forms.
+    ///
+    /// Downloads use it to compare validators. They can always start again, so a strict parser loses nothing there.
     static func seconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count == pattern.count, zip(bytes, pattern).allSatisfy(isMatch) else { return nil }

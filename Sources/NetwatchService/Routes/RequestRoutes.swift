@@ -36,8 +36,8 @@ extension QueueRoutes {
 
     private func show(_ request: ControlRequest) async throws -> ControlResponse {
         let id = id(in: request)
-        let patience = try request.seconds("wait", atMost: ControlMessage.longestWait) ?? .zero
-        if patience > .zero { try await queue.waitUntilFinished(id, within: patience) }
+        let timeout = try request.seconds("wait", atMost: ControlMessage.longestWait) ?? .zero
+        if timeout > .zero { try await queue.waitUntilFinished(id, within: timeout) }
         return try await largeResponses.run {
             guard let details = try await queue.request(id) else {
                 throw Problem.unknownRequest(id)

@@ -201,7 +201,7 @@ extension CommitBatcher {
             state.withLock { $0.commits += 1 }
             return nil
         } catch {
-            return stop(after: error)
+            return fail(with: error)
         }
     }
 
@@ -235,7 +235,7 @@ extension CommitBatcher {
 
     /// SQLite does not document which errors leave the disk unchanged, so every error stops the store. So do unexpected
     /// errors of our own: otherwise callers would wait forever for a lease to end or a lane to change.
-    private func stop(after error: any Error) -> any Error {
+    private func fail(with error: any Error) -> any Error {
         guard !(error is QueueError) else { return error }
         note(error)
         let words = StoreFault.words(error)
@@ -249,7 +249,7 @@ extension CommitBatcher {
 
     /// Damage stops the store, even if a read finds it. Other read errors do not affect writes.
     func readFailure(_ error: any Error) -> any Error {
-        guard !StoreFault.isDamage(error) else { return stop(after: error) }
+        guard !StoreFault.isDamage(error) else { return fail(with: error) }
         guard error is DatabaseError else { return error }
         return QueueError(
             .storeUnavailable,

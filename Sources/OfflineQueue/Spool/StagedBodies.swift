@@ -221,7 +221,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         if entries[id]?.writer === writer { entries[id] = nil }
     }
 
-    // MARK: Patience
+    // MARK: Idle bodies
 
     /// Starts the task that removes idle bodies. One task serves all bodies, and ends when there are none.
     private func watch() {

@@ -103,7 +103,7 @@ extension ModelRun {
             chance(20) ? pick([[], [.trust], HoldReason.releasableByRestart]) : nil
         let claim = LaneClaim(lane: laneIDs[lane]!, limit: roll(4), releasing: releasing)
         let words = releasing.map { "\($0.map(\.rawValue))" } ?? "no"
-        call = "claim \(claim.limit) of \(lane.text), expediting \(words)"
+        call = "claim \(claim.limit) of \(lane.text), releasing \(words)"
         try check(try await store.claim([claim])[0], of: claim, lane)
         return false
     }
