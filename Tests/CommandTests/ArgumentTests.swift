@@ -137,7 +137,10 @@ internal import Testing
             ["send", "http://127.0.0.1/a b", "--queue", "never"], 64,
             "`http://127.0.0.1/a b` is not a URL"
         ),
-        (["send", "http://127.0.0.1/", "--queue", "never", "-X", "TRACE"], 64, "the method TRACE is refused"),
+        (
+            ["send", "http://127.0.0.1/", "--queue", "never", "-X", "TRACE"], 64,
+            "the method TRACE is refused"
+        ),
         (
             ["send", "http://127.0.0.1/", "--queue", "never", "-X", "HEAD", "-d", "x"], 64,
             "a HEAD request must not have a body"
@@ -169,7 +172,10 @@ internal import Testing
         (["send", "http://127.0.0.1/", "-H", "no-colon"], 64, "`no-colon` is not a header field"),
         (["send", "http://127.0.0.1/", "--id", "-"], 64, "the id must not be empty or `-`"),
         (["send", "http://127.0.0.1/", "--id", ""], 64, "the id must not be empty or `-`"),
-        (["send", "http://127.0.0.1/", "-H", "A: b\nc"], 64, "line breaks and control characters other than tab are not allowed"),
+        (
+            ["send", "http://127.0.0.1/", "-H", "A: b\nc"], 64,
+            "line breaks and control characters other than tab are not allowed"
+        ),
         (["send", "http://127.0.0.1/", "--socket", ""], 64, "must have 1 to 107 bytes; `` has 0"),
         (["send", "http://127.0.0.1/", "--socket", "/etc/passwd"], 64, "`/etc/passwd` is not a socket"),
         (["send", "http://127.0.0.1/", "--socket", "/no/such/socket"], 69, "no service listens"),

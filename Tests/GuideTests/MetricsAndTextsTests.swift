@@ -55,11 +55,11 @@ import Testing
         #expect(transaction.countOfResponseBodyBytesReceived == 1000)
         #expect(transaction.response?.statusCode == 200)
         let dates = [
-            transaction.fetchStartDate, transaction.requestStartDate, transaction.responseStartDate,
-            transaction.responseEndDate,
+            transaction.fetchStartDate, transaction.requestStartDate, transaction.requestEndDate,
+            transaction.responseStartDate, transaction.responseEndDate,
         ]
         .compactMap { $0 }
-        #expect(dates.count == 4)
+        #expect(dates.count == 5)
         #expect(dates == dates.sorted())
         #expect(metrics.taskInterval.duration > 0)
     }

@@ -150,7 +150,7 @@ internal import Testing
     // MARK: Repeated requests
 
     @Test func `a source is rewound when libcurl sends its request again`() async throws {
-        let server = try ScriptedServer.closingFirstReuse()
+        let server = try ScriptedServer.closingSecondRequest()
         _ = await engine.run(TransferRequest(url: server.url))
         let source = SteppedSource(length: 3, [text("abc"), .end])
         #expect(await engine.run(request(server, source)).hasSucceeded)
@@ -159,7 +159,7 @@ internal import Testing
     }
 
     @Test func `bytes in memory are sent again from the beginning`() async throws {
-        let server = try ScriptedServer.closingFirstReuse()
+        let server = try ScriptedServer.closingSecondRequest()
         _ = await engine.run(TransferRequest(url: server.url))
         var request = TransferRequest(url: server.url, method: "PUT")
         request.body = [1, 2, 3]
@@ -168,7 +168,7 @@ internal import Testing
     }
 
     @Test func `a source that cannot rewind is not sent again`() async throws {
-        let server = try ScriptedServer.closingFirstReuse()
+        let server = try ScriptedServer.closingSecondRequest()
         _ = await engine.run(TransferRequest(url: server.url))
         let source = SteppedSource(length: 3, [text("abc"), .end], isRewindable: false)
         let failure = await engine.run(request(server, source)).failure

@@ -34,7 +34,7 @@ internal import Testing
     }
 
     @Test func `an address that accepts connections but does not respond is not preferred`() async throws {
-        let server = try ScriptedServer.closingFirstReuse()
+        let server = try ScriptedServer.closingSecondRequest()
         let engine = try TransferEngine(resolver: .answering("127.0.0.1"))
         var request = request(server.port)
         request.allowsConnectionReuse = false
@@ -197,7 +197,7 @@ internal import Testing
     @Test func `a reused connection that ends is replaced, and the body is sent again`()
         async throws
     {
-        let server = try ScriptedServer.closingFirstReuse(responding: "done")
+        let server = try ScriptedServer.closingSecondRequest(responding: "done")
         #expect(await engine.run(request(server)).hasSucceeded)
         var second = request(server, "PUT")
         second.body = .bytes([1, 2, 3])
@@ -210,7 +210,7 @@ internal import Testing
     }
 
     @Test func `a request whose connection could not be replaced counts as sent`() async throws {
-        let server = try ScriptedServer.closingFirstReuse()
+        let server = try ScriptedServer.closingSecondRequest()
         #expect(await engine.run(request(server)).hasSucceeded)
         names.isUnresponsive.store(true, ordering: .relaxed)
         await engine.resolver.renew()
@@ -229,7 +229,7 @@ internal import Testing
                     ? .success([IPAddress("127.0.0.1")!]) : gate.lookUp(name)
             }
         )
-        let server = try ScriptedServer.closingFirstReuse()
+        let server = try ScriptedServer.closingSecondRequest()
         #expect(await engine.run(request(server)).hasSucceeded)
         await engine.resolver.renew()
         let recorder = TransferRecorder()

@@ -1,6 +1,6 @@
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import NetwatchTransport
+@testable internal import NetwatchTransport
 internal import Testing
 
 /// The metrics and the progress that transfers report.
@@ -45,6 +45,13 @@ internal import Testing
         )
         #expect(!metrics.reusedConnection)
         #expect(!metrics.usedTLS)
+    }
+
+    @Test func `a request has no end if the response begins before`() {
+        var times = TransferTimes(added: .zero)
+        times.responseBegins(at: .seconds(1))
+        times.requestEnds(at: .seconds(2))
+        #expect(times.requestSent == nil)
     }
 
     @Test func `a reused connection has no connection times`() async throws {

@@ -23,9 +23,9 @@ extension Nginx {
 }
 
 extension ScriptedServer {
-    /// A server that closes the first reused connection after its request, like one whose idle timeout has just
-    /// expired.
-    static func closingFirstReuse(responding body: String = "") throws -> ScriptedServer {
+    /// A server that closes the connection after its second request. On a reused connection, it is like a server whose
+    /// idle timeout has just expired.
+    static func closingSecondRequest(responding body: String = "") throws -> ScriptedServer {
         try ScriptedServer { $0.number == 2 ? .close : .respond(body) }
     }
 

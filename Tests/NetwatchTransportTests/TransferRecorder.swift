@@ -79,7 +79,7 @@ extension TransferEngine {
 extension NameResolver {
     /// A resolver that returns these addresses for every name.
     static func answering(_ addresses: String...) -> NameResolver {
-        let addresses = addresses.compactMap { IPAddress($0) }
+        let addresses = addresses.map { IPAddress($0)! }
         return NameResolver { _ in .success(addresses) }
     }
 }

@@ -27,7 +27,8 @@ public struct TransactionMetrics: Sendable {
     public var secureConnectionEndDate: Date?
     /// The time at which the first byte of the request was sent.
     public var requestStartDate: Date?
-    /// The time at which the last byte of the request was sent.
+    /// The time at which the request was sent, as far as the client can tell: it may be late, but is never after
+    /// ``responseStartDate``. `nil` if the response began before the request was complete.
     public var requestEndDate: Date?
     /// The time at which the first byte of the response arrived.
     public var responseStartDate: Date?
@@ -38,7 +39,7 @@ public struct TransactionMetrics: Sendable {
     public var networkProtocolName: String?
     /// Whether the connection was established for an earlier request.
     public var isReusedConnection = false
-    /// Whether the connection was to a proxy.
+    /// Whether the connection was to a proxy. Always `false`, because proxies are not supported.
     public var isProxyConnection = false
     /// The local address of the connection, without a port.
     public var localAddress: String?

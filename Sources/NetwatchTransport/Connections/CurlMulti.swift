@@ -202,10 +202,10 @@ final class CurlMulti {
         watchdog.turnWillBegin()
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
         watchdog.turnDidEnd()
-        let hasAborted = markAborted()
+        let aborted = markAborted()
         var turn = finishEnded()
         if !unwatched.isEmpty { turn.ended += finishUnwatched() }
-        if hasAborted { turn.ended += finishAborted() }
+        if !aborted.isEmpty { turn.ended += finishAborted(aborted) }
         turn.milestones = deliverEvents()
         return turn
     }
@@ -221,25 +221,26 @@ final class CurlMulti {
         }
     }
 
-    /// Marks the transfers whose connections were shut down by the watchdog. Returns whether there are such connections.
-    private func markAborted() -> Bool {
+    /// Marks the transfers whose connections were shut down by the watchdog. Returns these connections.
+    private func markAborted() -> [TurnWatchdog.AbortedConnection] {
         let connections = sockets.takeAborted()
         for connection in connections {
             for transfer in transfers.values where transfer.ends == connection.ends {
                 transfer.stop = transfer.stop ?? .abortedByWatchdog(connection.bytes)
             }
         }
-        return !connections.isEmpty
+        return connections
     }
 
     /// Ends the marked transfers that libcurl would retry over another connection, or has not handled yet.
-    private func finishAborted() -> [TransferID] {
+    private func finishAborted(_ connections: [TurnWatchdog.AbortedConnection]) -> [TransferID] {
         let ids = transfers.values.filter(\.isAborted).map(\.id)
         for id in ids {
             // libcurl may not have noticed that the connection has ended, and would keep it in the pool.
             transfers[id]?.closeConnectionAfterUse()
             remove(id)?.finish(CURLE_RECV_ERROR)
         }
+        sockets.forgetAborted(connections)
         return ids
     }
 

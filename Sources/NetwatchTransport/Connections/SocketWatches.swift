@@ -73,8 +73,12 @@ struct SocketWatches {
         for descriptor in watches.keys { remove(descriptor) }
     }
 
-    /// Returns the connections that the watchdog has shut down, whether libcurl has closed them yet or not. Those that
-    /// are closed are returned once.
+    /// Drops the records of closed connections, once their transfers have ended.
+    mutating func forgetAborted(_ connections: [TurnWatchdog.AbortedConnection]) {
+        removedAborted.removeAll { removed in connections.contains { $0.ends == removed.ends } }
+    }
+
+    /// Returns the connections that the watchdog has shut down, whether libcurl has closed them yet or not.
     mutating func takeAborted() -> [TurnWatchdog.AbortedConnection] {
         defer { removedAborted = [] }
         let open = watchdog.abortedConnections

@@ -17,8 +17,8 @@ struct HostLimiter {
         var running = 0
         /// The maximum number of connections.
         var limit: Int
-        /// Whether only one transfer may run: the first is not connected yet, and only then is it known whether others
-        /// can share its connection.
+        /// Whether only one transfer may run: the first is not connected yet and has not ended. Only a connection shows
+        /// whether others can share it.
         var isProbing: Bool
         var isMultiplexed = false
         var waiting = PriorityQueue()

@@ -161,9 +161,10 @@ package actor TransferEngine {
     private func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
         guard let transfer = transfers[id] else { return }
         let target = transfer.remainingTarget(isConnected: connection != nil)
-        if let curlTransfer = transfer.curlTransfer, let connection,
-            let multi = transfer.multi.flatMap({ multis[$0] })
-        {
+        if let curlTransfer = transfer.curlTransfer, let connection {
+            guard let multi = transfer.multi.flatMap({ multis[$0] }) else {
+                preconditionFailure("a multi handle ended before its transfer")
+            }
             try curlTransfer.reconnect(over: connection, target: target, paused: transfer.paused)
             try multi.add(curlTransfer)
         } else {

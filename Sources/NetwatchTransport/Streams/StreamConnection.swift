@@ -273,6 +273,7 @@ package actor StreamConnection {
         let literal = IPAddress(host)
         phase = literal == nil ? .resolving : .connecting
         connector.assumeIsolated { [connectTimeout] in
+            // Unlike a transfer's, a stream's timeout includes the time for which its lookup waits for a thread.
             $0.start(timeout: connectTimeout, deadline: .now + connectTimeout)
             if let literal { $0.connect(to: [ConnectionCandidate(literal)]) } else { $0.lookUp() }
         }

@@ -245,7 +245,7 @@ extension Transfer {
 
     /// Records when the kernel had accepted the whole request. libcurl has no callback for that.
     private func recordRequestEnd() {
-        if isReady, times.requestSent == nil, !head.isComplete, isSent {
+        if isReady, times.requestSent == nil, times.firstByte == nil, isSent {
             times.requestEnds(at: reporter.elapsed)
         }
     }

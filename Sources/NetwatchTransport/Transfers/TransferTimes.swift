@@ -30,12 +30,12 @@ struct TransferTimes {
         (requestSent, firstByte) = (nil, nil)
     }
 
-    /// Records that the kernel has accepted the whole request.
+    /// Records that the request has been sent. A server may respond before; then there is no such time.
     mutating func requestEnds(at moment: Duration) {
-        requestSent = requestSent ?? moment
+        if firstByte == nil { requestSent = requestSent ?? moment }
     }
 
-    /// Records the first byte of the response.
+    /// Records the first byte of the response, also of an interim one (1xx).
     mutating func responseBegins(at moment: Duration) {
         firstByte = moment
     }

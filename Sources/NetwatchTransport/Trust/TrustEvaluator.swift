@@ -2,7 +2,7 @@ internal import CNetwatchCurl
 
 /// Evaluates the certificates that a server presents in a handshake, and records why they were refused.
 ///
-/// The TLS library retains it as long as the connection exceeds, because there may be another handshake. The transfer for
+/// The TLS library retains it as long as the connection lasts, because there may be another handshake. The transfer for
 /// which the connection was made retains it too. Both are confined to the engine's thread.
 final class TrustEvaluator {
     private(set) var presented: PresentedTrust?
@@ -25,7 +25,7 @@ final class TrustEvaluator {
         self.host = host
     }
 
-    /// Releases the presented certificates, which the connection would otherwise retain as long as it exceeds.
+    /// Releases the presented certificates, which the connection would otherwise retain as long as it lasts.
     func releaseCertificates() {
         presented = nil
     }

@@ -19,7 +19,7 @@ extension MonitorCore {
         return TargetVerdict(verdicts.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
     }
 
-    /// Looks up the addresses of a watched target again, ignoring the settle time.
+    /// Looks up the routes to a watched target again, ignoring the settle time.
     ///
     /// - Returns: `nil` if the target is not watched.
     func verdictNow(on target: PathTarget) -> (verdict: PathStatus.Verdict, generation: UInt64)? {

@@ -214,5 +214,4 @@ actor MonitorCore {
         }
         timer = (due, cancel)
     }
-
 }

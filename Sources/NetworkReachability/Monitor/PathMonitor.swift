@@ -156,7 +156,7 @@ public final class PathMonitor: Sendable {
         core.perform { answer($0.verdictNow(on: addresses)) }
     }
 
-    /// Looks up the addresses of a watched target once, like ``lookUp(_:answer:)`` for addresses. The verdict includes a
+    /// Looks up the routes to a watched target once, like ``lookUp(_:answer:)`` for addresses. The verdict includes a
     /// loss that ``watch(_:options:onUpdate:)`` still holds back. Returns immediately.
     ///
     /// - Parameter answer: Called once with the verdict and the generation of the path, or with `nil` if the target

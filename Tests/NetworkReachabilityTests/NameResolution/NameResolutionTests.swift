@@ -12,9 +12,9 @@ private struct ScriptedResolution {
     /// Lookups still in progress.
     private(set) var lookups: [NameResolution.Lookup] = []
 
-    init() {
+    init(interval: Duration = .seconds(30)) {
         now = start
-        resolution = NameResolution(name: "a.example", interval: .seconds(30), now: now)
+        resolution = NameResolution(name: "a.example", interval: interval, now: now)
     }
 
     /// Asks for a lookup. Returns whether one started.
@@ -125,6 +125,15 @@ private struct ScriptedResolution {
             return name.delay
         }
         #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
+    }
+
+    @Test func `the backoff of failed lookups has no other limit than the refresh interval`() {
+        var name = ScriptedResolution(interval: .seconds(3600))
+        let delays = (0..<13).map { _ in
+            name.answer(noAnswer)
+            return name.delay
+        }
+        #expect(delays.suffix(3) == [.seconds(1024), .seconds(2048), .seconds(3600)])
     }
 
     @Test mutating func `unreachable addresses are refreshed sooner`() {
