@@ -1,7 +1,8 @@
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-@testable internal import NetwatchTransport
 internal import Testing
+
+@testable internal import NetwatchTransport
 
 /// The metrics and the progress that transfers report.
 @Suite(.timeLimit(.minutes(1))) struct MetricsTests {
