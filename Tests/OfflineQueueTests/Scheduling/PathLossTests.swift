@@ -122,10 +122,10 @@ internal import Testing
     @Test func `a late first gate state aborts attempts, because they may use another path`() {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        let patience = Scheduler.Settings().gateTimeout
-        #expect(claims(scheduler.handle(.wake, now: patience)).count == 1)
-        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: patience)
-        let word = scheduler.handle(.gate(host: "a", route(2)), now: patience + .seconds(1))
+        let timeout = Scheduler.Settings().gateTimeout
+        #expect(claims(scheduler.handle(.wake, now: timeout)).count == 1)
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: timeout)
+        let word = scheduler.handle(.gate(host: "a", route(2)), now: timeout + .seconds(1))
         #expect(ends(word) == [.abort(host: "a")] && !word.contains(.dropConnections))
     }
 

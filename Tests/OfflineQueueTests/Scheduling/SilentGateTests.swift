@@ -4,7 +4,7 @@ internal import Testing
 /// A lane waits for the gate's first state. This avoids a useless attempt to an unreachable host.
 @Suite struct SilentGateTests {
     private let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
-    private let patience = Scheduler.Settings().gateTimeout
+    private let gateTimeout = Scheduler.Settings().gateTimeout
 
     /// A scheduler with one request that was just enqueued, and whether it is claimed at once.
     private func enqueued() -> (Scheduler, isClaimed: Bool) {
@@ -21,7 +21,7 @@ internal import Testing
         let (scheduler, isClaimed) = enqueued()
         #expect(!isClaimed)
         #expect(scheduler.waitReason(ofLane: 1, now: .zero) == nil)
-        #expect(scheduler.nextWake(now: .zero) == patience)
+        #expect(scheduler.nextWake(now: .zero) == gateTimeout)
     }
 
     @Test(arguments: [GateState.reachable(generation: 1), .unknown])
@@ -38,8 +38,8 @@ internal import Testing
 
     @Test func `a lane starts without a gate state after the gate timeout`() {
         var (scheduler, _) = enqueued()
-        #expect(isClaim(scheduler.handle(.wake, now: patience - .milliseconds(1))) == false)
-        #expect(isClaim(scheduler.handle(.wake, now: patience)) == true)
+        #expect(isClaim(scheduler.handle(.wake, now: gateTimeout - .milliseconds(1))) == false)
+        #expect(isClaim(scheduler.handle(.wake, now: gateTimeout)) == true)
     }
 
     @Test func `the gate's first state drops no connections and aborts no attempt`() {
