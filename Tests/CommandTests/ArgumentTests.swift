@@ -197,6 +197,7 @@ internal import Testing
             ["wait", "--stable", "2m", "--timeout", "1m"], 64,
             "`--stable` must not be longer than `--timeout`"
         ),
+        (["wait", "--interface", ""], 64, "`--interface` is ``; 1 to 15 bytes are accepted"),
         (["wait", "--any"], 64, "`--any` requires `--host`"),
         (
             ["wait", "--for", "carrier", "--host", "localhost"], 64,

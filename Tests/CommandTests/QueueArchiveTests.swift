@@ -46,6 +46,18 @@ internal import Testing
     }
 
     @Test(arguments: QueueFixture.Backend.allCases)
+    func `an empty file is a truncated export`(backend: QueueFixture.Backend) async throws {
+        let target = try await QueueFixture(backend, count: 0)
+        let empty = target.directory.file("empty")
+        try Data().write(to: URL(fileURLWithPath: empty))
+        for (file, input) in [(empty, nil), ("-", "")] {
+            let imported = try await target.run("import", file, input: input)
+            #expect(imported.ending == .exited(2))
+            #expect(imported.errors.first?.contains("truncated export") == true, "\(imported.errors)")
+        }
+    }
+
+    @Test(arguments: QueueFixture.Backend.allCases)
     func `verify reports a sound store`(backend: QueueFixture.Backend) async throws {
         let queue = try await QueueFixture(backend, count: 2)
         let verified = try await queue.run("verify")

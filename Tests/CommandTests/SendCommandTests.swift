@@ -323,6 +323,13 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
+    @Test func `an error does not print the password of the URL`() async throws {
+        let sent = try await send("http://user:secret@127.0.0.1:1/", "-d", "x")
+        #expect(sent.ending == .exited(2))
+        let error = try #require(sent.errors.first)
+        #expect(error.contains("`http://127.0.0.1:1/`") && !error.contains("secret"), "\(sent.errors)")
+    }
+
     @Test func `the exit status of a direct request depends on the response`() async throws {
         let server = try ScriptedServer {
             .respond(status: Int($0.target.dropFirst())!, headers: [], body: [])

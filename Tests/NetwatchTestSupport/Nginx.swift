@@ -42,8 +42,8 @@ package final class Nginx: Sendable {
         return path
     }
 
-    /// Otherwise nginx as root would change the owner of its directories to `nobody`, who does not exist in a user namespace
-    /// with a single user.
+    /// Otherwise nginx as root would change the owner of its directories to `nobody`, who does not exist in a user
+    /// namespace with a single user.
     private static var user: String { geteuid() == 0 ? "user root root;" : "" }
 
     /// The configuration keeps the master process: without one, nginx 1.22 crashes when it inherits sockets.

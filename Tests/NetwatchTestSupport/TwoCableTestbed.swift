@@ -52,8 +52,8 @@ package struct TwoCableTestbed: Sendable {
         return Cable(name: name, index: index, source: IPAddress(source)!)
     }
 
-    /// Tells the kernel of the neighbour at the other end of the second cable, as on a link without addresses. It forgets other
-    /// neighbours with the carrier, keeps packets until they are found, and looks for them once a second.
+    /// Tells the kernel of the neighbour at the other end of the second cable, as on a link without addresses. It
+    /// forgets other neighbours with the carrier, keeps packets until they are found, and looks for them once a second.
     package func knowNeighbour() throws {
         let address = try far.shell("ip -o link show far1 | sed 's/.*link.ether //; s/ .*//'")
         try near.ip(

@@ -183,8 +183,8 @@ extension TestProcess {
         try await queue.start()
         try await releaseLanes()
         Self.say("ready")
-        // Checks the counts after each change in the directory: every commit writes to the database files, and the counts
-        // are read after the current commit.
+        // Checks the counts after each change in the directory: every commit writes to the database files, and the
+        // counts are read after the current commit.
         try await until(changesIn: options.directory) { try await !isBusy }
         Self.say("drained")
     }

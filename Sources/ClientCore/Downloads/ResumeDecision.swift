@@ -40,7 +40,8 @@ enum ResumeDecision: Sendable {
     /// The response is inconsistent. The partial file is kept.
     case fail(AFError)
 
-    /// Returns the decision about the response to a request that was sent with a non-empty ``ResumeRecord/requestHeaders``.
+    /// Returns the decision about the response to a request that was sent with a non-empty
+    /// ``ResumeRecord/requestHeaders``.
     ///
     /// - Parameters:
     ///   - record: The record that the request was created from.

@@ -17,10 +17,10 @@ extension AFError: LocalizedError {
         case .downloadedFileMoveFailed(let error, let source, let destination):
             "The download could not be moved from \(source.path) to \(destination.path): \(error.message)"
         case .downloadResumeFailed(let reason): "The download cannot be resumed: \(reason.text)"
-        case .fileFailed(let error, let url): "\(url.path): \(error.message)"
+        case .fileFailed(let error, let url): "The file \(url.path) cannot be used: \(error.message)"
         case .serverTrustEvaluationFailed(let reason): "The server is not trusted: \(reason.text)"
         case .sessionConfigurationRefused(let property): "The session's configuration is refused: \(property)"
-        case .sessionDeinitialized: "The session was released before the request had ended."
+        case .sessionDeinitialized: "The session was released before the request had ended"
         }
     }
 
@@ -91,7 +91,7 @@ extension AFError.ResponseValidationFailureReason {
             "it has no content type; accepted: \(acceptable.joined(separator: ", "))"
         case .unacceptableContentType(let acceptable, let type):
             "its content type is \(type); accepted: \(acceptable.joined(separator: ", "))"
-        case .unacceptableStatusCode(let code): "its status is \(code)"
+        case .unacceptableStatusCode(let code): "its status is \(code), which is not acceptable"
         }
     }
 }

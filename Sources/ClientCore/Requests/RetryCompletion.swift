@@ -1,8 +1,8 @@
 internal import Foundation
 internal import Synchronization
 
-/// The completion of a question to a retrier. It is answered exactly once. If the retrier releases the completion without calling it,
-/// the answer is `nil`, so that the request ends anyway.
+/// The completion of a question to a retrier. It is answered exactly once. If the retrier releases the completion
+/// without calling it, the answer is `nil`, so that the request ends anyway.
 final class RetryCompletion: Sendable {
     private let answer: Mutex<(@Sendable (Duration?) -> Void)?>
 

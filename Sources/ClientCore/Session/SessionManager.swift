@@ -293,7 +293,8 @@ public final class SessionManager: Sendable {
         context.pool.dropConnections()
     }
 
-    /// Begins requests to a host again of which the server has acknowledged nothing; see ``TransferPool/restartStalled(to:)``.
+    /// Begins requests to a host again of which the server has acknowledged nothing; see
+    /// ``TransferPool/restartStalled(to:)``.
     package func restartStalled(to host: String) {
         context.pool.restartStalled(to: host)
     }

@@ -11,8 +11,8 @@ package enum DescriptorSupply {
     /// (`_dispatch_workq_monitor_pools`, `/proc/self/task/TID/stat`).
     private static let reserve: rlim_t = 8
 
-    /// Whether a descriptor is one of the last below the process's limit (`RLIMIT_NOFILE`). The kernel always returns the
-    /// lowest free number, so few others are free then.
+    /// Whether a descriptor is one of the last below the process's limit (`RLIMIT_NOFILE`). The kernel always returns
+    /// the lowest free number, so few others are free then.
     package static func isReserved(_ descriptor: CInt) -> Bool {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return false }

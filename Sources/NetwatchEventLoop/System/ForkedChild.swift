@@ -3,10 +3,10 @@ internal import Synchronization
 
 /// Whether this process is a child of fork(2) whose parent used netwatch.
 ///
-/// Such a child has one thread only. Loops, pools and locks of its parent are there in memory, but the threads that would
-/// work on them are not, so a caller would wait for ever. Everything that needs a thread fails there instead, also
-/// what the child makes itself: parts of it are shared by the whole process. A child whose parent has not used netwatch
-/// before is a process like any other, and so is one that calls exec(2).
+/// Such a child has one thread only. Loops, pools and locks of its parent are there in memory, but the threads that
+/// would work on them are not, so a caller would wait for ever. Everything that needs a thread fails there instead,
+/// also what the child makes itself: parts of it are shared by the whole process. A child whose parent has not used
+/// netwatch before is a process like any other, and so is one that calls exec(2).
 package enum ForkedChild {
     private static let flag = Atomic(false)
 

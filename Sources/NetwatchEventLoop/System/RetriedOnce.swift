@@ -10,8 +10,8 @@ package final class RetriedOnce: Sendable {
     /// Whether the initialization has succeeded.
     package var hasSucceeded: Bool { isDone.load(ordering: .acquiring) }
 
-    /// Runs the initialization, unless it has succeeded before. Other callers wait for its end. After a failure the next
-    /// call tries again.
+    /// Runs the initialization, unless it has succeeded before. Other callers wait for its end. After a failure the
+    /// next call tries again.
     package func run(_ initialize: () throws(SystemError) -> Void) throws(SystemError) {
         guard !hasSucceeded else { return }
         let result = lock.withLock { _ -> Result<Void, SystemError> in

@@ -100,7 +100,7 @@ extension QueueRoutes {
     private static func refusalWords(_ action: EditAction, _ id: String, _ state: QueuedRequest.State)
         -> String
     {
-        "`\(id)` is \(state.rawValue); \(action) does not apply to that state"
+        "`\(id)` is \(state.rawValue), so \(action) is not possible"
     }
 
     // MARK: Messages

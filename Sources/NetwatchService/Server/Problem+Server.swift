@@ -6,8 +6,8 @@ extension Problem {
         Problem(
             .requestHeaderFieldsTooLarge,
             code: "headers_too_large",
-            detail: "the request line and headers exceed \(limits.headerBytes) bytes in all, "
-                + "\(limits.headerFieldBytes) bytes in one field, or \(limits.headerFields) fields"
+            detail: "the headers are too large; at most \(limits.headerBytes) bytes with the request line, "
+                + "\(limits.headerFieldBytes) bytes in one field and \(limits.headerFields) fields are accepted"
         )
     }
 

@@ -23,8 +23,8 @@ struct BusyLoopDetector {
     static let requiredSamples = 4
     /// The minimum CPU time of a busy sample: a tenth of the interval.
     static let minimumProcessorTime = TurnWatchdog.interval / 10
-    /// The minimum number of bytes read per sample: one TLS record. Smaller numbers may be an artefact, because received
-    /// and unread bytes are not counted at the same moment.
+    /// The minimum number of bytes read per sample: one TLS record. Smaller numbers may be an artefact, because
+    /// received and unread bytes are not counted at the same moment.
     static let minimumBytes: UInt64 = 16 * 1024
     /// The number of bytes that may be read per useful byte. The smallest useful HTTP/2 frame has 9 more bytes, and the
     /// smallest chunk has 5.

@@ -1,7 +1,7 @@
 /// The open connections of a multi handle, and which of them can take another transfer. A value without I/O.
 ///
-/// libcurl alone selects the connection and does not report it in advance, so this is a prediction. When it is wrong, the
-/// transfer needs its own connection (see ``Transfer/lacksConnection``).
+/// libcurl alone selects the connection and does not report it in advance, so this is a prediction. When it is wrong,
+/// the transfer needs its own connection (see ``Transfer/lacksConnection``).
 struct ConnectionTable {
     /// The number of streams that libcurl runs over one HTTP/2 connection (the default of
     /// `CURLMOPT_MAX_CONCURRENT_STREAMS`). If the server allows fewer, more connections are opened.
@@ -55,8 +55,8 @@ struct ConnectionTable {
 
     /// Reserves a connection for a transfer that is about to start. Returns whether there is one.
     ///
-    /// - Parameter isQuiet: Whether an idle connection has nothing to read. Data on it usually means that the server closed
-    ///   it, so it is not reserved again. HTTP/2 servers may send at any time and are not checked.
+    /// - Parameter isQuiet: Whether an idle connection has nothing to read. Data on it usually means that the server
+    ///   closed it, so it is not reserved again. HTTP/2 servers may send at any time and are not checked.
     mutating func reserve(
         _ origin: String,
         for transfer: TransferID,

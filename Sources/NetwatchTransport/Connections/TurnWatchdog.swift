@@ -23,7 +23,8 @@ final class TurnWatchdog: Sendable {
         let bytes: UInt64
     }
 
-    /// The interval between checks. A connection is shut down after ``BusyLoopDetector/requiredSamples`` positive checks.
+    /// The interval between checks. A connection is shut down after ``BusyLoopDetector/requiredSamples`` positive
+    /// checks.
     static let interval = Duration.milliseconds(500)
 
     private struct Sockets {

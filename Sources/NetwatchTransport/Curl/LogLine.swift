@@ -6,8 +6,8 @@ struct LogLine {
         text = String(decoding: bytes.prefix(256), as: UTF8.self)
     }
 
-    /// Whether the server has processed no stream of the connection: `recveived GOAWAY, error=0, last_stream=0`. Later versions
-    /// spell it differently and put a prefix before it.
+    /// Whether the server has processed no stream of the connection: `recveived GOAWAY, error=0, last_stream=0`. Later
+    /// versions spell it differently and put a prefix before it.
     var refusesAllStreams: Bool {
         guard let stream = text.firstRange(of: "last_stream="), text.contains("GOAWAY") else { return false }
         return text[stream.upperBound...].prefix { $0.isNumber } == "0"

@@ -62,9 +62,9 @@ package final class TransferPool: Sendable {
         engine.dropConnections(of: id)
     }
 
-    /// Restarts the transfers to a host of which the server has acknowledged nothing: they take new connections. Transfers
-    /// that are still connecting connect again at once. A request that must not arrive twice is not sent again. Use this
-    /// when a lost path has returned.
+    /// Restarts the transfers to a host of which the server has acknowledged nothing: they take new connections.
+    /// Transfers that are still connecting connect again at once. A request that must not arrive twice is not sent
+    /// again. Use this when a lost path has returned.
     ///
     /// - Parameter host: A name in lower case or an address; IPv6 without brackets.
     package func restartStalled(to host: String) {

@@ -105,7 +105,8 @@ extension TransferFailure {
     }
 }
 
-// Failures of streams. They use libcurl's codes although libcurl is not involved, so that one table covers all failures.
+// Failures of streams. They use libcurl's codes although libcurl is not involved, so that one table covers all
+// failures.
 extension TransferFailure {
     /// The connection failed while it was in use.
     static func lost(_ error: SystemError, bytesSent: Int64) -> TransferFailure {

@@ -2,12 +2,18 @@
 package enum HTTPFieldValue {
     /// Returns whether the value can be sent: it contains no control characters except tabs.
     package static func isValid(_ text: String) -> Bool {
-        text.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7f) }
+        text.utf8.allSatisfy(isAllowed)
     }
 
-    /// Returns the error message for a value that cannot be sent.
+    /// Returns the error message for a value that cannot be sent. It contains the character that is not allowed, but not
+    /// the value, which may be a secret.
     package static func refusal(_ name: String, _ value: String) -> String {
-        "the header \(name.debugDescription) cannot have the value \(value.debugDescription): "
-            + "line breaks and control characters other than tab are not allowed"
+        let bytes = Array(value.utf8)
+        let position = bytes.firstIndex { !isAllowed($0) } ?? 0
+        let character = bytes.isEmpty ? "" : String(UnicodeScalar(bytes[position]))
+        return "the value of the header \(name.debugDescription) has \(character.debugDescription) at byte "
+            + "\(position + 1); line breaks and control characters other than tab are not allowed"
     }
+
+    private static func isAllowed(_ byte: UInt8) -> Bool { byte == 0x09 || (byte >= 0x20 && byte != 0x7f) }
 }

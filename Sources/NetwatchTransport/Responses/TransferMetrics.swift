@@ -19,9 +19,9 @@ package struct TransferMetrics: Hashable, Sendable {
     package var tlsEnded: Duration?
     /// When there was a connection to send the request over.
     package var requestReady: Duration?
-    /// When the kernel had accepted the whole request; for a body of unknown length, when libcurl had read all of it. It
-    /// is checked at the end of each turn of libcurl in which the transfer had an event, and when the response begins,
-    /// so it may be late. `nil` if the response began before.
+    /// When the kernel had accepted the whole request; for a body of unknown length, when libcurl had read all of it.
+    /// It is checked at the end of each turn of libcurl in which the transfer had an event, and when the response
+    /// begins, so it may be late. `nil` if the response began before.
     package var requestSent: Duration?
     /// When the first byte of the response arrived.
     package var firstByte: Duration?

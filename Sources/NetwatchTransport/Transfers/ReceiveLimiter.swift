@@ -37,7 +37,8 @@ struct ReceiveLimiter {
     /// - Parameter received: The number of bytes received over the wire, as libcurl counts them.
     mutating func decide(_ count: Int, received: Int64) -> Decision {
         if received != read {
-            // libcurl keeps all data of a paused read and delivers it again with the same count, so it is not paused twice.
+            // libcurl keeps all data of a paused read and delivers it again with the same count, so it is not paused
+            // twice.
             read = received
             readBytes = 0
             if isStoppedForTurn || turnBytes > Self.turnLimit { return .pause }

@@ -119,8 +119,8 @@ extension Transfer {
         // libcurl does not ask why the callback returned no socket.
         if code == CURLE_COULDNT_CONNECT, let socketFailure { return socketFailure.errno }
         let errno = CInt(easy.long(CURLINFO_OS_ERRNO))
-        // libcurl takes EAGAIN of connect(2) for a connection that is being made, and then finds no error. A unix socket has
-        // neither: more connections wait than the server accepts.
+        // libcurl takes EAGAIN of connect(2) for a connection that is being made, and then finds no error. A unix
+        // socket has neither: more connections wait than the server accepts.
         let isFull = code == CURLE_COULDNT_CONNECT && errno == 0 && request.unixSocketPath != nil
         return isFull ? EAGAIN : errno
     }

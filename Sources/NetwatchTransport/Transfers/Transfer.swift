@@ -69,9 +69,10 @@ final class Transfer {
     var evaluator: TrustEvaluator?
     /// The connection made for the transfer, until libcurl takes it over.
     private var connection: TCPSocket?
-    /// Whether the transfer has no connection. Either libcurl asked for one and there was none: the connection that it was
-    /// expected to reuse has just closed, or the server closed a reused connection before the response. Or the packets
-    /// of the connection were lost. The transfer can be added again with a new connection; see ``mayReconnect``.
+    /// Whether the transfer has no connection. Either libcurl asked for one and there was none: the connection that it
+    /// was expected to reuse has just closed, or the server closed a reused connection before the response. Or the
+    /// packets of the connection were lost. The transfer can be added again with a new connection; see
+    /// ``mayReconnect``.
     private(set) var lacksConnection = false
     /// The number of bytes sent over earlier connections.
     private(set) var earlierBytesSent: Int64 = 0
@@ -153,7 +154,8 @@ final class Transfer {
         try easy.applyTimeouts(of: target.request)
         try requireNewConnection()
         try easy.set(CURLOPT_FORBID_REUSE, 0)
-        // libcurl forgets it when the handle is added again. The log of the first sending was not read if reuse was allowed.
+        // libcurl forgets it when the handle is added again. The log of the first sending was not read if reuse was
+        // allowed.
         if requiresHTTP1 { try easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) }
         if url.isSecure { try readVerboseLog() }
     }
@@ -172,8 +174,8 @@ final class Transfer {
         return stop == nil
     }
 
-    /// Notes that nothing of what was sent over the last connection has arrived. This sending does not count among those
-    /// that the server asks for.
+    /// Notes that nothing of what was sent over the last connection has arrived. This sending does not count among
+    /// those that the server asks for.
     func markUnsent() {
         lacksConnection = true
         earlierBytesSent += currentBytesSent
@@ -182,8 +184,8 @@ final class Transfer {
         requestOffset = nil
     }
 
-    /// Whether the request may be sent: for the first time, after the server has asked for it again, or again although it
-    /// may have arrived.
+    /// Whether the request may be sent: for the first time, after the server has asked for it again, or again although
+    /// it may have arrived.
     var maySend: Bool { !isReady || head.hasBegun || request.mayBeResent || isRefusedOverHTTP2 }
 
     /// Records that the server has refused the request over HTTP/2 and requires HTTP/1.1.

@@ -96,14 +96,22 @@ extension ArchivedRequest {
         guard moments.allSatisfy({ (0...Self.latestMoment).contains($0) }) else {
             throw QueueError(.invalidOption, "a time is outside the years 1970 to 9999")
         }
-        guard [attempts, deferrals].allSatisfy({ (0...Self.maximumAttemptCount).contains($0) }) else {
-            throw QueueError(.invalidOption, "the number of attempts is not 0 to \(Self.maximumAttemptCount)")
+        for (name, count) in [("attempts", attempts), ("deferrals", deferrals)] {
+            guard (0...Self.maximumAttemptCount).contains(count) else {
+                throw QueueError(
+                    .invalidOption,
+                    "`\(name)` is \(count); 0 to \(Self.maximumAttemptCount) are accepted"
+                )
+            }
         }
         guard lastError?.utf8.count ?? 0 <= Self.longestError else {
             throw QueueError(.invalidOption, "the last error is longer than \(Self.longestError) bytes")
         }
         guard (state == .held) == (holdReason.map { HoldReason(rawValue: $0) != nil } ?? false) else {
-            throw QueueError(.invalidOption, "the hold reason does not match the state `\(state)`")
+            throw QueueError(
+                .invalidOption,
+                "only a held request has a hold reason, and it must be known; the state is `\(state)`"
+            )
         }
     }
 

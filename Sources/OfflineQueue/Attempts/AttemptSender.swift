@@ -6,8 +6,9 @@ package protocol AttemptSender: Sendable {
     /// Makes later attempts use new connections, because pooled ones may belong to an old network path.
     func dropConnections() async
 
-    /// Repeats stalled attempts to the host within ``send(_:)``, because their packets were lost with the path. These are
-    /// attempts that are connecting, and attempts that are safe to repeat and of which the server acknowledged nothing.
+    /// Repeats stalled attempts to the host within ``send(_:)``, because their packets were lost with the path. These
+    /// are attempts that are connecting, and attempts that are safe to repeat and of which the server acknowledged
+    /// nothing.
     func restartStalled(to host: String)
 
     /// Returns whether the server of an `https` URL must prove that it is the URL's host.

@@ -112,7 +112,8 @@ final class CommitBatcher: Sendable {
 
     /// Commits the pending operations, refuses later ones, and releases the directory.
     ///
-    /// - Parameter others: Closes the other connections, so that this one is the last, which removes the log. May block.
+    /// - Parameter others: Closes the other connections, so that this one is the last, which removes the log. May
+    ///   block.
     func close(_ others: @escaping @Sendable () -> Void = {}) async {
         guard Self.foreignProcess == nil else { return }
         refuse(with: QueueError(.stopped, "the queue is closed"))

@@ -3,8 +3,8 @@ internal import GRDBSQLite
 
 /// Keeps SQLite's log short while the reading connection is in use.
 ///
-/// The automatic checkpoint stops at the snapshot of the oldest read, and the log restarts only when no read uses it. With
-/// one read after another it would grow for as long as they continue.
+/// The automatic checkpoint stops at the snapshot of the oldest read, and the log restarts only when no read uses it.
+/// With one read after another it would grow for as long as they continue.
 struct LogTruncation: Sendable {
     /// The size from which the log is truncated. Bytes.
     static let threshold = 2 * CommitBatcher.longestLog
@@ -19,8 +19,8 @@ struct LogTruncation: Sendable {
         self.reader = reader
     }
 
-    /// Truncates a long log, or makes new reads wait for their turn between the commits until that is possible. Called after
-    /// each commit, on the writer's queue.
+    /// Truncates a long log, or makes new reads wait for their turn between the commits until that is possible. Called
+    /// after each commit, on the writer's queue.
     mutating func run(on database: Database) {
         let size = FileSystem.size(of: log)
         guard size > next, reader.pause() else { return }

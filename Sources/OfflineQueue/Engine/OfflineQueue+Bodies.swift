@@ -5,9 +5,9 @@ extension OfflineQueue {
     /// Appends a piece to an upload. A piece at offset 0 starts the upload.
     ///
     /// An upload that receives no piece for ten minutes is removed. There are at most 64 uploads, and their bytes count
-    /// against ``QueueLimits/bytes`` together with requests and imports. When either limit is reached, the queue removes
-    /// uploads that received no piece for ten seconds, the longest idle first, if that frees enough room. An empty piece
-    /// counts as a piece.
+    /// against ``QueueLimits/bytes`` together with requests and imports. When either limit is reached, the queue
+    /// removes uploads that received no piece for ten seconds, the longest idle first, if that frees enough room. An
+    /// empty piece counts as a piece.
     ///
     /// - Parameters:
     ///   - id: The name of the upload, chosen by the caller.

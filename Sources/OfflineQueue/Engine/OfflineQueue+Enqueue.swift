@@ -94,8 +94,8 @@ extension OfflineQueue {
             do {
                 return try await store.enqueue(requests)
             } catch let error as QueueError where error.code == .queueFull && requests.waitForCapacity {
-                // A queue without requests and uploads never frees room, so waiting would not end. But the room may have
-                // become free just now.
+                // A queue without requests and uploads never frees room, so waiting would not end. But the room may
+                // have become free just now.
                 guard try await mayCapacityBeFreed() else { return try await store.enqueue(requests) }
                 try await waitForCapacity(after: generation, start)
             }

@@ -82,7 +82,10 @@ extension RequestChecks {
         if let id = options.id { try checkPrintable(id, "id") }
         if let key = options.replaceKey { try checkPrintable(key, "replace key") }
         if let lane = options.lane, lane.isEmpty || lane.utf8.count > 255 {
-            throw QueueError(.invalidOption, "the lane's label is not 1 to 255 bytes long")
+            throw QueueError(
+                .invalidOption,
+                "the label of the lane has \(lane.utf8.count) bytes; 1 to 255 are accepted"
+            )
         }
         try checkOrder(options)
         try checkTimes(options, now: now)

@@ -62,7 +62,7 @@ extension StoreTransaction {
         try rows.compactMap { row in
             var request = try StoredRequest(row: row)
             guard try !isExpired(row) else {
-                try move(request, by: .givenUp(.expired, reason: RequestStateMachine.expiredReason))
+                try move(request, by: .givenUp(.expired, reason: RequestLifecycle.expiredReason))
                 return nil
             }
             try request.state.apply(.claimed(lease))
@@ -126,7 +126,7 @@ extension StoreTransaction {
 }
 
 extension ClaimedRequest {
-    fileprivate init(row: StoredRow, lease: Lease, _ state: RequestStateMachine, now: Timestamp) throws {
+    fileprivate init(row: StoredRow, lease: Lease, _ state: RequestLifecycle, now: Timestamp) throws {
         try self.init(
             sequence: row["seq"],
             id: row["id"],

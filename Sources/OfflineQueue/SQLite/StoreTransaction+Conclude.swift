@@ -61,7 +61,7 @@ extension StoreTransaction {
     /// Moves a request to the history, so that the tables that claims read stay small.
     mutating func finish(
         _ request: StoredRequest,
-        as ending: RequestStateMachine.Ending,
+        as ending: RequestLifecycle.Ending,
         _ outcome: Conclusion?
     ) throws {
         let isDead = ending.isDead
@@ -146,7 +146,7 @@ extension RecordedResponse {
     }
 }
 
-extension RequestStateMachine.Ending {
+extension RequestLifecycle.Ending {
     var isDelivered: Bool {
         if case .delivered = self { true } else { false }
     }

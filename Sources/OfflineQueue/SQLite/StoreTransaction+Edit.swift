@@ -7,7 +7,7 @@ extension StoreTransaction {
         guard let request = try request(id: id) else { return try editHistory(edit, id) }
         do {
             try move(request, by: try event(of: edit, request))
-        } catch is RequestStateMachine.Refusal {
+        } catch is RequestLifecycle.Refusal {
             return .refused(request.state.name)
         }
         if edit == .retry(newKey: true) { try renewKey(of: request.sequence) }
@@ -17,7 +17,7 @@ extension StoreTransaction {
 
     /// Returns the event for an edit. A retry, and a release after a failed dependency, also remove the request's
     /// dependencies.
-    private func event(of edit: QueueEdit, _ request: StoredRequest) throws -> RequestStateMachine.Event {
+    private func event(of edit: QueueEdit, _ request: StoredRequest) throws -> RequestLifecycle.Event {
         switch edit {
         case .cancel: return .cancelled
         case .hold: return .held
@@ -112,7 +112,7 @@ extension StoreTransaction {
 
     /// T7: puts a dead request back to its old position, with the same key and its full original lifetime.
     private mutating func restore(_ row: StoredRow) throws {
-        var state = try RequestStateMachine(
+        var state = try RequestLifecycle(
             phase: .finished(.dead(.imported, reason: "")),
             attempts: row["attempts"],
             deferrals: row["deferrals"],

@@ -58,7 +58,7 @@ extension StoreTransaction {
             return new.dropped(from: lane, in: self)
         }
         let due = dueTime(of: new)
-        var state = RequestStateMachine(rules: RequestRules(mayBeSentTwice: true))
+        var state = RequestLifecycle(rules: RequestRules(mayBeSentTwice: true))
         try state.apply(.accepted(due: due, isBlocked: isBlocked || sent != nil))
         if let replaced {
             try move(replaced, by: .replaced)
@@ -78,7 +78,7 @@ extension StoreTransaction {
     private mutating func accepted(
         _ new: NewRequest,
         in lane: StoredLane,
-        state: RequestStateMachine,
+        state: RequestLifecycle,
         due: Timestamp
     ) -> EnqueuedRequest {
         let wait = state.name == .pending ? until(due) : nil
@@ -158,7 +158,7 @@ extension StoreTransaction {
     private func insert(
         _ new: NewRequest,
         lane: Int64,
-        state: RequestStateMachine,
+        state: RequestLifecycle,
         due: Timestamp
     ) throws -> Int64 {
         let options = new.options

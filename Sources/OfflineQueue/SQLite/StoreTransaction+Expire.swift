@@ -60,7 +60,7 @@ extension StoreTransaction {
                 )
                 continue
             }
-            try move(request, by: .givenUp(.expired, reason: RequestStateMachine.expiredReason))
+            try move(request, by: .givenUp(.expired, reason: RequestLifecycle.expiredReason))
             changedLanes.insert(request.lane)
         }
         return candidates.count == Self.batch

@@ -31,7 +31,7 @@ extension StoreTransaction {
         guard !different.isEmpty else { return }
         throw QueueError(
             .idConflict,
-            "the id \(quoted(new.id)) belongs to another request; different: \(different.joined(separator: ", "))"
+            "the id \(quoted(new.id)) is used by another request; different: \(different.joined(separator: ", "))"
         )
     }
 

@@ -41,7 +41,8 @@ extension StoreTransaction {
         guard room.requests > 0, bytes >= new.size, room.diskBytes >= 2 * new.rowSize else {
             throw QueueError(
                 .queueFull,
-                "the queue has room for \(room.requests) requests and \(bytes) bytes"
+                "the import does not fit: the queue has room for \(room.requests) more requests and \(bytes) more "
+                    + "bytes, and the disk for \(room.diskBytes) bytes"
             )
         }
     }

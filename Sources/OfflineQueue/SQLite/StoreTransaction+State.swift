@@ -6,7 +6,7 @@ struct StoredRequest {
     let sequence: Int64
     let id: String
     let lane: Int64
-    var state: RequestStateMachine
+    var state: RequestLifecycle
     /// The token of the row's lease; `nil` for none.
     let token: String?
     let replaceKey: String?
@@ -27,7 +27,7 @@ struct StoredRequest {
         sequence = try row["seq"]
         id = try row["id"]
         lane = try row["lane_id"]
-        state = try RequestStateMachine(row: row)
+        state = try RequestLifecycle(row: row)
         token = try row["lease_token"]
         replaceKey = try row["replace_key"]
         bodyBytes = try row["body_bytes"]
@@ -35,7 +35,7 @@ struct StoredRequest {
     }
 }
 
-extension RequestStateMachine {
+extension RequestLifecycle {
     fileprivate init(row: StoredRow) throws {
         let phase: Phase =
             switch try row["state"] as String {
@@ -93,7 +93,7 @@ extension StoreTransaction {
     /// Applies an event to a request, and writes the new state with all its effects on other requests.
     mutating func move(
         _ request: StoredRequest,
-        by event: RequestStateMachine.Event,
+        by event: RequestLifecycle.Event,
         _ outcome: Conclusion? = nil
     ) throws {
         var moved = request
@@ -157,7 +157,7 @@ extension StoreTransaction {
     }
 }
 
-extension RequestStateMachine {
+extension RequestLifecycle {
     /// The columns of a row of `request`, which holds unfinished requests only.
     fileprivate var columns: StatementArguments {
         let (due, lease, pendingEdit, reason): (Timestamp?, Lease?, PendingEdit?, HoldReason?) =

@@ -100,7 +100,8 @@ package struct Scheduler: Sendable {
         case dropConnections
         /// The host is now reachable by another path. Attempts that are safe to repeat are ended and repeated.
         case abort(host: String)
-        /// There is a path to the host again. Attempts whose packets were lost meanwhile send them again, without ending.
+        /// There is a path to the host again. Attempts whose packets were lost meanwhile send them again, without
+        /// ending.
         case restartStalled(host: String)
         /// The path to the host was lost and the grace period is over. All attempts that began before the given time
         /// are ended.

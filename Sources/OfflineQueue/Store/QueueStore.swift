@@ -4,7 +4,7 @@
 /// machines share can give the same guarantees. Only the store has a clock: times in its results are durations from its
 /// answer on, and times that it receives are durations from the call on.
 ///
-/// T1 to T7 are the transitions of a request: see `RequestStateMachine.Event`.
+/// T1 to T7 are the transitions of a request: see `RequestLifecycle.Event`.
 package protocol QueueStore: Sendable {
     /// The lanes that have new work, whichever caller created it.
     var changes: LaneChanges { get }

@@ -24,7 +24,7 @@ public enum FullQueuePolicy: String, Hashable, Sendable, CaseIterable {
     case dropOldest = "drop-oldest"
     /// Drops the new request; the receipt reports it.
     case dropNewest = "drop-newest"
-    /// Makes the call wait for room, also for the room of uploads that no request uses yet. Cancelling its task ends the
-    /// wait.
+    /// Makes the call wait for room, also for the room of uploads that no request uses yet. Cancelling its task ends
+    /// the wait.
     case block
 }

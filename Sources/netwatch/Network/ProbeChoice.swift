@@ -11,7 +11,8 @@ enum ProbeChoice: Hashable {
     /// `http` or `https`, and the port if it is not the scheme's default.
     case web(scheme: String, port: UInt16?)
 
-    static let acceptedForms = "`route`, `tcp`, `tcp:PORT`, `http`, `http:PORT`, `https` or `https:PORT`"
+    static let acceptedForms =
+        "`route`, `tcp`, `tcp:PORT`, `http`, `http:PORT`, `https` or `https:PORT`; a port is 1 to 65535"
 
     /// The statuses that count as up. A redirect counts, because it is a response; it is not followed.
     static let expectedStatus = 200...399

@@ -6,7 +6,7 @@ internal import OfflineQueue
 struct QueueVerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Check the whole store: the database, its counters, every request and every body.",
+        abstract: "Check the store: the database, its counters, waiting and dead requests, and their bodies.",
         discussion: """
             netwatch queue verify
             netwatch queue verify --set-aside

@@ -7,7 +7,7 @@ internal import OfflineQueue
 struct DeliveryOptions: ParsableArguments {
     /// Whether to use the queue.
     enum QueueChoice: String, ExpressibleByArgument, CaseIterable {
-        /// Tries immediately, and stores the request if that fails.
+        /// Stores the request, tries it once and reports the result.
         case auto
         /// Stores the request immediately, and tries it afterwards.
         case always
@@ -18,7 +18,7 @@ struct DeliveryOptions: ParsableArguments {
     @Option(
         name: .customLong("queue"),
         help:
-            "auto: try immediately, store on failure; always: store first; never: try once, without the service."
+            "auto: store, try once and report the result; always: store and return; never: try once, without the service."
     )
     var choice = QueueChoice.auto
 

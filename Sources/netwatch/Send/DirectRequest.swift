@@ -36,9 +36,19 @@ struct DirectRequest {
             allowsConnectionReuse: false
         ).response()
         guard let response = transfer.response, transfer.error.map(Self.isSizeLimit) ?? true else {
-            throw CommandError(.unknown, "could not send to `\(url)`: \(Self.summary(transfer.error))")
+            throw CommandError(
+                .unknown,
+                "could not send to `\(printableURL)`: \(Self.summary(transfer.error))"
+            )
         }
         return result(from: response, transfer.data ?? Data())
+    }
+
+    /// The URL without its user name and password.
+    private var printableURL: String {
+        guard var parts = URLComponents(string: url) else { return "" }
+        (parts.user, parts.password) = (nil, nil)
+        return parts.string ?? ""
     }
 
     /// Checks the request by the rules of the queue, except that secrets may be sent.

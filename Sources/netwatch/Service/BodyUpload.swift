@@ -45,12 +45,13 @@ struct BodyUpload {
         do throws(CommandError) {
             var piece: Data
             if let first { piece = first } else { piece = try await next(of: reader, body) }
-            while !piece.isEmpty {
+            // An empty input is one empty piece, so that the service knows the upload.
+            repeat {
                 try await append(piece, to: &body)
                 // A short piece is the last one.
                 if piece.count < ControlMessage.maximumPieceBytes { break }
                 piece = try await next(of: reader, body)
-            }
+            } while !piece.isEmpty
             return body
         } catch {
             await remove(body)

@@ -20,7 +20,11 @@ enum StoreDirectory {
         }
         // The lock file remains when a store is set aside.
         guard ["queue.sqlite", "queue.lock"].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else {
-            throw CommandError(.usage, "there is no queue in `\(path)`")
+            throw CommandError(
+                .usage,
+                "there is no queue in `\(path)`",
+                hint: "`netwatch serve --state-dir` creates one"
+            )
         }
     }
 

@@ -42,9 +42,9 @@ enum ModelCheck {
     /// Runs scenarios in parallel. Waits for all of them, or for the first outcome for which `isEnough` returns true.
     static func run(
         _ scenarios: [Scenario],
-        until isEnough: @escaping @Sendable (ModelRun.Outcome) -> Bool = { _ in false }
-    ) async throws -> [ModelRun.Outcome] {
-        let outcomes = Recorder<ModelRun.Outcome>()
+        until isEnough: @escaping @Sendable (ModelCheckRun.Outcome) -> Bool = { _ in false }
+    ) async throws -> [ModelCheckRun.Outcome] {
+        let outcomes = Recorder<ModelCheckRun.Outcome>()
         let ended = Recorder<Bool>()
         let queue = ScenarioQueue(scenarios)
         // More threads than cores, because scenarios mostly wait for the monitor or for the kernel.
@@ -52,7 +52,7 @@ enum ModelCheck {
         for _ in 0..<threads {
             try startDetachedThread(named: "model") {
                 while let scenario = queue.next() {
-                    let outcome = ModelRun.outcome(of: scenario, isStopped: { queue.isClosed })
+                    let outcome = ModelCheckRun.outcome(of: scenario, isStopped: { queue.isClosed })
                     outcomes.record(outcome)
                     if isEnough(outcome) { queue.close() }
                 }

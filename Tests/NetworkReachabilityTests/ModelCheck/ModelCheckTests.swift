@@ -98,15 +98,15 @@ struct Plan {
         seeds = seed.map { [$0] } ?? (0..<count).map { _ in UInt64.random(in: 0 ... .max) }
     }
 
-    func run() async throws -> [ModelRun.Outcome] {
+    func run() async throws -> [ModelCheckRun.Outcome] {
         let scenarios = seeds.map {
             Scenario(seed: $0, operations: operations, setup: ModelCheck.Setup(seed: $0))
         }
         return isReplay ? [replay(scenarios[0])] : try await ModelCheck.run(scenarios)
     }
 
-    private func replay(_ scenario: Scenario) -> ModelRun.Outcome {
-        let outcome = ModelRun.outcome(of: scenario) { print($0) }
+    private func replay(_ scenario: Scenario) -> ModelCheckRun.Outcome {
+        let outcome = ModelCheckRun.outcome(of: scenario) { print($0) }
         guard let mismatch = outcome.mismatch else { return outcome }
         var scenario = scenario
         scenario.operations = mismatch.operations
@@ -121,7 +121,7 @@ struct ModelCheckReport: CustomStringConvertible {
     /// Whether correct statuses changed more than once per ten commands. Three times per ten commands is usual.
     let changesMuch: Bool
 
-    init(_ outcomes: [ModelRun.Outcome]) {
+    init(_ outcomes: [ModelCheckRun.Outcome]) {
         let commands = outcomes.map(\.commands).reduce(0, +)
         let refused = outcomes.map(\.refusals.count).reduce(0, +)
         let changes = outcomes.map(\.changes).reduce(0, +)

@@ -45,7 +45,7 @@ struct Scenario: Sendable {
                 var shorter = scenario
                 let end = min(start + length, scenario.operations.count)
                 shorter.operations.removeSubrange(start..<end)
-                if ModelRun.outcome(of: shorter).mismatch != nil {
+                if ModelCheckRun.outcome(of: shorter).mismatch != nil {
                     scenario = shorter
                 } else {
                     start += length

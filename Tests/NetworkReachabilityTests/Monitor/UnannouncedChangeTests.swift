@@ -3,8 +3,8 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Path changes that the kernel announces as something other than a route change, or not at all. `NetworkChangeTests` has more
-/// of them.
+/// Path changes that the kernel announces as something other than a route change, or not at all. `NetworkChangeTests`
+/// has more of them.
 @Suite(.needsNetworkNamespaces, .withAndWithoutFilter)
 struct UnannouncedChangeTests {
     private static let hasVRF: Bool = {

@@ -15,8 +15,8 @@ final class CrashRecord: Sendable {
     var current: CrashLedger { ledger.withLock { $0 } }
 }
 
-/// The server that a ``TestProcess`` sends to. It refuses, closes, resets and delays, and records each request before it
-/// responds.
+/// The server that a ``TestProcess`` sends to. It refuses, closes, resets and delays, and records each request before
+/// it responds.
 ///
 /// Its behavior depends only on the seed, the request's id and how often that id has arrived, not on the order of
 /// requests.

@@ -35,8 +35,8 @@ internal import Testing
     private static let due = start + .seconds(9)
     private static let lease = Lease(token: "mine", ownerEpoch: 1)
 
-    private static let phases: [String: RequestStateMachine.Phase] = {
-        var phases: [String: RequestStateMachine.Phase] = [
+    private static let phases: [String: RequestLifecycle.Phase] = {
+        var phases: [String: RequestLifecycle.Phase] = [
             "staging": .staging, "blocked": .blocked, "pending": .pending(due: due),
             "inflight": .inflight(lease, pendingEdit: nil),
             "to-cancel": .inflight(lease, pendingEdit: .cancel),
@@ -48,7 +48,7 @@ internal import Testing
         return phases
     }()
 
-    private static let events: [String: RequestStateMachine.Event] = [
+    private static let events: [String: RequestLifecycle.Event] = [
         "accept": .accepted(due: due, isBlocked: false), "waits": .accepted(due: due, isBlocked: true),
         "claim": .claimed(lease), "replace": .replaced, "giveUp": .givenUp(.refused, reason: "why"),
         "cancel": .cancelled, "hold": .held,
@@ -91,9 +91,9 @@ internal import Testing
         return written + rest
     }()
 
-    private func state(_ cell: Cell) -> RequestStateMachine {
+    private func state(_ cell: Cell) -> RequestLifecycle {
         let rules = RequestRules(mayBeSentTwice: cell.event != "unsure")
-        return RequestStateMachine(phase: Self.phases[cell.phase]!, attempts: 3, deferrals: 1, rules: rules)
+        return RequestLifecycle(phase: Self.phases[cell.phase]!, attempts: 3, deferrals: 1, rules: rules)
     }
 
     @Test func `every phase and every event is in the table`() {
@@ -107,7 +107,7 @@ internal import Testing
         let before = state
         let event = try #require(Self.events[cell.event])
         guard cell.outcome != "-" else {
-            #expect(throws: RequestStateMachine.Refusal.self) { try state.apply(event) }
+            #expect(throws: RequestLifecycle.Refusal.self) { try state.apply(event) }
             #expect(state == before)
             return
         }
@@ -117,19 +117,19 @@ internal import Testing
 
     @Test(arguments: ["inflight", "to-cancel", "to-hold"])
     func `a stale lease changes no request`(phase: String) {
-        var state = RequestStateMachine(phase: Self.phases[phase]!, rules: RequestRules(mayBeSentTwice: true))
+        var state = RequestLifecycle(phase: Self.phases[phase]!, rules: RequestRules(mayBeSentTwice: true))
         let before = state
-        for event: RequestStateMachine.Event in [
+        for event: RequestLifecycle.Event in [
             .concluded(token: "theirs", .delivered(status: 200), due: start),
             .abandoned(token: "theirs", now: start),
         ] {
-            #expect(throws: RequestStateMachine.Refusal.staleLease) { try state.apply(event) }
+            #expect(throws: RequestLifecycle.Refusal.staleLease) { try state.apply(event) }
         }
         #expect(state == before)
     }
 
     @Test func `a released request still waits for its dependencies`() throws {
-        var state = RequestStateMachine(phase: .held(.user), rules: RequestRules(mayBeSentTwice: true))
+        var state = RequestLifecycle(phase: .held(.user), rules: RequestRules(mayBeSentTwice: true))
         try state.apply(.released([.user], now: start, isBlocked: true))
         #expect(state.phase == .blocked)
     }
@@ -151,7 +151,7 @@ internal import Testing
     @Test(arguments: [1, 3])
     func `a request is dead after its last counted attempt`(most: Int) throws {
         let rules = RequestRules(mayBeSentTwice: true, maximumAttempts: most)
-        var state = RequestStateMachine(phase: .pending(due: start), rules: rules)
+        var state = RequestLifecycle(phase: .pending(due: start), rules: rules)
         for attempt in 1...most {
             for countsAsAttempt in [false, true] {
                 try state.apply(.claimed(Self.lease))

@@ -56,8 +56,8 @@ extension Verdict {
     static func dead(reason: String) -> Verdict { .dead(.refused, reason: reason) }
 }
 
-extension RequestStateMachine.Ending {
-    static func dead(reason: String) -> RequestStateMachine.Ending { .dead(.refused, reason: reason) }
+extension RequestLifecycle.Ending {
+    static func dead(reason: String) -> RequestLifecycle.Ending { .dead(.refused, reason: reason) }
 }
 
 extension QueueStore {

@@ -19,7 +19,7 @@ package struct RequestRules: Hashable, Sendable {
 }
 
 /// The state machine of one request. All state changes follow its transitions.
-package struct RequestStateMachine: Hashable, Sendable {
+package struct RequestLifecycle: Hashable, Sendable {
     package enum Phase: Hashable, Sendable {
         /// Its body is being stored. Only a spool file exists, and a crash discards it.
         case staging
@@ -127,7 +127,7 @@ package struct RequestStateMachine: Hashable, Sendable {
 
 // MARK: - Sending
 
-extension RequestStateMachine {
+extension RequestLifecycle {
     private mutating func accept(due: Timestamp, isBlocked: Bool) throws(Refusal) {
         guard phase == .staging else { throw .notStaging }
         phase = isBlocked ? .blocked : .pending(due: due)
@@ -182,7 +182,7 @@ extension RequestStateMachine {
 
 // MARK: - Edits
 
-extension RequestStateMachine {
+extension RequestLifecycle {
     private mutating func finishWaiting(_ ending: Ending) throws(Refusal) {
         guard isWaiting else { throw .notWaiting }
         phase = .finished(ending)

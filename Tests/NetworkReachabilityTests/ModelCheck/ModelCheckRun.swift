@@ -7,7 +7,7 @@ internal import NetworkReachability
 /// statuses become correct.
 ///
 /// Confined to the thread that creates it; calls block.
-final class ModelRun {
+final class ModelCheckRun {
     /// The result of a run.
     struct Outcome: Sendable {
         let scenario: Scenario
@@ -74,7 +74,7 @@ final class ModelRun {
         isStopped: @escaping () -> Bool = { false }
     ) -> Outcome {
         do {
-            let run = try ModelRun(scenario, log: log, isStopped: isStopped)
+            let run = try ModelCheckRun(scenario, log: log, isStopped: isStopped)
             try run.perform()
             return run.outcome
         } catch {
