@@ -116,7 +116,7 @@ package struct NetwatchDaemon: Sendable {
             logger.warning("\(shortcoming)")
         }
         let summary =
-            path.map { "network \($0.reason.map(\.description) ?? "reachable")" } ?? "network unknown"
+            path.map { "network: \($0.reason.map(\.description) ?? "reachable")" } ?? "network: unknown"
         logFailure(notifier.notify(.ready, .status(summary)))
         logger.info(
             "ready",

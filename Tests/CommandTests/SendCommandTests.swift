@@ -350,6 +350,20 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
+    @Test func `a direct request whose response is cut off exits with 2`() async throws {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
+        let server = try ScriptedServer { _ in .send(Array("\(head)0123456789".utf8), then: .close) }
+        let sent = try await send(server.url)
+        #expect(sent.ending == .exited(2))
+        #expect(sent.errors.first?.contains("could not send to `\(server.url)`") == true, "\(sent.errors)")
+    }
+
+    @Test func `a direct request with a long response is delivered`() async throws {
+        let server = try ScriptedServer { _ in .respond(String(repeating: "x", count: 100_000)) }
+        let sent = try await send(server.url)
+        #expect(sent.ending == .exited(0) && sent.errors == ["delivered: HTTP 200"], "\(sent.errors)")
+    }
+
     @Test(arguments: ["FILE", "-"])
     func `a direct request sends a large body unchanged`(source: String) async throws {
         let server = try ScriptedServer()

@@ -191,7 +191,7 @@ internal import Testing
         )
         defer { process.signal(9) }
         let ready = try manager.receive()
-        #expect(ready.contains("READY=1") && ready.contains("STATUS=network "))
+        #expect(ready.contains("READY=1") && ready.contains("STATUS=network: "))
         let socket = directory.file("netwatch.sock")
         #expect(try await Command.run("queue", "list", "--socket", socket).ending == .exited(0))
         process.signal(SIGTERM)

@@ -313,4 +313,11 @@ struct SimulatedResolver {
         #expect(snapshot.names[0].age == .seconds(13))
         #expect(snapshot.unresponsive == .zero && snapshot.threads == 1)
     }
+
+    @Test mutating func `a network change ends the time without answers`() {
+        recordSlowLookups(of: ["slow"])
+        #expect(ResolverSnapshot(resolver.core, now: resolver.now).unresponsive != nil)
+        resolver.renew()
+        #expect(ResolverSnapshot(resolver.core, now: resolver.now).unresponsive == nil)
+    }
 }

@@ -50,6 +50,24 @@ internal import Testing
         #expect(reserve(0))
     }
 
+    @Test mutating func `a shared connection belongs to no transfer alone`() {
+        table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
+        #expect(table.connection(onlyOf: transfers[0]) == 5)
+        #expect(reserve(1))
+        #expect(table.connection(onlyOf: transfers[0]) == nil)
+        #expect(table.connection(onlyOf: transfers[1]) == nil)
+        table.release(transfers[0])
+        #expect(table.connection(onlyOf: transfers[1]) == 5)
+    }
+
+    @Test mutating func `a closed connection is not mistaken for the next one with its descriptor`() {
+        table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
+        table.close(5)
+        table.open(5, to: origin, localPort: 1001, capacity: 100, for: transfers[1])
+        #expect(table.connection(of: transfers[0]) == nil)
+        #expect(table.connection(onlyOf: transfers[1]) == 5)
+    }
+
     @Test mutating func `an HTTP/2 connection carries as many transfers as it may, quiet or not`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
         table.setCapacity(ofConnectionOf: transfers[0], to: 3)

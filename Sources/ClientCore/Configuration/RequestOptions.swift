@@ -97,7 +97,7 @@ public struct OptionedRequest: URLRequestConvertible {
 }
 
 extension URLRequestConvertible {
-    /// Returns the request with options. Of repeated calls, the last one that sets an option wins.
+    /// Returns the request with the given options. If several calls set the same option, the last call wins.
     ///
     ///     session.request(Router.search("socks").with(RequestOptions(connectTimeout: 2, totalTimeout: 10)))
     public func with(_ options: RequestOptions) -> OptionedRequest {

@@ -1,11 +1,10 @@
 internal import NetwatchEventLoop
 
-/// How retries are spread over time when the path to a host comes back.
+/// The pacing of retries after the path to a host has returned.
 ///
-/// The first few requests are retried immediately, in the order in which they failed. The rest follow one by
-/// one. A thousand requests sent in the same millisecond would each open a connection to a server that may only
-/// just have come back. Machines behind the same router all come back in the same second, so the intervals are
-/// random.
+/// The first few requests are retried immediately, in the order in which they failed. The rest follow one by one.
+/// Otherwise a thousand requests would open a thousand connections at once to a server that may have just restarted.
+/// The machines behind one router get their path back in the same second, so the intervals are random.
 public struct RetryPacing: Hashable, Sendable {
     /// The number of requests retried immediately. Default: 4, fewer than the six connections that browsers
     /// open to a host. Values below 1 become 1.
@@ -14,19 +13,18 @@ public struct RetryPacing: Hashable, Sendable {
     /// 0.5 to 1.5. Default: 25 ms, which is 40 requests per second, or 25 s for a thousand. Negative values
     /// become zero.
     public let interval: Duration
-    /// The delay of a retry if the path was never missing, because the failure then has another cause. It
-    /// doubles with each retry and is multiplied by a random factor from 0.75 to 1. Default: 250 ms. Minimum: 1
-    /// ms.
+    /// The delay before the first retry of a request that failed although the host had a path. The delay doubles with
+    /// each retry and is multiplied by a random factor from 0.75 to 1. Default: 250 ms. Minimum: 1 ms.
     public let firstDelay: Duration
-    /// The maximum of that delay. Default: 30 s. At least ``firstDelay``.
+    /// The maximum of that delay. Default: 30 s. Values below ``firstDelay`` become ``firstDelay``.
     public let longestDelay: Duration
 
-    /// Creates a pacing.
+    /// Creates a retry pacing.
     ///
     /// - Parameters:
     ///   - atOnce: The number of requests retried immediately. Default: 4.
     ///   - interval: The average interval between the following requests. Default: 25 ms.
-    ///   - firstDelay: The delay of a retry if the path was never missing. Default: 250 ms.
+    ///   - firstDelay: The delay before the first retry although the host had a path. Default: 250 ms.
     ///   - longestDelay: The maximum of that delay. Default: 30 s.
     public init(
         atOnce: Int = 4,

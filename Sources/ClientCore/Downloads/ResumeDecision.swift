@@ -62,8 +62,8 @@ enum ResumeDecision: Sendable {
         guard values.count == 1, case .part(let range, let total)? = ContentRange(values[0]) else {
             return invalid("Content-Range `\(values.joined(separator: ", "))` is not a byte range")
         }
-        guard !isMultipart(head) else { return invalid("several parts instead of one byte range") }
-        guard !head.isEncoded else { return invalid("an encoded body, which was not requested") }
+        guard !isMultipart(head) else { return invalid("it is a multipart body instead of one byte range") }
+        guard !head.isEncoded else { return invalid("it has a Content-Encoding, but none was requested") }
         guard range.lowerBound == record.offset else {
             return invalid("Content-Range `\(values[0])` does not start at byte \(record.offset)")
         }

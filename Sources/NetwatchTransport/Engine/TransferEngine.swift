@@ -108,7 +108,8 @@ package actor TransferEngine {
         guard let timeout else { return nil }
         return loop.schedule(at: .now + timeout) { [weak self] in
             self?.assumeIsolated {
-                $0.end(id, CURLE_OPERATION_TIMEDOUT, "waiting for other transfers to the host timed out")
+                let message = "timed out while other transfers used all connections to the host"
+                $0.end(id, CURLE_OPERATION_TIMEDOUT, message)
             }
         }
     }

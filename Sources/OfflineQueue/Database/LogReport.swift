@@ -57,8 +57,10 @@ extension LogReport {
         // The whole content of a new database may still be in its log.
         guard header.count >= 18 else { return nil }
         let found = Int(header[16]) << 8 | Int(header[17])
-        return pageSize == (found == 1 ? 65_536 : found)
-            ? nil : "its log belongs to another database, with pages of \(pageSize) bytes"
+        let expected = found == 1 ? 65_536 : found
+        return pageSize == expected
+            ? nil
+            : "its log belongs to another database: it has pages of \(pageSize) bytes, the database of \(expected)"
     }
 
     private func commitCount(_ count: Int) -> String { count == 1 ? "1 commit" : "\(count) commits" }

@@ -32,7 +32,10 @@ extension OfflineQueue {
     private nonisolated func freeCapacity(for count: Int64, of id: String) async throws {
         guard count > 0, try await !removeStalledBodies(toFit: count, except: id) else { return }
         let (used, room) = (await staged.byteCount, try await store.archive.availableCapacity().bytes)
-        throw QueueError(.queueFull, "uploads use \(used) bytes; the queue has room for \(room)")
+        throw QueueError(
+            .queueFull,
+            "\(count) more bytes do not fit: uploads use \(used) of the \(room) bytes that requests leave free"
+        )
     }
 
     /// Removes uploads whose clients are gone, if that makes these bytes fit.

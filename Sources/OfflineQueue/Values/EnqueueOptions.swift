@@ -28,8 +28,8 @@ public struct EnqueueOptions: Hashable, Sendable {
     public var maximumAttempts: Int?
     /// The timeouts of an attempt.
     public var timeouts = AttemptTimeouts()
-    /// The replace key: 1 to 255 bytes of printable ASCII. The request replaces one of the same lane with the same key
-    /// that is not in flight; the replaced request becomes `superseded`. Default `nil`.
+    /// The replace key: 1 to 255 bytes of printable ASCII. Enqueuing replaces the waiting request of the same lane that
+    /// has the same key, but never one in flight. The replaced request becomes `superseded`. Default `nil`.
     public var replaceKey: String?
     /// The ids of requests that must be delivered first: at most 64. If one of them is given up or cancelled, this
     /// request is held. Default: none.

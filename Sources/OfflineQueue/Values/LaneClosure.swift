@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The closure of a lane: until a given time, the lane sends nothing.
+/// The time until which a closed lane sends no requests, and the reason.
 public struct LaneClosure: Hashable, Sendable {
     /// The cause of a closure.
     public enum Cause: Hashable, Sendable {

@@ -97,7 +97,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         }
         guard let moved else {
             return Printer.note(
-                "the database is sound and was not moved; `verify` without `--set-aside` also checks the bodies"
+                "the database is not damaged and was not moved; `verify` without `--set-aside` also checks the bodies"
             )
         }
         try report(moved)
