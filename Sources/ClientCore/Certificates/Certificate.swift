@@ -10,9 +10,9 @@ public struct Certificate: Sendable {
     public let subject: String
     /// The issuer's distinguished name, in the same form.
     public let issuer: String
-    /// The start of the validity period; `nil` if the certificate has no readable date there.
+    /// The start of the validity period; `nil` if its date cannot be read.
     public let notBefore: Date?
-    /// The end of the validity period; `nil` if the certificate has no readable date there.
+    /// The end of the validity period; `nil` if its date cannot be read.
     public let notAfter: Date?
     /// The subject's public key.
     public let publicKey: PublicKey

@@ -66,7 +66,7 @@ public final class DownloadRequest: Request, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - queue: The queue that the closure is called on. Default: the session's
-    ///     ``SessionManager/completionQueue``. Calls that are pending there are merged into one.
+    ///     ``SessionManager/completionQueue``. If the queue is busy, several updates result in one call.
     ///   - closure: Receives the request's ``progress``.
     @discardableResult
     @preconcurrency

@@ -15,7 +15,7 @@ public struct PropertyListEncoding: ParameterEncoding {
 
     /// The format of the property list.
     public let format: PropertyListSerialization.PropertyListFormat
-    /// Options for the writer. None are defined yet.
+    /// Options for the writer. Foundation defines none.
     public let options: PropertyListSerialization.WriteOptions
 
     /// - Parameters:
@@ -108,7 +108,7 @@ public struct PropertyListEncoding: ParameterEncoding {
 
 /// A value that a property list cannot represent, such as `nil`, or a dictionary whose keys are not strings.
 public struct InvalidPropertyList: Error, Sendable, CustomStringConvertible {
-    /// The path to the value, outermost first: `"foo", "2"`.
+    /// The keys and indexes that lead to the value, outermost first: `"foo", "2"`.
     public let path: [String]
     /// A description of the value.
     public let value: String

@@ -9,7 +9,7 @@ public import FoundationNetworking
 /// | value | text |
 /// |---|---|
 /// | `true` | `1`, or `true` with ``BoolEncoding/literal``. The number 1 is always `1` |
-/// | `1.0`, `0.1`, `Decimal` | `1`, `0.1`, all digits. A whole number never ends in `.0` |
+/// | `1.0`, `0.1`, `Decimal` | `1`, `0.1`, all digits of the `Decimal`. A whole number never ends in `.0` |
 /// | array | see ``ArrayEncoding``. A set is encoded as an array, sorted by the text of its elements |
 /// | dictionary | `name[key]=value`. Keys that are not strings are converted to their description |
 /// | `nil`, `NSNull` | empty: `name=` |

@@ -13,7 +13,7 @@ public class DataRequest: Request, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - queue: The queue that the closure is called on. Default: the session's
-    ///     ``SessionManager/completionQueue``. Calls that are pending there are merged into one.
+    ///     ``SessionManager/completionQueue``. If the queue is busy, several updates result in one call.
     ///   - closure: Receives the request's ``progress``.
     @discardableResult
     @preconcurrency

@@ -69,7 +69,7 @@ struct RequestStateMachine<Handler> {
     enum Ending {
         case completed
         case failed(any Error)
-        /// Ended from outside. The error is that of the attempt, if it had failed.
+        /// Ended by cancellation or with the session. Has the attempt's error if the attempt had failed before.
         case interrupted(Interruption, (any Error)?)
     }
 

@@ -27,8 +27,8 @@ public struct TransactionMetrics: Sendable {
     public var secureConnectionEndDate: Date?
     /// The time at which the first byte of the request was sent.
     public var requestStartDate: Date?
-    /// The time at which the request was sent, as far as the client can tell: it may be late, but is never after
-    /// ``responseStartDate``. `nil` if the response began before the request was complete.
+    /// The time at which the whole request had been sent. This is an estimate: it may be later than the actual time,
+    /// but never later than ``responseStartDate``. `nil` if the response began before the request was complete.
     public var requestEndDate: Date?
     /// The time at which the first byte of the response arrived.
     public var responseStartDate: Date?

@@ -18,8 +18,8 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
     /// The type of the value.
     public typealias SerializedObject = Value
 
-    /// Creates the value from the request, the head of the response, its body, and the error if the response is not
-    /// complete.
+    /// Creates the value. The arguments are the request, the head of the response, the body, and an error if the
+    /// response is not complete.
     public var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
     {

@@ -6,6 +6,6 @@ package enum AttemptOutcome: Sendable {
     case response(status: Int, headers: [(String, String)], body: Data, isTruncated: Bool)
     /// No complete response was received.
     case failure(AttemptFailure)
-    /// The body can no longer be sent: it is missing or is not what was accepted.
+    /// The body can no longer be sent: it is missing, or differs from the accepted body.
     case unsendable(reason: String)
 }

@@ -7,7 +7,7 @@ enum StoreFault: Error {
     case foreign(String)
     /// The file is a queue's database, but its content has changed on the disk.
     case damaged(String)
-    /// A retry may succeed.
+    /// A temporary problem. A retry may succeed.
     case passing(String)
 
     init(_ error: any Error) {

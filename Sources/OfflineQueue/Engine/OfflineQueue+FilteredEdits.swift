@@ -5,7 +5,7 @@
 extension OfflineQueue {
     /// Cancels all matching requests, as ``cancel(_:)`` does.
     ///
-    /// - Parameter filter: Without states, it matches all unfinished requests.
+    /// - Parameter filter: If its `states` is `nil`, it matches all unfinished requests.
     /// - Throws: ``QueueError`` of the store.
     public func cancel(matching filter: RequestFilter) async throws -> FilteredEditResult {
         try await edit(.cancel, matching: filter)
@@ -13,7 +13,7 @@ extension OfflineQueue {
 
     /// Holds all matching requests, as ``hold(_:)`` does.
     ///
-    /// - Parameter filter: Without states, it matches `pending`, `blocked` and `inflight` requests.
+    /// - Parameter filter: If its `states` is `nil`, it matches `pending`, `blocked` and `inflight` requests.
     /// - Throws: ``QueueError`` of the store.
     public func hold(matching filter: RequestFilter) async throws -> FilteredEditResult {
         try await edit(.hold, matching: filter)
@@ -21,7 +21,7 @@ extension OfflineQueue {
 
     /// Releases all matching requests, as ``release(_:)`` does.
     ///
-    /// - Parameter filter: Without states, it matches `held` requests.
+    /// - Parameter filter: If its `states` is `nil`, it matches `held` requests.
     /// - Throws: ``QueueError`` of the store.
     public func release(matching filter: RequestFilter) async throws -> FilteredEditResult {
         try await edit(.release, matching: filter)
@@ -30,7 +30,7 @@ extension OfflineQueue {
     /// Retries all matching requests, as ``retry(_:newKey:)`` does.
     ///
     /// - Parameters:
-    ///   - filter: Without states, it matches `held` and `dead` requests.
+    ///   - filter: If its `states` is `nil`, it matches `held` and `dead` requests.
     ///   - newKey: Whether each request gets a new idempotency key. Default `false`.
     /// - Throws: ``QueueError`` of the store.
     public func retry(matching filter: RequestFilter, newKey: Bool = false) async throws -> FilteredEditResult

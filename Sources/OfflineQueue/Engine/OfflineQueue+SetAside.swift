@@ -24,8 +24,8 @@ extension OfflineQueue {
         )
     }
 
-    /// Reads a store that was set aside, and writes what can be read to a new export in its directory. It can be
-    /// repeated.
+    /// Reads a store that was set aside, and writes the data that is readable to a new export in its directory. Can be
+    /// called repeatedly.
     ///
     /// - Parameter directory: The directory from the result of ``setAside(directory:evenIfSound:)``.
     /// - Throws: ``QueueError``: `directoryUnusable`, `insufficientSpace`, `spoolFailed`.

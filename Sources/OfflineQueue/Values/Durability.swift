@@ -1,7 +1,7 @@
 /// The failures that an accepted request survives.
 public enum Durability: String, Hashable, Sendable, CaseIterable {
-    /// A process crash and a power loss: the request was synced to disk.
+    /// Survives a process crash and a power loss, because the request was synced to disk.
     case full
-    /// A process crash. A power loss may lose the latest requests. Faster where syncing is slow.
+    /// Survives a process crash. A power loss may lose the latest requests. Faster where syncing is slow.
     case normal
 }

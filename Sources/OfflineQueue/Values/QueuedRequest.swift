@@ -48,7 +48,7 @@ public struct QueuedRequest: Hashable, Sendable {
     public let isFIFO: Bool
     /// The priority within the lane: 0 is sent first, 9 last.
     public let priority: Int
-    /// The length of the body, even if the body is no longer stored.
+    /// The length of the body in bytes. It is also known after the body was removed from the store.
     public let bodyBytes: Int64
     /// The number of counted attempts. Attempts that failed because the network was down, or because this machine was
     /// short of a resource, do not count.
@@ -68,8 +68,8 @@ public struct QueuedRequest: Hashable, Sendable {
     public let status: Int?
     /// The error of the last attempt, the reason why it was given up, or the dependency that failed.
     public let lastError: String?
-    /// The closure of its lane, while it lasts: by a server's `Retry-After`, after failures, or because this machine
-    /// was short of a resource.
+    /// The closure of its lane; `nil` if the lane is not closed. A lane is closed by a server's `Retry-After`, after
+    /// failures, or because this machine was short of a resource.
     public internal(set) var laneClosure: LaneClosure?
     /// The reason why it waits while it is pending or blocked; `nil` if it is about to be tried. Only a running queue
     /// reports ``QueuedReason/notReachable``, ``QueuedReason/laneClosed`` after failures, ``QueuedReason/noFreeSlot``

@@ -49,7 +49,7 @@ public struct RecordedResponse: Hashable, Sendable {
     public let headers: [QueueRequest.Header]
     /// The first 64 KiB of the body.
     public let body: Data
-    /// Whether the body was longer than what is stored, or its connection ended early.
+    /// Whether ``body`` is incomplete: it exceeded a limit of size or time, or its connection ended early.
     public let isTruncated: Bool
 
     package init(status: Int, headers: [QueueRequest.Header], body: Data, isTruncated: Bool) {
