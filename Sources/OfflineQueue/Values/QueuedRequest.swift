@@ -68,7 +68,7 @@ public struct QueuedRequest: Hashable, Sendable {
     public let status: Int?
     /// The error of the last attempt, the reason why it was given up, or the dependency that failed.
     public let lastError: String?
-    /// The closure of its lane; `nil` if the lane is not closed. A lane is closed by a server's `Retry-After`, after
+    /// The closure of its lane; `nil` if none is known. A lane is closed by a server's `Retry-After`, after
     /// failures, or because this machine was short of a resource.
     public internal(set) var laneClosure: LaneClosure?
     /// The reason why it waits while it is pending or blocked; `nil` if it is about to be tried. Only a running queue
