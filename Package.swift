@@ -13,6 +13,8 @@ let strict: [SwiftSetting] = [
 // Set by `make sanitize`: makes the locks of the netwatch command visible to the sanitizer, as in the tests.
 let sanitizer = Context.environment["NETWATCH_SANITIZER"]
 
+let grdb = Package.Dependency.package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0")
+
 // The targets are listed in the order of the layers: a target imports only targets above it.
 // docs/ARCHITECTURE.md describes the targets; `make check` enforces the order.
 let package = Package(
@@ -27,7 +29,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        grdb,
     ],
     targets: [
         .systemLibrary(name: "CNetwatchLinux"),
@@ -150,6 +152,12 @@ let package = Package(
             path: "Tests/NetwatchTestSupport",
             swiftSettings: strict
         ),
+        // An example of a program that loses no request. The queue's tests run it.
+        .executableTarget(
+            name: "Gateway",
+            dependencies: ["ClientCore", "OfflineQueue"],
+            path: "Examples/Gateway"
+        ),
         // The process that the queue's tests kill to simulate a crash.
         .executableTarget(
             name: "QueueTestProcess",
@@ -162,7 +170,7 @@ let package = Package(
             name: "ClientTestProcess",
             dependencies: [
                 "ClientCore", "NetwatchEventLoop", "NetwatchTestSupport", "NetwatchTransport",
-                "NetworkReachability",
+                "NetworkReachability", "OfflineQueue",
             ],
             path: "Tests/ClientTestProcess",
             swiftSettings: strict
@@ -189,8 +197,8 @@ let package = Package(
         .tests(
             "OfflineQueueTests",
             [
-                "CNetwatchFaultVFS", "ClientCore", "NetwatchEventLoop", "NetwatchTransport", "OfflineQueue",
-                "QueueTestProcess",
+                "CNetwatchFaultVFS", "ClientCore", "Gateway", "NetwatchEventLoop", "NetwatchTransport",
+                "OfflineQueue", "QueueTestProcess",
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["Fixtures"]
@@ -218,19 +226,20 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// For the address sanitizer, `make sanitize` builds only the targets that share memory with the kernel or a C library,
-// and no package dependencies. `make soak` builds all targets.
+// For the address sanitizer, `make sanitize` builds only the targets that share memory with the kernel or a C library.
+// SwiftNIO would take most of the time. `make soak` builds all targets.
 if sanitizer == "address", Context.environment["NETWATCH_ALL_TARGETS"] == nil {
     let built: Set = [
         "NetwatchEventLoop", "NetwatchNetlink", "NetworkReachability", "NetwatchTransport", "ClientCore",
-        "NetwatchTestSupport", "ClientTestProcess", "NetwatchEventLoopTests", "NetworkReachabilityTests",
-        "NetwatchTransportTests", "ClientCoreTests", "GuideTests",
+        "OfflineQueue", "Gateway", "NetwatchTestSupport", "ClientTestProcess", "QueueTestProcess",
+        "NetwatchEventLoopTests", "NetworkReachabilityTests", "NetwatchTransportTests", "ClientCoreTests",
+        "OfflineQueueTests", "GuideTests",
     ]
     package.targets.removeAll {
         !built.contains($0.name) && $0.type != .system && !$0.name.hasPrefix("CNetwatch")
     }
     package.products.removeAll { !built.contains($0.name) }
-    package.dependencies = []
+    package.dependencies = [grdb]
 }
 
 extension Target {

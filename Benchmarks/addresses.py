@@ -1,9 +1,12 @@
-"""Times to the first byte from a server of which some addresses are dead or refuse connections.
+"""Measures the time to the first byte from a server with several addresses, of which only one responds.
 
 Usage, in a separate network namespace: addresses.py FLOOR CLIENT [--quick]
-    FLOOR     the compiled Floors/race.c
-    CLIENT    ClientBenchmark
-The command line tool curl is measured too. One address responds; it is tested at each position in the list.
+    FLOOR     the compiled Floors/race.c, a minimal C program
+    CLIENT    the path of ClientBenchmark
+    --quick   measures only the last position and only once
+
+The other addresses are dead (they drop packets) or refuse connections. The address that responds is tested at each
+position in the list. The script measures the C program, netwatch and the command line tool curl, and prints a table.
 """
 import socketserver
 import statistics
@@ -16,7 +19,8 @@ ALIVE = {4: "127.1.0.1", 6: "fd00:1::1"}
 
 
 def address(family, kind, number):
-    """Addresses behind the veth pair never respond; those on the loopback interface refuse."""
+    """Returns an address that does not respond: a dead one behind the veth pair, or one on the loopback interface,
+    which refuses connections."""
     if family == 4:
         return f"10.0.0.{number}" if kind == "dead" else f"127.2.0.{number}"
     return f"fd00:a::{number}" if kind == "dead" else f"fd00:2::{number}"
@@ -27,6 +31,7 @@ def run(*command):
 
 
 def lay_cable():
+    """Creates the veth pair, the addresses and the routes."""
     neighbour = ("lladdr", "02:00:00:00:00:01", "dev", "near0", "nud", "permanent")
     for words in (
         "link set lo up",
@@ -52,6 +57,7 @@ class Answer(socketserver.BaseRequestHandler):
 
 
 def serve():
+    """Starts a server on the address of each family that responds."""
     for family in (4, 6):
         class Server(socketserver.ThreadingTCPServer):
             address_family = 2 if family == 4 else 10
@@ -63,11 +69,13 @@ def serve():
 
 
 def seconds(output):
+    """Returns the number at the end of a program's output."""
     return float(output.split()[-1])
 
 
 def run_curl(addresses):
-    """Runs curl only once, because it takes long. Returns None if there is no byte within 10 s."""
+    """Returns curl's seconds to the first byte, or None if there is no byte within 10 s. The caller runs curl only once
+    per position, because it takes long."""
     curl = subprocess.run(
         ["curl", "--silent", "--noproxy", "*", "--max-time", "10", "--output", "/dev/null",
          "--write-out", "%{time_starttransfer}", "--resolve", f"netwatch.invalid:{PORT}:{addresses}",
@@ -76,7 +84,8 @@ def run_curl(addresses):
 
 
 def sets(quick):
-    """Yields a description and the addresses in order."""
+    """Yields the families, the kind of the other addresses, the position of the address that responds (from 1), and the
+    addresses in order."""
     for families, size in (([4], 2), ([4], 4), ([4], 8), ([6, 4], 8), ([6, 4], 16)):
         places = [size - 1] if quick else range(size)
         for kind in ("dead", "refusing"):

@@ -2,11 +2,14 @@
 
 Usage, in a separate network namespace with nginx at 127.0.0.1:80 (web.sh):
 control_socket.py NETWATCH QUEUE_BENCHMARK FLOORS SCRATCH [--quick]
-    NETWATCH          the command
-    QUEUE_BENCHMARK   QueueBenchmark, which measures the library
+    NETWATCH          the path of the command `netwatch`
+    QUEUE_BENCHMARK   the path of QueueBenchmark, which measures the library
     FLOORS            the directory of the compiled Floors/control_socket.c and Floors/transfers.c
-    SCRATCH           a directory on the disk that is measured
-Every figure is compared with one of the same round; the table shows the median of the rounds.
+    SCRATCH           a directory on the disk to measure
+    --quick           one round with few requests, as a smoke test
+
+In each round, netwatch and the compared program are measured one after the other. The table shows the medians of the
+rates and of the ratios of each round.
 """
 import json
 import os
@@ -27,11 +30,12 @@ def run(*command, **options):
 
 
 def rate(output):
+    """Returns the figure `rate` from the output of a measurement."""
     return next(float(line.split()[1]) for line in output.splitlines() if line.startswith("rate "))
 
 
 class Service:
-    """A running service with an empty queue, for the duration of a `with` block."""
+    """A service with an empty queue, which runs during a `with` block."""
 
     def __init__(self, netwatch, scratch):
         self.netwatch, self.directory = netwatch, os.path.join(scratch, "service")
@@ -44,7 +48,7 @@ class Service:
         while subprocess.run([self.netwatch, "queue", "stats", "--socket", self.socket],
                              capture_output=True).returncode != 0:
             if self.process.poll() is not None:
-                sys.exit("the service does not start")
+                sys.exit(f"`netwatch serve` ended with {self.process.returncode} instead of starting")
             time.sleep(0.02)
         return self
 
@@ -57,7 +61,8 @@ class Service:
         return run(self.netwatch, *words, "--socket", self.socket)
 
     def waiting(self):
-        """Returns the number of undelivered requests. A new connection is cheap for the service."""
+        """Returns the number of requests that wait or are being sent. Does not start a command for this, so that the
+        polling takes little processor time from the service."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(self.socket)
             connection.sendall(b"GET /v1/queue/stats HTTP/1.1\r\nHost: netwatch\r\nConnection: close\r\n\r\n")
@@ -75,11 +80,13 @@ class Bench:
         return Service(self.netwatch, self.scratch)
 
     def post(self, service, connections, count, **message):
+        """Posts the message `count` times to the control socket. Returns the requests per second."""
         text = json.dumps({"queue": "always", **message})
         return rate(run(self.floors + "/control_socket", service.socket, str(connections), str(count), text))
 
     def accept(self, connections):
-        """Requests accepted per second: by the socket, and by the library with as many producers as connections."""
+        """Returns the requests accepted per second by the control socket, and by the library with as many producers as
+        connections."""
         with self.service() as service:
             service.command("queue", "pause")
             ours = self.post(service, connections, self.count, url="http://192.0.2.1/", method="POST", body=BODY)
@@ -90,11 +97,11 @@ class Bench:
         return ours, base
 
     def curl_loop(self):
-        """GET requests per second of one libcurl handle that reuses its connection."""
+        """Returns the GET requests per second of one libcurl handle that reuses its connection."""
         return rate(run(self.floors + "/transfers", "requests", "1", "1", URL))
 
     def commits(self):
-        """Synced SQLite commits of one row per second. A FIFO lane needs one commit per request."""
+        """Returns the synced SQLite commits of one row per second. A FIFO lane needs one such commit per request."""
         path = os.path.join(self.scratch, "commits")
         database = sqlite3.connect(path, isolation_level=None)
         database.execute("PRAGMA journal_mode = WAL")
@@ -112,7 +119,7 @@ class Bench:
         return self.count / seconds
 
     def drain(self, **message):
-        """Waiting requests delivered per second after the queue is resumed."""
+        """Returns the requests delivered per second after a paused queue is resumed."""
         with self.service() as service:
             service.command("queue", "pause")
             self.post(service, 16, self.count, url=URL, **message)
@@ -123,7 +130,7 @@ class Bench:
             return self.count / (time.monotonic() - start)
 
     def processes(self):
-        """Sequential commands per second: `netwatch send`, and curl with the same message."""
+        """Returns the sequential commands per second: of `netwatch send`, and of curl with the same message."""
         count = self.count // 40
         with self.service() as service:
             service.command("queue", "pause")
@@ -136,12 +143,15 @@ class Bench:
 
     @staticmethod
     def repeated(words, count):
+        """Runs a command `count` times, one after the other. Returns the commands per second."""
         start = time.monotonic()
         for _ in range(count):
             run(*words)
         return count / (time.monotonic() - start)
 
     def rows(self):
+        """Yields the rows of the table: name, compared program, smallest accepted ratio, and a function that returns
+        both rates."""
         yield "accepted over 64 connections", "library, 64 producers", 0.6, lambda: self.accept(64)
         yield "accepted over one connection", "library, one producer", 0.6, lambda: self.accept(1)
         yield "delivered, parallel", "curl loop", None, lambda: (self.drain(), self.curl_loop())

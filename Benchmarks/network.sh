@@ -1,6 +1,10 @@
 #!/bin/sh
-# Runs a command in the current network namespace, after adding a veth pair with both ends in it and a route to
-# 10.0.0.0/8 over it. The watched hosts are in that network. 198.51.100.7 has no route.
+# Creates the network of the reachability benchmarks in the current network namespace, and then runs a command:
+# - a veth pair, with both ends in this namespace;
+# - a route over this pair to 10.0.0.0/8, which contains the watched hosts;
+# - no route to 198.51.100.7, for which the benchmark `edges` adds and deletes one.
+#
+# Usage, in a separate network namespace: network.sh COMMAND...
 set -e
 ip link set lo up
 ip link add near0 type veth peer name far0

@@ -1,8 +1,13 @@
-"""Enqueues 1 KiB bodies with another queue in one or more threads, and prints the same figures as our benchmark.
+"""Enqueues bodies of 1 KiB with another queue, and prints the same figures as `QueueBenchmark measure enqueue`.
 
 Usage: peers.py NAME THREADS COUNT SECONDS DIRECTORY
+    NAME         persist-queue, huey, litequeue or redis
+    THREADS      the number of threads that enqueue; for redis the number of connections
+    COUNT        the maximum number of bodies
+    SECONDS      the maximum duration
+    DIRECTORY    the directory for the data of the queue
 
-Each queue is configured so that accepted data survives a power cut. Fails if the queue is not installed.
+Each queue is configured so that accepted data survives a power cut. The script fails if the queue is not installed.
 """
 
 import os
@@ -17,21 +22,22 @@ BODY = os.urandom(1024)
 
 
 def persist_queue(directory):
-    # WAL, synchronous=FULL and the lock around each commit are its defaults.
+    # WAL, synchronous=FULL and a lock around each commit are the defaults of this queue.
     from persistqueue import SQLiteAckQueue
 
     return SQLiteAckQueue(directory, multithreading=True).put
 
 
 def huey(directory):
-    # At most once: it deletes a task before the task runs. synchronous=FULL is its default too.
+    # The default is synchronous=FULL. This queue delivers at most once: it deletes a task before the task runs.
     from huey.storage import SqliteStorage
 
     return SqliteStorage(filename=f"{directory}/huey.db", fsync=True).enqueue
 
 
 def litequeue(directory):
-    # The default is NORMAL, which may lose accepted data. All threads must share one connection.
+    # The default is synchronous=NORMAL, with which a power cut may lose accepted data. All threads must share one
+    # connection.
     from litequeue import LiteQueue
 
     queue = LiteQueue(f"{directory}/lite.db")
@@ -48,16 +54,19 @@ def litequeue(directory):
 
 
 def syncs():
+    """Returns the number of disk syncs so far, which the preloaded Floors/syncs.c counts."""
     with open(os.environ["FLOORS_SYNCS"], "rb") as file:
         return int.from_bytes(file.read(8), sys.byteorder)
 
 
 def cpu(who):
+    """Returns the CPU time of this process or of its children in seconds."""
     usage = resource.getrusage(who)
     return usage.ru_utime + usage.ru_stime
 
 
 def report(count, seconds, used, synced, middle, slowest):
+    """Prints the figures. `middle` and `slowest` are the median and the 99th percentile of the latency in µs."""
     print("rate", count / seconds)
     print("cpu", used / count * 1e6)
     print("syncs", synced / count)
@@ -66,6 +75,7 @@ def report(count, seconds, used, synced, middle, slowest):
 
 
 def measure(put, threads, count, seconds):
+    """Measures a queue whose function `put` enqueues a body, and prints the figures."""
     times = [[] for _ in range(threads)]
     end = time.monotonic() + seconds
 
@@ -90,13 +100,13 @@ def measure(put, threads, count, seconds):
 
 
 class Redis:
-    """A separate Redis server on a unix socket. Debian's `redis-tools` contains the server's program under another
-    name, and installing it starts no server."""
+    """A separate Redis server on a unix socket. If Debian's `redis-server` is not installed, the server's program from
+    `redis-tools` is used, which is named `redis-check-rdb`. Installing `redis-tools` starts no server."""
 
     def __init__(self, directory):
         server = shutil.which("redis-server") or shutil.which("redis-check-rdb")
         if not server or not shutil.which("redis-benchmark"):
-            sys.exit("redis is not installed")
+            sys.exit("`redis-server` or `redis-check-rdb`, and `redis-benchmark`, are not installed")
         self.socket = f"{directory}/redis.sock"
         settings = f"--port 0 --unixsocket {self.socket} --dir {directory} --save '' --appendonly yes "
         settings += "--appendfsync always --auto-aof-rewrite-percentage 0 --daemonize no"
@@ -104,13 +114,14 @@ class Redis:
         self.process = subprocess.Popen(words, executable=server, stdout=subprocess.DEVNULL)
         while subprocess.run(self.command("redis-cli", "PING"), capture_output=True).stdout != b"PONG\n":
             if self.process.poll() is not None:
-                sys.exit("the redis server does not start")
+                sys.exit(f"the redis server ended with {self.process.returncode} instead of starting")
 
     def command(self, program, *arguments):
         return [program, "-s", self.socket, *arguments]
 
     def add(self, threads, count):
-        """Returns the seconds, and the median and the 99th percentile of the latency in microseconds."""
+        """Enqueues `count` bodies. Returns the duration in seconds, and the median and the 99th percentile of the
+        latency in microseconds."""
         body = BODY.hex()[:1024]
         command = self.command("redis-benchmark", "-c", str(threads), "-n", str(count), "--csv")
         result = subprocess.run(
@@ -126,7 +137,7 @@ class Redis:
         return float(values["used_cpu_sys"]) + float(values["used_cpu_user"])
 
     def measure(self, threads, count, seconds):
-        # redis-benchmark has no deadline, so the count is calculated from a sample.
+        # redis-benchmark cannot run until a deadline, so the number of bodies is calculated from a sample.
         count = min(count, max(100, int(500 / self.add(threads, 500)[0] * seconds)))
         before = self.cpu() + cpu(resource.RUSAGE_CHILDREN), syncs()
         wall, middle, slowest = self.add(threads, count)

@@ -1,11 +1,16 @@
 #!/bin/sh
-# Runs a command with a new directory as its last argument, and counts the command's disk syncs.
+# Runs a command with a new directory as its last argument, and counts the command's disk syncs. Removes the directory
+# afterwards.
 #
 # Usage: store.sh FLOORS SCRATCH COMMAND...
-#     TEMPLATE=DIRECTORY         the directory is a copy of this one; default: empty
-#     STORE=DIRECTORY            uses this directory instead of a new one
-#     FLOORS_RECORDING=FILE      records the command's SQLite statements in this file
-#     FLOORS_SYNC_NANOSECONDS=N  makes each fsync(2) take this time instead of the disk's
+#     FLOORS     the directory of the compiled syncs.so and record.so
+#     SCRATCH    the directory in which the new directory is created
+#
+# Environment variables:
+#     TEMPLATE=DIRECTORY         makes the new directory a copy of this one; by default it is empty
+#     STORE=DIRECTORY            the directory to use instead of a new one; it is not removed
+#     FLOORS_RECORDING=FILE      the file in which to record the command's SQLite statements
+#     FLOORS_SYNC_NANOSECONDS=N  replaces each fsync(2) by a pause of this length
 set -e
 floors=$1
 scratch=$2
@@ -14,7 +19,7 @@ run=$(mktemp -d "$scratch/run.XXXXXX")
 trap 'rm -rf "$run"' EXIT
 if [ -n "$TEMPLATE" ]; then
     cp -a "$TEMPLATE" "$run/queue"
-    # Otherwise the kernel would write the copy while the command's writes are timed.
+    # Without the sync, the kernel would write the copy to the disk during the measurement.
     find "$run/queue" -type f -exec sync {} +
 else
     mkdir -m 700 "$run/queue"

@@ -2,7 +2,10 @@
 # Runs a command in the current network namespace, with nginx at 127.0.0.1:80 and Floors/server at 127.0.0.1:81. Both
 # servers end with the command.
 #
-# Usage: web.sh NGINX FLOORS SCRATCH COMMAND...
+# Usage, in a separate network namespace: web.sh NGINX FLOORS SCRATCH COMMAND...
+#     NGINX      the path of nginx
+#     FLOORS     the directory of the compiled Floors/server.c and Floors/transfers.c
+#     SCRATCH    the directory for the files of nginx
 set -e
 nginx=$1
 floors=$2

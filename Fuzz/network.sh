@@ -1,4 +1,5 @@
-# The network changes that scripts/record-corpus records.
+# The network changes whose notifications scripts/record-corpus records for the fuzzer. They run in a separate network
+# namespace.
 ip link add near0 type veth peer name far0
 ip link add bridge0 type bridge
 ip link set far0 master bridge0

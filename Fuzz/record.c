@@ -1,7 +1,9 @@
-// Records netlink datagrams of the kernel: first the notifications that a shell script causes, then the replies to
-// requests. Writes one file per datagram.
+// Records netlink datagrams of the kernel as inputs for the fuzzer: first the notifications that a shell script causes,
+// then the replies to requests. Writes one file per datagram.
 //
-// Usage: record DIRECTORY SCRIPT
+// Usage, in a separate network namespace: record DIRECTORY SCRIPT
+//     DIRECTORY    the directory for the files
+//     SCRIPT       a shell script that changes the network
 #include <arpa/inet.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -24,6 +26,7 @@ static void fail(const char *call) {
     exit(1);
 }
 
+// Sets an option of a netlink socket (`NETLINK_…`).
 static void enable(int socket_, int option, int value) {
     if (setsockopt(socket_, SOL_NETLINK, option, &value, sizeof value) < 0) fail("setsockopt");
 }
@@ -36,7 +39,9 @@ static int open_netlink(void) {
     return socket_;
 }
 
-// Writes datagrams to files until none arrives for 200 ms. Returns their number.
+// Writes received datagrams to files until none arrives for 200 ms. Returns the number of datagrams.
+//
+// kind: the beginning of the files' names
 static int record(int socket_, const char *kind) {
     static char buffer[65536];
     static int number;
@@ -53,6 +58,12 @@ static int record(int socket_, const char *kind) {
     return count;
 }
 
+// Sends a request and records the replies. Terminates the process if there is none.
+//
+// type: RTM_…
+// flags: NLM_F_… in addition to NLM_F_REQUEST
+// route_flags: RTM_F_… of a route lookup
+// destination: the address to look up; NULL for none
 static void request(int socket_, int type, int flags, int family, uint32_t route_flags, const char *destination) {
     struct {
         struct nlmsghdr header;
@@ -77,6 +88,7 @@ static void request(int socket_, int type, int flags, int family, uint32_t route
     if (record(socket_, "reply") == 0) fail("no reply");
 }
 
+// Makes the two lookups that netwatch makes for each address.
 static void look_up(int socket_, int family, const char *destination) {
     request(socket_, RTM_GETROUTE, 0, family, 0, destination);
     request(socket_, RTM_GETROUTE, 0, family, RTM_F_FIB_MATCH, destination);
@@ -96,14 +108,15 @@ int main(int argc, char **argv) {
     enable(requests, NETLINK_EXT_ACK, 1);
     request(requests, RTM_GETLINK, NLM_F_DUMP, AF_UNSPEC, 0, NULL);
     request(requests, RTM_GETADDR, NLM_F_DUMP, AF_UNSPEC, 0, NULL);
-    // Destinations of the routes and addresses that the script creates.
+    // Destinations of the routes and addresses that the script `network.sh` creates.
     const char *ipv4[] = {"192.0.2.2", "192.0.2.1", "127.0.0.1", "198.51.100.1", "203.0.113.1", "203.0.113.2",
                           "203.0.113.3", "203.0.113.4", "10.1.0.1", "10.2.0.1", "224.0.0.1"};
     const char *ipv6[] = {"2001:db8::2", "2001:db8::1", "::1", "2001:db8:1::1", "2001:db8:2::1",
                           "2001:db8:3::1", "2001:db8:4::1", "fe80::1"};
     for (size_t i = 0; i < sizeof ipv4 / sizeof *ipv4; i++) look_up(requests, AF_INET, ipv4[i]);
     for (size_t i = 0; i < sizeof ipv6 / sizeof *ipv6; i++) look_up(requests, AF_INET6, ipv6[i]);
-    // The kernel rejects these with an error text: once with the whole request, once with only its header.
+    // The kernel rejects lookups without a destination, with an error text. Its first replies contain the whole
+    // request, the replies after NETLINK_CAP_ACK only the request's header.
     enable(requests, NETLINK_GET_STRICT_CHK, 1);
     look_up(requests, AF_INET, NULL);
     enable(requests, NETLINK_CAP_ACK, 1);

@@ -1,12 +1,19 @@
 internal import Glibc
 
-/// A benchmark program. `run ARGUMENT... [--quick] [NAME...]` runs all series, or the named ones. For each measurement
-/// it starts `measure NAME ARGUMENT...`.
+/// A benchmark program with two commands:
+///
+/// - `run ARGUMENT... [--quick] [NAME...]` runs all series, or the named ones. For each measurement it starts the
+///   program again with the other command.
+/// - `measure NAME ARGUMENT...` runs one measurement and prints its figures.
 package protocol Benchmark {
+    /// The measurements that `measure` can run.
     static var measurements: [any Measurement.Type] { get }
     /// The number of arguments of `run` before the options.
     static var arguments: Int { get }
+    /// Creates the driver of `run` from its arguments.
     static func driver(_ arguments: [String]) -> Driver
+    /// Creates the series of `run` from its arguments.
+    ///
     /// - Parameter isQuick: Whether to run a tenth of everything, as a smoke test.
     static func series(_ arguments: [String], isQuick: Bool) -> [Series]
 }

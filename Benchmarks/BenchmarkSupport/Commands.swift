@@ -1,24 +1,24 @@
 internal import Glibc
 
-/// Runs a shell command and waits for its end.
+/// Runs a shell command and waits for its end. Terminates the process if the command fails.
 package func shell(_ command: String) {
     guard system(command) == 0 else { fatalError("failed: \(command)") }
 }
 
-/// Returns the output of a shell command without the last line break. Fails if the command fails.
+/// Returns the output of a shell command without the last line break. Terminates the process if the command fails.
 package func contents(ofCommand command: String) -> String {
     guard let text = output(ofCommand: command) else { fatalError("failed: \(command)") }
     return text
 }
 
-/// Returns the output of a shell command without the last line break; `nil` if the command fails.
+/// Returns the output of a shell command without the last line break, or `nil` if the command fails.
 func output(ofCommand command: String) -> String? {
     guard let file = popen(command, "re") else { fatalError("failed: \(command)") }
     let text = contents(file)
     return pclose(file) == 0 ? String(text.dropLast()) : nil
 }
 
-/// Returns the contents of a file; an empty string if it cannot be opened.
+/// Returns the contents of a file, or an empty string if the file cannot be opened.
 package func contents(_ path: String) -> String {
     guard let file = fopen(path, "re") else { return "" }
     defer { fclose(file) }

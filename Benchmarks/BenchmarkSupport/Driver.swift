@@ -1,14 +1,16 @@
 internal import Glibc
 
-/// Runs all series. Each measurement is a separate process. Ours and the others alternate, so that all run under the
-/// same conditions.
+/// Runs series and prints their tables. Each measurement is a separate process. Those of netwatch and of the compared
+/// programs alternate, so that all run under the same conditions.
 package struct Driver {
-    /// The directory of the compiled floors.
+    /// The directory of the compiled floors: minimal C programs that are the lower bound for a figure.
     let floors: String
-    /// The command that runs every other command, which is passed as its arguments.
+    /// The command that is put before each measurement, for example `unshare --net`. Empty if there is none.
     let enclosure: String
+    /// The path of the file to write.
     let json: String
-    /// The directory on the disk whose sync time is measured before and after each series; `nil`: not measured.
+    /// The directory on the disk whose sync time is measured before and after each series. `nil` for no such
+    /// measurement.
     let probed: String?
 
     package init(floors: String, enclosure: String, json: String, probed: String? = nil) {
@@ -35,12 +37,12 @@ package struct Driver {
         )
     }
 
-    /// The load average, to show what else the machine was doing.
+    /// The three load averages, which show how busy the machine was.
     private var loadAverage: String {
         contents(ofCommand: "cut -d ' ' -f 1-3 /proc/loadavg")
     }
 
-    /// Runs and prints a series. Returns it as JSON.
+    /// Runs a series and prints its table. Returns its results as JSON.
     private func result(of series: Series) -> String {
         print("\n\(series.title)")
         fflush(nil)
@@ -51,7 +53,7 @@ package struct Driver {
         if let before, let after { print("4 KiB synced: before \(before.text); after \(after.text)") }
         print(Row.head)
         for row in outcome.rows { print(row.text) }
-        for name in outcome.missing { print("\(name) was not measured: it is missing, or fails") }
+        for name in outcome.missing { print("\(name) was not measured: it is not installed, or it fails") }
         fflush(nil)
         let fields = [
             #""title": "\#(series.title)""#,
@@ -78,7 +80,8 @@ package struct Driver {
         return (table, missing.map(\.0.name))
     }
 
-    /// Returns a row for each compared program that reports the figure; a single row without one if none reports it.
+    /// Returns a row for each compared program that reports the figure. If none reports it, returns a single row with
+    /// only netwatch's results.
     private func rows(
         of figure: Figure,
         _ ours: [[String: Double]],
@@ -93,8 +96,8 @@ package struct Driver {
         return rows.isEmpty ? [Row(figure: figure, ours: ours)] : rows
     }
 
-    /// Returns the figures that a command prints. Only a third-party program may print none, for example because it is
-    /// missing.
+    /// Returns the figures that a command prints. A third-party program may fail, for example because it is not
+    /// installed; it then has no figures. If any other command fails, the process terminates.
     private func measure(_ command: Series.Other.Command, _ series: Series) -> [String: Double] {
         let environment = series.environment.isEmpty ? [] : ["env"] + series.environment
         let words = ["exec"] + environment + [enclosure, text(of: command)]

@@ -8,7 +8,7 @@ package func peakMemory() -> Double {
     Double(field("VmHWM:", of: "/proc/self/status")) * 1024
 }
 
-/// Returns the number after a name in a file of `/proc`.
+/// Returns the number after a name in a file of `/proc`. Terminates the process if the file does not have the name.
 package func field(_ name: String, of path: String) -> Int {
     for line in contents(path).split(separator: "\n") where line.hasPrefix(name) {
         if let number = line.split(whereSeparator: { $0 == "\t" || $0 == " " }).dropFirst().first {

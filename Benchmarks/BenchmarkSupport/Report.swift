@@ -1,17 +1,19 @@
-/// The results of all rounds for one figure: ours, and those of one compared program.
+/// A line of the table: the results of all rounds for one figure, of netwatch and of one compared program.
 struct Row {
     let figure: Figure
+    /// netwatch's results.
     let ours: [Double]
     /// The name and the results of the compared program; `nil` if there is none.
     var other: (name: String, values: [Double])?
     /// Whether this is the first compared program of the figure.
     var isFirst = true
 
+    /// netwatch's result divided by the other program's, for each round.
     var ratios: [Double] {
         zip(ours, other?.values ?? []).map { $0 / $1 }
     }
 
-    /// The targets for our result compared with this program.
+    /// The targets that refer to this compared program, and whether netwatch meets them.
     private var aims: [(text: String, isMet: Bool)] {
         figure.aims.filter { $0.other.map { $0 == other?.name } ?? isFirst }.map { aim in
             (aim.text(other?.name), aim.isMet(ours: ours, others: other?.values ?? []))
@@ -26,7 +28,7 @@ extension Row {
 
     var text: String {
         let verdict = aims.map { "\($0.text)\($0.isMet ? "" : "  MISSED")" }.joined(separator: ", ")
-        // Our results are printed only in the first row of a figure.
+        // netwatch's results are the same in all rows of a figure, so only the first row shows them.
         let values = [isFirst ? ours : [], other?.values ?? [], ratios].flatMap { values in
             values.isEmpty ? ["", ""] : [number(values.min()!), number(median(values))]
         }

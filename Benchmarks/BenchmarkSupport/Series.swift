@@ -1,20 +1,21 @@
-/// A measurement and the programs that it is compared with. They run alternately for several rounds.
+/// A measurement of netwatch and the programs that it is compared with. They run alternately for several rounds.
 package struct Series: Sendable {
-    /// The name that selects the series on the command line.
+    /// The name that selects the series on the command line. Several series may have the same name.
     package let name: String
     package let title: String
-    /// The arguments of our measurement.
+    /// The name and the arguments of netwatch's measurement.
     package let ours: String
-    /// The compared programs in the order in which they run; empty if there is nothing to compare with.
+    /// The compared programs in the order in which they run. May be empty.
     package let others: [Other]
     package let rounds: Int
+    /// The figures that the table shows.
     package let figures: [Figure]
     /// Shell commands that run once, before the first round.
     package let preparations: [String]
-    /// Environment variables for the commands, in the format of `env(1)`.
+    /// Environment variables for all measurements of the series, in the format of `env(1)`.
     package let environment: [String]
 
-    /// - Parameter name: The name of the series. Default: the name of our measurement.
+    /// - Parameter name: The name of the series. Default: the name of netwatch's measurement.
     package init(
         _ name: String? = nil,
         title: String,
@@ -35,14 +36,14 @@ package struct Series: Sendable {
         self.environment = environment
     }
 
-    /// A program that prints comparable figures.
+    /// A compared program, which prints the same figures as netwatch's measurement.
     package struct Other: Sendable {
         enum Command {
-            /// A program in the floors directory, with its arguments.
+            /// A program in the directory of the floors, with its arguments.
             case floor(String)
-            /// A measurement of this program, with its arguments.
+            /// A ``Measurement`` of this benchmark, with its arguments.
             case measurement(String)
-            /// Any other program, which may be missing.
+            /// Any other command. The program may be missing.
             case program(String)
 
             var mayBeMissing: Bool {
@@ -53,25 +54,31 @@ package struct Series: Sendable {
         let name: String
         let command: Command
 
+        /// A minimal C program in the directory of the floors.
         package static func floor(_ arguments: String, name: String = "floor") -> Other {
             Other(name: name, command: .floor(arguments))
         }
 
-        /// Another program, measured by this one. `FLOORS/` in its arguments is replaced by the floors directory.
+        /// A program or a case that a ``Measurement`` of this benchmark measures.
+        ///
+        /// - Parameter arguments: The name and the arguments of the measurement. A leading `FLOORS/` of an argument is
+        ///   replaced by the directory of the floors.
         package static func measured(_ name: String, by arguments: String) -> Other {
             Other(name: name, command: .measurement(arguments))
         }
 
+        /// A program that prints its figures itself and may be missing.
         package static func program(_ name: String, _ command: String) -> Other {
             Other(name: name, command: .program(command))
         }
     }
 }
 
-/// A figure that a measurement prints.
+/// A figure that a measurement prints, as a row of the table shows it.
 package struct Figure: Sendable {
     package let name: String
     package let unit: String
+    /// The targets for netwatch's result.
     package let aims: [Aim]
 
     package init(_ name: String, _ unit: String, aims: [Aim] = []) {
@@ -80,18 +87,23 @@ package struct Figure: Sendable {
         self.aims = aims
     }
 
-    /// A target for our result: at most, or at least, a multiple of another result plus a constant.
+    /// A target for netwatch's result: at most, or at least, `factor` times the result of a compared program, plus
+    /// `plus`.
     package struct Aim: Sendable {
         let isAtMost: Bool
         let factor: Double
+        /// A constant in the unit of the figure.
         let plus: Double
-        /// The program whose result is multiplied; `nil`: the first compared program.
+        /// The name of the compared program. If it is `nil`, the first compared program is meant.
         let other: String?
 
+        /// A target of at most `factor` times the result of `other`, plus `plus`. Without `factor`, the target is the
+        /// constant `plus`.
         package static func atMost(_ factor: Double = 0, of other: String? = nil, plus: Double = 0) -> Aim {
             Aim(isAtMost: true, factor: factor, plus: plus, other: other)
         }
 
+        /// A target of at least `factor` times the result of `other`.
         package static func atLeast(_ factor: Double, of other: String? = nil) -> Aim {
             Aim(isAtMost: false, factor: factor, plus: 0, other: other)
         }
@@ -102,7 +114,7 @@ package struct Figure: Sendable {
             return (isAtMost ? "≤ " : "≥ ") + parts.compactMap(\.self).joined(separator: " + ")
         }
 
-        /// Returns whether the median over all rounds meets the target.
+        /// Returns whether the target is met in the median of all rounds.
         func isMet(ours: [Double], others: [Double]) -> Bool {
             let bounds = others.isEmpty ? ours.map { _ in plus } : others.map { factor * $0 + plus }
             let difference = median(zip(ours, bounds).map { $0 - $1 })

@@ -1,13 +1,14 @@
 internal import Glibc
 
-/// The time that the disk currently needs to sync 4 KiB. On the same machine it may vary from 0.08 ms to 4 ms within
-/// minutes, and results are meaningless without knowing it.
+/// The time that the disk currently needs to sync 4 KiB. It may vary from 0.08 ms to 4 ms within minutes on the same
+/// machine. Results that depend on syncs are meaningless without it.
 struct SyncProbe {
     /// The median in microseconds.
     let median: Double
+    /// The 99th percentile in microseconds.
     let slowest: Double
 
-    /// Appends to a temporary file and syncs it, for a quarter of a second.
+    /// Measures for a quarter of a second: repeatedly appends 4 KiB to a temporary file in the directory and syncs it.
     init(in directory: String) {
         let path = "\(directory)/probe"
         let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -28,12 +29,12 @@ struct SyncProbe {
         let page = [UInt8](repeating: 7, count: 4096)
         let start = now()
         guard write(file, page, page.count) == page.count, fdatasync(file) == 0 else {
-            fatalError("the disk does not take 4 KiB")
+            fatalError("cannot write and sync 4 KiB")
         }
         return Double(now() - start) / 1e3
     }
 
-    var text: String { "\(number(median)) µs, one in a hundred \(number(slowest)) µs" }
+    var text: String { "p50 \(number(median)) µs, p99 \(number(slowest)) µs" }
 
     var json: String { #"{"p50": \#(median), "p99": \#(slowest)}"# }
 }

@@ -2,9 +2,9 @@ internal import BenchmarkSupport
 internal import NetwatchEventLoop
 internal import NetwatchTransport
 
-/// The time to the first byte from a server of which some addresses do not respond.
+/// Measures the time to the first byte from a server with several addresses, some of which do not respond.
 ///
-/// Arguments: the port, and the addresses in the order in which a resolver would return them.
+/// Arguments: the port; the addresses in the order in which a resolver would return them.
 enum Addresses: Measurement {
     static let name = "addresses"
 

@@ -2,7 +2,7 @@ internal import BenchmarkSupport
 internal import CNetwatchFloors
 internal import Glibc
 
-/// A body that is downloaded and discarded.
+/// Measures a body that is downloaded and discarded.
 ///
 /// Arguments: the client; the URL.
 enum Download: Measurement {
@@ -13,7 +13,7 @@ enum Download: Measurement {
     }
 }
 
-/// A body that is downloaded to a file, which is removed afterwards.
+/// Measures a body that is downloaded to a file. The file is removed afterwards.
 ///
 /// Arguments: the client; the URL; the file.
 enum Save: Measurement {
@@ -25,7 +25,7 @@ enum Save: Measurement {
     }
 }
 
-/// A file that is uploaded.
+/// Measures a file that is uploaded.
 ///
 /// Arguments: the client; the file; the URL.
 enum Upload: Measurement {
@@ -39,6 +39,8 @@ enum Upload: Measurement {
     }
 }
 
+/// Performs one transfer with the client that has the given name, and prints throughput, CPU time and peak memory.
+///
 /// - Parameter transfer: Performs the transfer. Returns the number of bytes.
 private func measureBody(_ name: String, _ transfer: (any Client) async throws -> Int) async throws {
     let client = client(name, connections: 1)

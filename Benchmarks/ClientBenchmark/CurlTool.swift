@@ -2,10 +2,11 @@ internal import BenchmarkSupport
 internal import CNetwatchFloors
 internal import Glibc
 
-/// The command line tool `curl`.
+/// Measures the command line tool `curl`.
 ///
-/// Arguments: `requests`, the number of concurrent requests, the number of seconds and the URL; or a number of bytes,
-/// followed by curl's arguments.
+/// Arguments for small bodies: `requests`, the number of concurrent requests, the number of seconds, the URL.
+///
+/// Arguments for a large body: its number of bytes, followed by the arguments of curl.
 enum CurlTool: Measurement {
     static let name = "curl"
 
@@ -16,7 +17,7 @@ enum CurlTool: Measurement {
             let (seconds, cpu) = curl(arguments.dropFirst().joined(separator: " "))
             printFigure("throughput", Double(arguments[0])! / 1_048_576 / seconds)
             printFigure("cpu", cpu * 1e3)
-            // Otherwise the next download would replace the file instead of creating it.
+            // The file is removed, so that every download creates it, as the first one does, instead of replacing it.
             if let output = arguments.last, output != "/dev/null" { unlink(output) }
         }
     }
@@ -24,7 +25,7 @@ enum CurlTool: Measurement {
     private static func requests(_ clients: Int, _ seconds: Double, _ url: String) {
         let options = "--parallel --parallel-immediate --parallel-max \(clients) --output /dev/null"
         let request = { (count: Int) in curl("\(options) '\(url)?[1-\(count)]'") }
-        // curl has no deadline, so the number of requests is calculated from a sample.
+        // curl cannot send requests until a deadline, so the number of requests is calculated from a sample.
         let sample = 50 * clients
         let count = Int(Double(sample) / request(sample).seconds * seconds)
         let (taken, cpu) = request(count)
@@ -35,11 +36,12 @@ enum CurlTool: Measurement {
     /// Runs curl and waits for its end. Returns the elapsed time and the CPU time in seconds.
     private static func curl(_ arguments: String) -> (seconds: Double, cpu: Double) {
         let (start, cpu) = (now(), childrenSeconds())
-        // With --parallel, curl shows its progress even with --silent.
+        // With --parallel, curl prints its progress to standard error even with --silent.
         shell("exec curl --silent --fail --noproxy '*' \(arguments) 2>/dev/null")
         return (Double(now() - start) / 1e9, childrenSeconds() - cpu)
     }
 
+    /// Returns the CPU time in seconds of all child processes that have ended.
     private static func childrenSeconds() -> Double {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage)

@@ -1,15 +1,19 @@
 internal import BenchmarkSupport
 internal import Synchronization
 
-/// Keeps a constant number of requests running.
+/// Keeps a constant number of requests in flight until a deadline.
 final class Load: Sendable {
     private struct State {
+        /// The number of requests in flight.
         var running: Int
+        /// The number of requests that succeeded.
         var answered = 0
         var failed = 0
         let continuation: CheckedContinuation<(answered: Int, failed: Int), Never>
 
-        /// Counts a request that has ended. The last one ends the load.
+        /// Counts a request that has ended. Resumes the continuation if it was the last one.
+        ///
+        /// - Parameter isFollowed: Whether another request starts in its place.
         mutating func end(_ isAnswered: Bool, isFollowed: Bool) {
             if isAnswered { answered += 1 } else { failed += 1 }
             if !isFollowed { running -= 1 }
@@ -19,12 +23,12 @@ final class Load: Sendable {
 
     private let client: any Client
     private let url: String
-    /// The time of `now()` after which no more requests are started.
+    /// The time after which no more requests are started, as returned by `now()`.
     private let deadline: Int64
     private let state: Mutex<State>
 
-    /// Requests a URL with `count` requests at a time until the deadline. If the deadline has passed, makes exactly
-    /// `count` requests.
+    /// Requests a URL, with `count` requests in flight, until the deadline. If the deadline has already passed, makes
+    /// exactly `count` requests.
     ///
     /// - Returns: The number of successful and of failed requests.
     static func run(

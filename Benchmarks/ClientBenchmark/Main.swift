@@ -1,6 +1,11 @@
 internal import BenchmarkSupport
 
-/// The program. `scripts/bench` calls `run FLOORS PEERS SCRATCH JSON [--quick] [NAME...]`, which calls `measure`.
+/// The benchmark of the HTTP client. `scripts/bench` calls `run FLOORS PEERS SCRATCH JSON [--quick] [NAME...]`:
+///
+/// - `FLOORS` is the directory of the compiled floors (minimal C programs);
+/// - `PEERS` is the directory of the programs that measure other clients;
+/// - `SCRATCH` is the directory with the files of nginx;
+/// - `JSON` is the file to write.
 @main
 enum Main: Benchmark {
     static let measurements: [any Measurement.Type] = [

@@ -1,13 +1,14 @@
 internal import BenchmarkSupport
 internal import CNetwatchFloors
 
-/// Requests with small bodies.
+/// Measures the rate of requests with small response bodies.
 ///
 /// Arguments: the client; the number of concurrent requests; the number of seconds; the URL.
 enum Requests: Measurement {
     static let name = "requests"
 
-    /// The time at the start that is not measured, in nanoseconds. Connections and lazy values are created in it.
+    /// The duration in nanoseconds of the load before the measurement. It opens the connections and creates lazy
+    /// values.
     private static let warmUp: Int64 = 250_000_000
 
     static func run(_ arguments: [String]) async throws {

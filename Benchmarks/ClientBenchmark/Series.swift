@@ -13,15 +13,16 @@ extension Series {
             ]
     }
 
-    /// The extent of the measurements.
+    /// How much is measured: everything, or about a tenth as a smoke test.
     private struct Size {
         let rounds: Int
-        /// The number of rounds for series that take long.
+        /// The number of rounds of the series `bodies` and `slow`, which take long.
         let longRounds: Int
-        /// The seconds of requests per round.
+        /// The duration in seconds of each measurement of the series `requests`.
         let seconds: Double
-        /// The number of responses that are open at once.
+        /// The number of responses that are open at once in the series `slow`.
         let open: Int
+        /// The body of the series `bodies`.
         let body: Body
 
         static let full = Size(rounds: 7, longRounds: 3, seconds: 2, open: 10_000, body: .large)
@@ -73,7 +74,7 @@ extension Series {
         )
     }
 
-    /// The maximum of `curl --parallel-max`.
+    /// The highest value that `curl --parallel-max` accepts.
     private static let curlsLimit = 300
 
     private static func figures(_ aims: [Figure.Aim]) -> [Figure] {
@@ -86,7 +87,7 @@ extension Series {
         let of = { (body: Body) in "\(client) \(paths.url(of: body))" }
         let url = paths.url(of: size.body)
         return body(
-            title: "\(client): \(size.body.mebibytes) MiB downloaded and thrown away",
+            title: "\(client): \(size.body.mebibytes) MiB downloaded and discarded",
             ours: "download \(of(size.body))",
             others: [
                 .floor("transfers download \(url)"),
@@ -143,7 +144,7 @@ extension Series {
             rounds: size.longRounds,
             figures: [
                 Figure("throughput", "MiB/s", aims: [.atLeast(0.95)]), Figure("cpu", "ms"),
-                // The size of the body must not matter.
+                // The peak memory must not depend on the size of the body.
                 Figure("memory", "KiB", aims: [.atMost(1, of: "smaller body", plus: 4096)]),
             ]
         )

@@ -1,9 +1,10 @@
 internal import BenchmarkSupport
 internal import CNetwatchFloors
 
-/// Responses that are all open at once.
+/// Measures many responses that are all open at once.
 ///
-/// Arguments: the client; the number of responses; the server, which completes none before all are open.
+/// Arguments: the client; the number of responses; the URL of `Floors/server.c`, which completes no response before all
+/// are open.
 enum Slow: Measurement {
     static let name = "slow"
 

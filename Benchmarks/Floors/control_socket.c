@@ -1,8 +1,13 @@
 #define _GNU_SOURCE
-// Posts requests to the service's control socket over keep-alive connections, one thread per connection. Each request
-// is sent when the previous one was answered with 200 or 202.
+// Posts requests to the service's control socket over keep-alive connections, with one thread per connection. A
+// connection sends its next request after the response to the previous one, which must be 200 or 202. Prints the
+// requests per second.
 //
-// Usage: control_socket SOCKET CONNECTIONS COUNT MESSAGE    prints the requests per second
+// Usage: control_socket SOCKET CONNECTIONS COUNT MESSAGE
+//     SOCKET         the path of the control socket
+//     CONNECTIONS    the number of connections
+//     COUNT          the number of requests, over all connections
+//     MESSAGE        the JSON body of each request
 #include "figures.h"
 
 #include <errno.h>
@@ -28,7 +33,7 @@ static int open_socket(void) {
     return socket_;
 }
 
-// Reads one response. Its head must contain Content-Length.
+// Reads one response, whose head must contain Content-Length. Terminates the process if its status is not 20x.
 static void read_response(int socket_) {
     static _Thread_local char text[HEAD + 1];
     size_t size = 0;

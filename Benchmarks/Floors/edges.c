@@ -1,7 +1,9 @@
-// The minimum latency of detecting a route change: a thread that only blocks in recv(2), and a second thread that the
-// first one wakes, like a callback on a queue.
+// The floor of detecting a route change: a thread that only blocks in recv(2). It wakes a second thread, which is the
+// floor of a callback on a queue.
 //
 // Usage: edges CHANGES SPACING-MS
+//     CHANGES       how many times the route is added and deleted
+//     SPACING-MS    the milliseconds between two changes
 #include "routes.h"
 
 #include <pthread.h>

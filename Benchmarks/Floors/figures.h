@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+// Prints the error of a failed system call (`errno`) and terminates the process.
 static inline void floors_fail(const char *call) {
     perror(call);
     exit(1);
@@ -33,12 +34,14 @@ static inline double floors_processor_seconds(void) {
         + (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+// Compares two `int64_t` for qsort(3).
 static inline int floors_ascending(const void *left, const void *right) {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);
 }
 
-// Prints the median and the 99th percentile in microseconds of latencies given in nanoseconds. Sorts the latencies.
+// Prints the figures `PREFIXp50` and `PREFIXp99` in microseconds. The latencies are given in nanoseconds, and are
+// sorted by this function.
 static inline void floors_report(const char *prefix, int64_t *latencies, int count) {
     qsort(latencies, count, sizeof *latencies, floors_ascending);
     printf("%sp50 %.2f\n", prefix, latencies[count / 2] / 1e3);

@@ -1,7 +1,11 @@
-// The minimum cost of looking up many addresses: dumps of both interface tables, then two lookups for each address,
-// with 64 addresses per call. Every reply is received, and its type is checked.
+// The floor of looking up many addresses again. Reads the kernel's tables of links and of addresses. Then makes two
+// lookups for each address, as netwatch does, with the lookups of 64 addresses per system call. Of the replies only the
+// type is checked.
 //
 // Usage: lookups ADDRESSES ROUNDS SPACING-MS
+//     ADDRESSES     the number of addresses
+//     ROUNDS        the number of repetitions; the medians are printed
+//     SPACING-MS    the pause before each round in milliseconds
 #include "routes.h"
 
 #include <linux/if_link.h>
@@ -10,7 +14,9 @@ enum { BATCH = 64 };
 
 static char replies[65536];
 
-// Requests a table and receives it.
+// Requests a table of the kernel and receives all of its entries.
+//
+// type: RTM_GETLINK or RTM_GETADDR
 static void dump(int socket_, uint16_t type, int skips_statistics) {
     union {
         struct nlmsghdr header;
@@ -32,6 +38,7 @@ static void dump(int socket_, uint16_t type, int skips_statistics) {
     }
 }
 
+// Writes a lookup of an address to the buffer. Returns the length of the lookup.
 static int append_query(char *buffer, uint32_t address, uint32_t flags) {
     struct nlmsghdr *header = (struct nlmsghdr *)buffer;
     memset(header, 0, NLMSG_LENGTH(sizeof(struct rtmsg)));
@@ -50,7 +57,7 @@ static void look_up(int socket_, uint32_t first, uint32_t count) {
     static char requests[BATCH * 2 * 64];
     int length = 0;
     for (uint32_t i = 0; i < count; i++) {
-        // The addresses of the benchmark: ten in each /24 from 10.0.0.0 on.
+        // The same addresses as in `ReachabilityBenchmark`: ten in each /24 from 10.0.0.0 on.
         uint32_t n = first + i, address = htonl(0x0a000000 | n / 10 << 8 | (n % 10 + 1));
         length += append_query(requests + length, address, 0);
         length += append_query(requests + length, address, RTM_F_FIB_MATCH);

@@ -1,4 +1,4 @@
-// The minimum cost of reporting once whether a host is reachable: a netlink socket, one lookup, one line.
+// The floor of reporting once whether a host is reachable: a netlink socket, one lookup, one line of output.
 //
 // Usage: once ADDRESS
 #include "routes.h"

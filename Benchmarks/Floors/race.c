@@ -1,7 +1,8 @@
-// The minimum time for RFC 8305: connects to the addresses in order, 250 ms apart and immediately after a failure.
-// Sends a request over the first established connection and prints the time to the first byte.
+// The floor of connecting to a host with several addresses. Connects according to RFC 8305: starts a connection to the
+// next address 250 ms after the previous one, or immediately after a failure. Sends a request over the first connection
+// that is established, and prints the time from the start to the first byte.
 //
-// Usage: race PORT ADDRESS...
+// Usage: race PORT ADDRESS...    at most 64 addresses
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -31,6 +32,7 @@ static int begin(const char *address, int port) {
     return -1;
 }
 
+// Connects to the addresses. Returns the first connected socket.
 static int race(int port, int count, char **addresses) {
     struct pollfd open[64];
     int opened = 0, next = 0;

@@ -1,4 +1,5 @@
-// Preloaded into a program. Records its SQLite statements, so that `replay.c` can execute the same ones.
+// A library to preload into a program (LD_PRELOAD). Records the program's SQLite statements, so that `replay.c` can
+// execute the same ones. Does nothing without this environment variable:
 //
 // FLOORS_RECORDING    the file to write
 #define _GNU_SOURCE
@@ -32,6 +33,7 @@ static void put(const void *bytes, size_t count) {
 
 static void put_number(uint32_t number) { put(&number, sizeof number); }
 
+// Returns the number of a statement. If the statement is new, writes it to the recording.
 static uint32_t number_of(const char *sql) {
     uint32_t number = 0;
     while (number < MOST_STATEMENTS && statements[number] && strcmp(statements[number], sql)) number++;
@@ -45,7 +47,7 @@ static uint32_t number_of(const char *sql) {
     return number;
 }
 
-// Returns the end of the string, quoted name or comment that begins here; if none does, returns `sql`.
+// Returns the end of the string, quoted name or comment that begins at `sql`. If none begins there, returns `sql`.
 static const char *end_of_opaque(const char *sql) {
     if (strchr("'\"`", *sql)) {
         const char *end = strchr(sql + 1, *sql);
@@ -93,7 +95,8 @@ static void put_value(const value *value) {
     put(value->bytes, value->length);
 }
 
-// Returns the length of the parameter that begins here, and sets its number. Returns 0 if none does.
+// Returns the length of the parameter, such as `?` or `:name`, that begins at `sql`, and sets `number` to its number.
+// If none begins there, returns 0.
 static size_t parameter(sqlite3_stmt *statement, const char *sql, int *number) {
     size_t length = 1;
     if (*sql == '?' && !isdigit(sql[1])) return ++*number, length;
@@ -105,7 +108,8 @@ static size_t parameter(sqlite3_stmt *statement, const char *sql, int *number) {
     return length;
 }
 
-// Finds the bound values by comparing the statement's text with the text expanded by SQLite.
+// Finds the bound values of a statement. Compares its text with the text in which SQLite has replaced the parameters by
+// their values.
 static void find_values(sqlite3_stmt *statement, const char *sql, const char *expanded, value *values) {
     int number = 0;
     while (*sql && *sql == *expanded || strchr("?:@$", *sql) && *sql) {
@@ -116,11 +120,12 @@ static void find_values(sqlite3_stmt *statement, const char *sql, const char *ex
         sql = end;
     }
     if (*sql || *expanded) {
-        fprintf(stderr, "cannot tell the values in: %s\n", expanded);
+        fprintf(stderr, "cannot find the bound values in: %s\n", expanded);
         exit(1);
     }
 }
 
+// Writes an execution of a statement with its values to the recording.
 static void record(sqlite3_stmt *statement, const char *expanded) {
     int count = sqlite3_bind_parameter_count(statement);
     value values[count + 1];
@@ -136,7 +141,8 @@ static void record(sqlite3_stmt *statement, const char *expanded) {
     }
 }
 
-// SQLite traces foreign key actions as another start of the running statement. These are skipped.
+// Returns whether a statement starts, and remembers it as running. SQLite also reports a start for each foreign key
+// action of a running statement. For these, returns 0.
 static int begins(void *statement) {
     void **free_place = NULL;
     for (int i = 0; i < MOST_RUNNING; i++) {
@@ -156,7 +162,8 @@ static void end(void *statement) {
 static int on_trace(unsigned kind, void *context, void *statement, void *text) {
     (void)context;
     if (kind == SQLITE_TRACE_PROFILE) return end(statement), 0;
-    // A statement of a trigger. Replaying the triggering statement executes it again.
+    // SQLite reports a statement of a trigger as a comment (`--`). It is not recorded, because replaying the statement
+    // that fires the trigger executes it again.
     if (strncmp(text, "--", 2) == 0 || !begins(statement)) return 0;
     char *expanded = sqlite3_expanded_sql(statement);
     pthread_mutex_lock(&lock);
@@ -168,16 +175,17 @@ static int on_trace(unsigned kind, void *context, void *statement, void *text) {
 
 static int on_open(sqlite3 *opened, char **message, const void *routines) {
     (void)message, (void)routines;
-    // The queue inspects a database before it opens it. Read-only connections are not part of the floor.
+    // Read-only connections are not recorded. The queue uses one to inspect a database before it opens it.
     if (sqlite3_db_readonly(opened, "main") == 1) return SQLITE_OK;
     if (connection) {
-        fputs("a second connection cannot be recorded\n", stderr);
+        fputs("cannot record: the program opened a second writable database connection\n", stderr);
         exit(1);
     }
     connection = opened;
     return sqlite3_trace_v2(opened, SQLITE_TRACE_STMT | SQLITE_TRACE_PROFILE, on_trace, NULL);
 }
 
+// Writes a mark to the recording: the start or end of the measured part.
 void floors_recorder_mark(int64_t operations) {
     int64_t changes = sqlite3_total_changes64(connection);
     pthread_mutex_lock(&lock);

@@ -1,6 +1,6 @@
-// The minimum cost of the queue's store: executes its recorded statements again with the same values through SQLite's
-// C interface, in one thread, each prepared once. The recording comes from the benchmark's own run, so the statements,
-// the schema and the settings are identical.
+// The floor of the queue's store. Executes the recorded statements of the store again, with the same values, through
+// SQLite's C interface, in one thread. Prepares each statement once. The recording comes from a run of the benchmark
+// (`record.c`), so the statements, the schema and the settings are the same.
 //
 // Usage: replay RECORDING SECONDS GROUP DIRECTORY
 //     SECONDS      the maximum duration of the measured part
@@ -65,7 +65,7 @@ static void prepare(statement *it) {
     check(sqlite3_prepare_v3(database, it->sql, -1, SQLITE_PREPARE_PERSISTENT, &it->prepared, NULL), it->sql);
 }
 
-// Binds the value at `place`, or skips it.
+// Reads the value at `place`. Binds it if `prepared` is not NULL.
 static void read_value(sqlite3_stmt *prepared, int index) {
     int type = *place++;
     if (type == SQLITE_NULL) {
@@ -87,7 +87,7 @@ static void read_value(sqlite3_stmt *prepared, int index) {
     }
 }
 
-// Reads all columns, as the program does.
+// Reads all columns of a row, as the store does.
 static void read_row(sqlite3_stmt *prepared) {
     for (int i = 0; i < sqlite3_column_count(prepared); i++) {
         switch (sqlite3_column_type(prepared, i)) {
@@ -106,7 +106,7 @@ static void execute(statement *it) {
     sqlite3_reset(it->prepared);
 }
 
-// Reads an execution, and binds or skips its values.
+// Reads an execution and returns its statement. If `binds` is not 0, also prepares the statement and binds the values.
 static statement *read_execution(int binds) {
     statement *it = &statements[number()];
     if (binds) prepare(it);
@@ -120,7 +120,7 @@ static void read_mark(void) {
     expected_changes = integer();
 }
 
-// Executes what precedes the measured part: the settings and the statements that open the store.
+// Executes the recording up to the measured part: the settings and the statements that open the store.
 static void open_as_recorded(void) {
     for (int kind; (kind = *place++) != FLOORS_MARK;) {
         if (kind == FLOORS_STATEMENT) read_statement();
@@ -129,7 +129,7 @@ static void open_as_recorded(void) {
     read_mark();
 }
 
-// Reads ahead to the end of the measured part and prepares its statements. Returns the number of transactions.
+// Prepares the statements of the measured part, without executing them. Returns the number of its transactions.
 static int prepare_stretch(void) {
     const uint8_t *start = place;
     int transactions = 0;
@@ -147,7 +147,8 @@ static int prepare_stretch(void) {
     return transactions;
 }
 
-// Executes the measured part until a time. Returns the number of executed transactions and the latency of each.
+// Executes the measured part until its end or a given time. Returns the number of executed transactions, and stores the
+// latency of each in `latencies`.
 static int run(int64_t end, int group, int64_t *latencies) {
     int count = 0, waiting = 0;
     int64_t start = floors_now(CLOCK_MONOTONIC);
@@ -166,7 +167,7 @@ static int run(int64_t end, int group, int64_t *latencies) {
         start = now;
         if (now >= end) break;
     }
-    // The last group may be incomplete.
+    // The last group may have fewer transactions than `group`.
     if (waiting > 0) check(sqlite3_exec(database, "COMMIT", 0, 0, 0), "COMMIT");
     for (; waiting > 0; waiting--) latencies[count++] = floors_now(CLOCK_MONOTONIC) - start;
     return count;
@@ -197,7 +198,7 @@ int main(int argc, char **argv) {
     if (syncs >= 0) printf("syncs %.5f\n", (floors_syncs() - syncs) / executed);
     floors_report("", latencies, done);
     if (done == transactions && sqlite3_total_changes64(database) != expected_changes) {
-        fputs("the statements did not change what they changed when they were recorded\n", stderr);
+        fputs("the replayed statements changed another number of rows than the recorded ones\n", stderr);
         return 1;
     }
     return 0;

@@ -1,4 +1,4 @@
-// Shared by the reachability floors and their benchmark, so that both make and time route changes in the same way.
+// Shared by `ReachabilityBenchmark` and its floors, so that both make and time route changes in the same way.
 #ifndef NETWATCH_FLOORS_ROUTES_H
 #define NETWATCH_FLOORS_ROUTES_H
 
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// Returns a routing netlink socket that receives notifications of these groups (`RTMGRP_…`).
+// Returns a routing netlink socket that receives the notifications of the given groups (`RTMGRP_…`).
 static inline int floors_netlink(uint32_t groups) {
     int socket_ = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (socket_ < 0) floors_fail("socket");
@@ -20,6 +20,7 @@ static inline int floors_netlink(uint32_t groups) {
     return socket_;
 }
 
+// Appends an attribute to a message. The message's buffer must be large enough.
 static inline void floors_put(struct nlmsghdr *message, uint16_t type, const void *value, uint16_t length) {
     char *end = (char *)message + message->nlmsg_len;
     struct rtattr attribute = {.rta_type = type, .rta_len = RTA_LENGTH(length)};
@@ -28,8 +29,8 @@ static inline void floors_put(struct nlmsghdr *message, uint16_t type, const voi
     message->nlmsg_len += RTA_SPACE(length);
 }
 
-// Adds (or replaces) or deletes an IPv4 route with a gateway. When it returns, the kernel has made and announced the
-// change. Returns the time immediately before the system call (CLOCK_MONOTONIC, ns).
+// Adds, replaces or deletes an IPv4 route with a gateway. Returns after the kernel has made the change and notified all
+// listeners. The result is the time immediately before the system call, in nanoseconds of CLOCK_MONOTONIC.
 static inline int64_t floors_change_route(
     int writer, _Bool adds, const char *destination, uint8_t length, const char *gateway
 ) {
@@ -62,7 +63,7 @@ static inline int64_t floors_change_route(
     } reply;
     if (recv(writer, &reply, sizeof reply, 0) < 0) floors_fail("recv");
     if (reply.acknowledgement.error != 0) {
-        fprintf(stderr, "the kernel refused a route: %s\n", strerror(-reply.acknowledgement.error));
+        fprintf(stderr, "the kernel refused to change a route: %s\n", strerror(-reply.acknowledgement.error));
         exit(1);
     }
     return before;

@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
 // A server for cases that nginx does not support: many responses that are all open at once, and uploads that are read
-// and discarded. It has one thread. Each request must fit one read, except for its body.
+// and discarded. It has one thread. The head of a request must arrive in one read.
 //
 // Usage: server PORT
-//     GET /COUNT   the head and one byte immediately; ten more when COUNT requests wait, or none arrived for 5 s
-//     PUT          `200 OK` when the whole body was received
+//     GET /COUNT   Responds immediately with the head and one byte. Sends the other ten bytes, 50 ms apart, once COUNT
+//                  requests have arrived, or once no request has arrived for 5 s.
+//     PUT          Responds with `200 OK` once the whole body has arrived.
 #include "figures.h"
 
 #include <errno.h>
@@ -26,7 +27,8 @@ typedef struct {
 
 static connection connections[MOST];
 static int epoll_, highest, waiting, wanted, parts_left;
-// When the next part is due, or the waiting requests have waited long enough. 0 means never.
+// The time in milliseconds of the next `continue_slow`: when the next byte is due, or when no request has arrived for 5
+// s. 0 if there is none.
 static int64_t due;
 
 static int64_t milliseconds(void) { return floors_now(CLOCK_MONOTONIC) / 1000000; }

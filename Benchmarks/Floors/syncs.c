@@ -1,8 +1,8 @@
-// Preloaded into a program. Counts its disk syncs, and can make each of them take the same time: on a virtual disk,
-// fsync(2) may vary from 0.08 ms to 4 ms within minutes.
+// A library to preload into a program (LD_PRELOAD). Counts the program's disk syncs. Can also replace each sync by a
+// pause of a given length, because on a virtual disk fsync(2) may vary from 0.08 ms to 4 ms within minutes.
 //
 // FLOORS_SYNCS               the file with the counter
-// FLOORS_SYNC_NANOSECONDS    the duration of each sync instead of the disk's; if unset, the disk is synced
+// FLOORS_SYNC_NANOSECONDS    the length of the pause that replaces each sync; if unset, the disk is synced
 #define _GNU_SOURCE
 #include "syncs.h"
 
@@ -34,7 +34,7 @@ static int floors_sync(int file, int (*real)(int)) {
     if (pinned == 0) return 0;
     int64_t end = floors_now(CLOCK_MONOTONIC) + pinned;
     struct timespec time = {end / 1000000000, end % 1000000000};
-    // Otherwise the kernel may wake the thread 50 µs late.
+    // With the default timer slack, the kernel may wake the thread 50 µs late.
     prctl(PR_SET_TIMERSLACK, 1);
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
     return 0;

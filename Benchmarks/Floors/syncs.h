@@ -1,4 +1,4 @@
-// Reads the number of disk syncs, for the programs of the queue benchmark.
+// Reads the number of disk syncs that `syncs.c` counts.
 #ifndef NETWATCH_FLOORS_SYNCS_H
 #define NETWATCH_FLOORS_SYNCS_H
 
@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// The environment variable with the path of the file in which `syncs.c` counts, one number for all its processes.
+// The environment variable with the path of the file in which `syncs.c` counts. All processes with the same value share
+// one counter.
 #define FLOORS_SYNCS "FLOORS_SYNCS"
 
 // Returns the number of calls of fsync(2) and fdatasync(2) so far; -1 if they are not counted.

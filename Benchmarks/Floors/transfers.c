@@ -1,10 +1,10 @@
-// The minimum cost of HTTP transfers with libcurl: its multi interface on epoll in one thread. Easy handles are created
-// once, and only the length of received data is checked.
+// The floor of HTTP transfers with libcurl: its multi interface on epoll in one thread. Creates easy handles only once,
+// and checks only the length of received data.
 //
-// Usage: transfers requests CLIENTS SECONDS URL    CLIENTS concurrent GET requests, after 0.25 s of warm-up
+// Usage: transfers requests CLIENTS SECONDS URL    GET requests with CLIENTS in flight, after 0.25 s of warm-up
 //        transfers download URL [FILE]             discards the body, or writes it to a file and removes the file
-//        transfers upload FILE URL
-//        transfers slow COUNT URL                  COUNT concurrent GET requests
+//        transfers upload FILE URL                 sends the file with PUT
+//        transfers slow COUNT URL                  COUNT GET requests that are all in flight at once
 #include "figures.h"
 
 #include <curl/curl.h>
@@ -127,6 +127,8 @@ static transfer *make(int count, const char *url) {
     return all;
 }
 
+// Runs `count` transfers at a time until the time `end`. If this time has passed, runs exactly `count` transfers.
+// Returns the number of successful transfers.
 static int64_t load(transfer *all, int count, int64_t end) {
     deadline = end;
     succeeded = failed = 0;
@@ -137,6 +139,7 @@ static int64_t load(transfer *all, int count, int64_t end) {
 
 // MARK: Measurements
 
+// Returns the peak resident memory of this process in KiB (`VmHWM`).
 static long peak_memory(void) {
     FILE *file = fopen("/proc/self/status", "re");
     char line[256];
@@ -156,11 +159,14 @@ static void requests(int clients, double seconds, const char *url) {
     if (failed > 0) exit(1);
 }
 
+// Runs one transfer and prints its figures.
+//
+// bytes: the length of the upload; 0 for a download
 static void one(transfer *it, int64_t bytes) {
     double used = floors_processor_seconds();
     int64_t began = floors_now(CLOCK_MONOTONIC);
     if (load(it, 1, 0) != 1) exit(1);
-    // Like our client, which replaces an existing file only with a complete one.
+    // netwatch syncs a downloaded file, too, before it replaces an existing one.
     if (!bytes && it->file >= 0 && fdatasync(it->file) < 0) floors_fail("fdatasync");
     bytes = bytes ? bytes : it->received;
     printf("throughput %.1f\n", bytes / 1048576.0 / ((floors_now(CLOCK_MONOTONIC) - began) / 1e9));
@@ -183,7 +189,7 @@ static void upload(const char *path, const char *url) {
     curl_easy_setopt(it->handle, CURLOPT_INFILESIZE_LARGE, (curl_off_t)status.st_size);
     curl_easy_setopt(it->handle, CURLOPT_READFUNCTION, send_);
     curl_easy_setopt(it->handle, CURLOPT_READDATA, it);
-    // No `100 Continue` to wait for, like our client.
+    // netwatch does not wait for `100 Continue` either.
     curl_easy_setopt(it->handle, CURLOPT_HTTPHEADER, curl_slist_append(NULL, "Expect:"));
     one(it, status.st_size);
 }

@@ -2,7 +2,8 @@
 
 import PackageDescription
 
-// Other clients that the benchmark measures. This is a separate package, so that netwatch does not depend on them.
+// Other HTTP clients that the benchmark compares with netwatch. This is a separate package, so that netwatch does not
+// depend on them.
 let package = Package(
     name: "peers",
     dependencies: [

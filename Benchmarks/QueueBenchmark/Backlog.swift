@@ -2,9 +2,9 @@ internal import BenchmarkSupport
 internal import Glibc
 internal import OfflineQueue
 
-/// The cost of a queue with waiting requests: its start, its memory, and the duration of a claim.
+/// Measures a queue with waiting requests: its start, its memory, and the duration of a claim.
 ///
-/// Arguments: the number of claims of 8 requests each; the directory of a queue with requests.
+/// Arguments: the number of claims, of 8 requests each; the directory of a queue with requests.
 enum Backlog: Measurement {
     static let name = "backlog"
 
@@ -38,8 +38,8 @@ enum Backlog: Measurement {
             let begin = now()
             let claimed = try await store.claim(8, of: lanes[number % lanes.count])
             latencies.append(now() - begin)
-            guard claimed.count == 8 else { fatalError("a lane has run empty") }
-            // The requests are released again, so that every round finds the same number.
+            guard claimed.count == 8 else { fatalError("a lane has fewer than 8 waiting requests") }
+            // Releases the requests again, so that every round finds the same number.
             try await store.conclude(claimed, .retry(countsAsAttempt: false))
         }
         printFigures("claim.", latencies: latencies)

@@ -1,7 +1,8 @@
 internal import BenchmarkSupport
 internal import OfflineQueue
 
-/// Requests claimed and concluded as delivered, directly at the store. Each request changes its state twice.
+/// Measures the state changes of requests that are claimed and concluded as delivered, directly at the store. Each
+/// request changes its state twice.
 ///
 /// Arguments: the number of requests per claim; the maximum number of seconds; the directory of a queue with requests.
 enum Drain: Measurement {

@@ -1,7 +1,7 @@
 internal import BenchmarkSupport
 internal import OfflineQueue
 
-/// Requests accepted by a queue. Each is on the disk when the call returns.
+/// Measures the requests that a queue accepts. Each is on the disk when the call of `enqueue` returns.
 ///
 /// Arguments: the number of producer tasks; the number of requests; the maximum number of seconds; the queue's
 /// directory.

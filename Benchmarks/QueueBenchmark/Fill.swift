@@ -1,7 +1,7 @@
 internal import BenchmarkSupport
 internal import OfflineQueue
 
-/// Creates a queue with requests for later measurements. Prints nothing.
+/// Creates a queue with waiting requests for other measurements. Prints nothing.
 ///
 /// Arguments: the number of requests; the number of servers, at most 255; the directory.
 enum Fill: Measurement {

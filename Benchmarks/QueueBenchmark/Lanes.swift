@@ -1,7 +1,8 @@
 internal import BenchmarkSupport
 internal import OfflineQueue
 
-/// The delivery of a whole queue: scheduler, store and engine, with a sender that succeeds immediately.
+/// Measures the delivery of waiting requests by a complete queue. Only the sender is replaced by one that succeeds
+/// immediately.
 ///
 /// Arguments: the number of requests; the number of lanes, each with a separate origin; the queue's directory.
 enum Lanes: Measurement {

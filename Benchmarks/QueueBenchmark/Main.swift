@@ -1,6 +1,7 @@
 internal import BenchmarkSupport
 
-/// The program. `scripts/bench` calls `run FLOORS STORE SCRATCH PEERS JSON [--quick] [NAME...]`, which calls `measure`.
+/// The benchmark of the queue. `scripts/bench` calls `run FLOORS STORE SCRATCH PEERS JSON [--quick] [NAME...]`, where
+/// `JSON` is the file to write and ``QueueBenchmarkPaths`` describes the other arguments.
 @main
 enum Main: Benchmark {
     static let measurements: [any Measurement.Type] = [
@@ -25,15 +26,15 @@ enum Main: Benchmark {
     }
 }
 
-/// The paths of a run.
+/// The paths that `run` receives as arguments.
 struct QueueBenchmarkPaths {
-    /// The directory of the compiled floors.
+    /// The directory of the compiled floors (minimal C programs).
     let floors: String
-    /// The script that gives each command a separate directory.
+    /// The script `store.sh`, which gives each command a separate directory.
     let store: String
-    /// A directory on the disk that is measured.
+    /// The directory for the stores, on the disk to measure.
     let scratch: String
-    /// The command that measures other queues.
+    /// The command that measures other queues: `peers.py` with its interpreter.
     let peers: String
 
     init(_ arguments: [String]) {
@@ -43,6 +44,6 @@ struct QueueBenchmarkPaths {
         peers = arguments[3]
     }
 
-    /// The command that runs every other command.
+    /// The command that is put before each measurement.
     var enclosure: String { "\(store) \(floors) \(scratch)" }
 }

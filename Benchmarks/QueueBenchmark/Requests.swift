@@ -2,7 +2,8 @@ internal import Foundation
 internal import OfflineQueue
 
 extension QueueRequest {
-    /// A POST of 1 KiB to one of many servers, at addresses that do not exist (RFC 5737).
+    /// Returns a POST of 1 KiB. Its server has the address 192.0.2.`server`, which is reserved for documentation (RFC
+    /// 5737).
     static func forBenchmark(server: Int = 0) -> QueueRequest {
         QueueRequest(
             method: "POST",
@@ -12,7 +13,8 @@ extension QueueRequest {
         )
     }
 
-    /// A small request with a separate origin for each lane, in the network reserved for benchmarks (RFC 2544).
+    /// Returns a small request whose origin is different for each lane, in the network that is reserved for benchmarks
+    /// (RFC 2544).
     static func forBenchmark(lane: Int) -> QueueRequest {
         QueueRequest(method: "PUT", url: "https://198.18.\(lane / 250).\(lane % 250)/", body: Data("x".utf8))
     }
@@ -23,7 +25,7 @@ extension Data {
 }
 
 extension QueueLimits {
-    /// Limits for the backlog, which is larger than the default allows.
+    /// Limits that are high enough for a million waiting requests.
     static let forBenchmark: QueueLimits = {
         var limits = QueueLimits()
         limits.requests = 10_000_000
@@ -41,11 +43,12 @@ extension StoreSettings {
 }
 
 extension SQLiteQueueStore {
+    /// Claims at most `limit` requests of a lane.
     func claim(_ limit: Int, of lane: Int64) async throws -> [ClaimedRequest] {
         try await claim([LaneClaim(lane: lane, limit: limit)]).flatMap(\.requests)
     }
 
-    /// Concludes requests as after an attempt that took 12 ms and received a 200 with a short body.
+    /// Concludes requests with the given verdict. The recorded attempt took 12 ms and received a 200 with a short body.
     func conclude(_ requests: [ClaimedRequest], _ verdict: Verdict) async throws {
         let conclusions = requests.map { request in
             Conclusion(
@@ -74,14 +77,14 @@ extension AttemptOutcome {
     static let forBenchmark = response(status: 200, headers: [], body: Data(), isTruncated: false)
 }
 
-/// Reports no host as reachable, so that a running queue sends nothing.
+/// A gate that reports every host as not reachable, so that a running queue sends nothing.
 struct ClosedGate: HostGate {
     func watch(host: String) -> AsyncStream<GateState> {
         AsyncStream { $0.yield(.notReachable) }
     }
 }
 
-/// A sender that is never called, because the gate is closed.
+/// A sender that the queue never calls, because ``ClosedGate`` reports no path.
 struct IdleSender: AttemptSender {
     func send(_ attempt: Attempt) async -> AttemptOutcome {
         .failure(AttemptFailure(code: 7, phase: .connect, message: "not sent"))

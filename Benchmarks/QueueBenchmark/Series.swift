@@ -10,19 +10,25 @@ extension Series {
         ]
     }
 
-    /// The extent of the measurements.
+    /// How much is measured: everything, or about a tenth as a smoke test.
     fileprivate struct Size {
         let rounds: Int
-        /// The maximum number of requests, and of seconds, for each measurement of a round.
+        /// The maximum number of requests of a measurement.
         let count: Int
+        /// The maximum duration of a measurement in seconds.
         let seconds: Double
+        /// The number of waiting requests in the series `backlog`.
         let backlog: Int
 
         static let full = Size(rounds: 7, count: 40_000, seconds: 2, backlog: 1_000_000)
         static let quick = Size(rounds: 3, count: 10_000, seconds: 0.5, backlog: 50_000)
     }
 
-    /// - Parameter pinned: The milliseconds that every sync takes; `nil`: the disk's time.
+    /// The series `enqueue`, or `pinned` if every sync takes the same time.
+    ///
+    /// - Parameters:
+    ///   - producers: The number of tasks that enqueue requests.
+    ///   - pinned: The duration of every sync in milliseconds. If it is `nil`, a sync takes as long as the disk needs.
     private static func enqueue(
         _ producers: Int,
         _ paths: QueueBenchmarkPaths,
@@ -34,12 +40,12 @@ extension Series {
             Other.program(name, "\(paths.peers) \(name) \(producers) \(bounds)")
         }
         let replay = "replay \(paths.recording("enqueue")) \(size.seconds) \(producers)"
-        let time = pinned.map { "a sync takes \($0) ms" } ?? "a sync takes what the disk takes"
+        let time = pinned.map { "a sync takes \($0) ms" } ?? "a sync takes as long as the disk needs"
         return Series(
             pinned == nil ? "enqueue" : "pinned",
             title:
                 "requests accepted durably, \(producers == 1 ? "one producer" : "\(producers) producers"), "
-                + "1 KiB, \(time); the floor has \(producers) a commit",
+                + "1 KiB, \(time); the floor has \(producers) per commit",
             ours: "enqueue \(producers) \(bounds)",
             others: [.floor(replay)] + peers,
             rounds: size.rounds,
@@ -63,7 +69,7 @@ extension Series {
 
     private static func drain(_ paths: QueueBenchmarkPaths, _ size: Size) -> Series {
         Series(
-            title: "changes of state in a drain: claimed and delivered, 64 a commit",
+            title: "changes of state while draining: claimed and delivered, 64 requests per commit",
             ours: "drain 64 \(size.seconds)",
             others: [.floor("replay \(paths.recording("drain")) \(size.seconds) 1")],
             rounds: size.rounds,
@@ -82,7 +88,7 @@ extension Series {
     private static func backlog(_ paths: QueueBenchmarkPaths, _ size: Size) -> Series {
         let claims = size.count / 20
         return Series(
-            title: "\(size.backlog) requests waiting in 10 lanes, compared with 1000; syncs take no time",
+            title: "\(size.backlog) waiting requests in 10 lanes, compared with 1000; syncs take no time",
             ours: "backlog \(claims) \(paths.template("many"))",
             others: [.measured("1000", by: "backlog \(claims) \(paths.template("few"))")],
             rounds: size.rounds,
@@ -102,11 +108,12 @@ extension Series {
 }
 
 extension Series {
-    /// The history keeps 10,000 requests. The measurement uses it to check that all requests were delivered.
+    /// The series `lanes`. It has at most 10,000 requests, because the measurement counts delivered requests in the
+    /// history, which keeps 10,000.
     fileprivate static func lanes(_ paths: QueueBenchmarkPaths, _ size: Size) -> Series {
         let count = min(10_000, size.count)
         return Series(
-            title: "\(count) requests in as many lanes drain, compared with 10 lanes; syncs take no time",
+            title: "\(count) requests delivered in as many lanes, compared with 10; syncs take no time",
             ours: "lanes \(count) \(count)",
             others: [.measured("10", by: "lanes \(count) 10")],
             rounds: size.rounds,
@@ -120,17 +127,24 @@ extension Series {
 // MARK: - Preparations
 
 extension QueueBenchmarkPaths {
-    /// Returns the directory of a queue that is created once and then copied.
+    /// Returns the directory of a queue that is created once. Each measurement gets a copy of it.
     func template(_ name: String) -> String { "\(scratch)/\(name)" }
 
+    /// Returns the file with the SQL statements of a measurement, which the floor executes.
     func recording(_ name: String) -> String { "\(scratch)/\(name).recording" }
 
-    /// Returns the command that creates a queue with requests, unless it exists.
+    /// Returns the command that creates the template with this name, unless it exists.
+    ///
+    /// - Parameter arguments: The first arguments of ``Fill``.
     func filling(_ name: String, _ arguments: String) -> String {
         command("fill \(arguments)", "STORE=\(template(name))", makes: template(name))
     }
 
-    /// Returns the command that records one of our measurements, unless the recording exists.
+    /// Returns the command that records the SQL statements of a measurement, unless the recording exists.
+    ///
+    /// - Parameters:
+    ///   - measurement: The name and the arguments of the measurement.
+    ///   - template: The name of the template on which the measurement runs.
     func recording(_ name: String, of measurement: String, on template: String) -> String {
         command(
             measurement,
@@ -139,6 +153,7 @@ extension QueueBenchmarkPaths {
         )
     }
 
+    /// Returns the command that runs a measurement if the file that it creates does not exist.
     private func command(_ measurement: String, _ environment: String, makes path: String) -> String {
         """
         [ -e \(path) ] || env FLOORS_SYNC_NANOSECONDS=0 \(environment) \

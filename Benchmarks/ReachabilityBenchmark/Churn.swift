@@ -3,9 +3,9 @@ internal import CNetwatchFloors
 internal import Glibc
 internal import NetworkReachability
 
-/// The cost of route changes that affect no watched host, with 100 watched hosts.
+/// Measures the cost of route changes that affect none of 100 watched hosts, on the monitor's thread.
 ///
-/// Arguments: the number of routes that are added and then deleted; 1 with the kernel's filter, 0 without it.
+/// Arguments: the number of routes that are added and then deleted; 1 with the filter in the kernel, 0 without it.
 enum Churn: Measurement {
     static let name = "churn"
 
@@ -19,7 +19,7 @@ enum Churn: Measurement {
     }
 }
 
-/// The cost of the same changes for `ip monitor`, with its output discarded.
+/// Measures the cost of the route changes of ``Churn`` for `ip monitor route`, with its output discarded.
 ///
 /// Argument: the number of routes that are added and then deleted.
 enum PeerChurn: Measurement {
@@ -33,8 +33,11 @@ enum PeerChurn: Measurement {
     }
 }
 
+/// Prints the usage of a thread while `count` routes are added and then deleted.
+///
+/// - Parameter thread: The directory of the thread in `/proc`.
 private func measureChurn(_ count: Int, of thread: String) {
-    // Wait until the filter is in place and the confirmation is over.
+    // Waits until the filter is in place, and until all hosts were looked up again to confirm their statuses.
     pause(milliseconds: 700)
     let before = Usage(of: thread)
     changeRoutes("add", 0..<count)
@@ -43,7 +46,9 @@ private func measureChurn(_ count: Int, of thread: String) {
     (Usage(of: thread) - before).print(as: "churn")
 }
 
-/// Adds or deletes host routes from 20.0.0.0 on.
+/// Adds or deletes routes to single addresses, which begin at 20.0.0.0.
+///
+/// - Parameter verb: `add` or `del`.
 private func changeRoutes(_ verb: String, _ numbers: Range<Int>) {
     let route = #"printf "route \#(verb) 20.%d.%d.%d via 192.0.2.2\n", i / 65536, i / 256 % 256, i % 256"#
     shell(
@@ -51,9 +56,10 @@ private func changeRoutes(_ verb: String, _ numbers: Range<Int>) {
     )
 }
 
-/// The memory of the process while the routing table grows and every change is announced to it.
+/// Measures the memory of a process with a monitor while the routing table grows. Without the filter in the kernel, the
+/// monitor is notified of every new route.
 ///
-/// Arguments: the route counts, in ascending order. Each is one measurement.
+/// Arguments: the numbers of routes at which the memory is measured, in ascending order.
 enum Memory: Measurement {
     static let name = "memory"
 

@@ -5,13 +5,15 @@ internal import Glibc
 internal import NetworkReachability
 internal import Synchronization
 
-/// The time from a route change to the new status on the monitor's thread, and in a listener on a queue.
+/// Measures the time from a route change to the new status, in a callback on the monitor's thread and in a listener on
+/// a queue.
 ///
-/// Arguments: the number of changes in each direction; the milliseconds between two changes. They must exceed 10, the
-/// interval by which the monitor paces a storm of changes.
+/// Arguments: how many times the route is added and deleted; the milliseconds between two changes, which must be more
+/// than 10. Within 10 ms of a change, the monitor delays its reaction to the next one.
 enum Edges: Measurement {
     static let name = "edges"
 
+    /// The times of the last calls, as returned by `now()`.
     private struct Seen {
         var onThread: Int64 = 0
         var onQueue: Int64 = 0
@@ -53,6 +55,7 @@ enum Edges: Measurement {
         withExtendedLifetime((watch, manager)) {}
     }
 
+    /// Waits until both the callback and the listener were called after `start`.
     private static func waitForBoth(after start: Int64, _ seen: borrowing Mutex<Seen>) -> Seen {
         while true {
             let state = seen.withLock { $0 }

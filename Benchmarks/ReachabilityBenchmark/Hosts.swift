@@ -4,8 +4,8 @@ internal import Glibc
 internal import NetworkReachability
 internal import Synchronization
 
-/// The memory per watched host, and the cost of a change that affects ten of many hosts: while nothing else happens,
-/// and while all hosts are being looked up again.
+/// Measures the memory per watched host, and the latency of a route change that affects ten of many hosts. The latency
+/// is measured while nothing else happens, and while the monitor looks up all hosts again.
 ///
 /// Arguments: the number of hosts; the number of changes.
 enum Hosts: Measurement {
@@ -21,7 +21,8 @@ enum Hosts: Measurement {
         let before = residentMemory()
         let watches = manyHosts(count).map { monitor.watch($0) { _ in counter.increment() } }
         counter.wait(for: count)
-        // Wait until the filter is in place and the confirmation is over, so that their memory is included.
+        // Waits until the filter is in place, and until all hosts were looked up again to confirm their statuses. The
+        // measured memory then includes what both need.
         pause(milliseconds: 500)
         printFigure("hosts.memory", (residentMemory() - before) / Double(count))
         let writer = floors_netlink(0)
@@ -34,7 +35,7 @@ enum Hosts: Measurement {
         let busy = (0..<changes).map { number in
             monitor.waitUntilQuiet()
             _ = measureChange(2 * number, writer, monitor, counter)
-            // Wait until the confirmation starts to look everything up again.
+            // Waits until the monitor starts to look up all hosts again, 150 ms after the change.
             pause(milliseconds: 155)
             return measureChange(2 * number + 1, writer, monitor, counter).latency
         }
@@ -42,7 +43,10 @@ enum Hosts: Measurement {
         withExtendedLifetime((warmUp, watches)) {}
     }
 
-    /// Moves ten hosts to another gateway, or back.
+    /// Adds a route that moves ten hosts to another gateway, or deletes it, and waits for their ten callbacks.
+    ///
+    /// - Parameter number: The number of the change. The route is added if it is even.
+    /// - Returns: The time from the change to the tenth callback in nanoseconds, and the number of lookups.
     private static func measureChange(
         _ number: Int,
         _ writer: CInt,
@@ -56,7 +60,7 @@ enum Hosts: Measurement {
     }
 }
 
-/// Counts the calls on the monitor's thread and records the time of the last one.
+/// Counts the callbacks of all watches and records the time of the last one.
 private final class Counter: Sendable {
     private let state = Mutex((count: 0, moment: Int64(0)))
 
@@ -67,7 +71,7 @@ private final class Counter: Sendable {
         state.withLock { $0 = ($0.count + 1, moment) }
     }
 
-    /// Waits for a number of calls. Returns the time of the last one.
+    /// Waits until the total number of callbacks is at least `count`. Returns the time of the last one.
     @discardableResult
     func wait(for count: Int) -> Int64 {
         while true {

@@ -4,7 +4,7 @@ internal import Glibc
 internal import NetworkReachability
 internal import Synchronization
 
-/// The cost of looking up all hosts again, as after an unreadable notification.
+/// Measures the lookups of all hosts, which an unreadable notification causes.
 ///
 /// Arguments: the number of hosts; the number of repetitions.
 enum Lookups: Measurement {
@@ -23,11 +23,15 @@ enum Lookups: Measurement {
         withExtendedLifetime(watches) {}
     }
 
-    /// Returns the milliseconds of one recomputation, which may take several turns of the thread.
+    /// Makes the monitor look up all hosts again, and returns the elapsed time and the CPU time in milliseconds. The
+    /// lookups may take several turns of the monitor's event loop.
+    ///
+    /// - Parameter count: The number of hosts.
     private static func recompute(_ monitor: PathMonitor, of count: Int) -> (wall: Double, cpu: Double) {
         let done = monitor.statistics.lookups + count
         let moments = Moments()
-        // Both blocks are queued while the thread sleeps. It then runs them without a pause in between.
+        // The next two calls are queued while the monitor's thread sleeps in this block. The thread then runs them
+        // without a pause in between.
         monitor.block { pause(milliseconds: 2) }
         monitor.block { moments.note() }
         monitor.ingest([1, 2, 3])
@@ -35,7 +39,7 @@ enum Lookups: Measurement {
         return moments.difference()
     }
 
-    /// Checks for completion between turns.
+    /// Records the second timestamp once the monitor has made `done` lookups in total. Checks this in each turn.
     private static func noteWhenDone(_ moments: Moments, _ monitor: PathMonitor, _ done: Int) {
         monitor.block {
             if monitor.statistics.lookups >= done {
@@ -47,7 +51,7 @@ enum Lookups: Measurement {
     }
 }
 
-/// Timestamps of one thread.
+/// Timestamps that are recorded on one thread.
 private final class Moments: Sendable {
     private let moments = Mutex<[(wall: Int64, cpu: Int64)]>([])
 
@@ -55,7 +59,7 @@ private final class Moments: Sendable {
         moments.withLock { $0.append((now(), floors_now(CLOCK_THREAD_CPUTIME_ID))) }
     }
 
-    /// Waits for two timestamps. Returns the milliseconds between them.
+    /// Waits until there are two timestamps. Returns the milliseconds between them.
     func difference() -> (wall: Double, cpu: Double) {
         while true {
             let moments = moments.withLock { $0 }

@@ -1,6 +1,11 @@
 internal import BenchmarkSupport
 
-/// The program. `scripts/bench` calls `run FLOORS NETWORK JSON NETWATCH [--quick] [NAME...]`, which calls `measure`.
+/// The benchmark of reachability. `scripts/bench` calls `run FLOORS NETWORK JSON NETWATCH [--quick] [NAME...]`:
+///
+/// - `FLOORS` is the directory of the compiled floors (minimal C programs);
+/// - `NETWORK` is the script `network.sh`, which creates the links of a measurement;
+/// - `JSON` is the file to write;
+/// - `NETWATCH` is the command to measure.
 @main
 enum Main: Benchmark {
     static let measurements: [any Measurement.Type] = [

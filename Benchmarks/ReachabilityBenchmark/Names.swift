@@ -3,9 +3,9 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetworkReachability
 
-/// Lookups of a healthy name while others get no response.
+/// Measures lookups of names that the name server answers, while lookups of other names get no answer (silent names).
 ///
-/// Arguments: the number of names without a response; the number of sequential lookups of healthy names.
+/// Arguments: the number of silent names; the number of other names, which are looked up one after another.
 enum Resolving: Measurement {
     static let name = "resolving"
 
@@ -24,7 +24,7 @@ enum Resolving: Measurement {
     }
 }
 
-/// The cost of following the DNS records of many names.
+/// Measures the lookups and the CPU time of a monitor that watches many names whose records do not change.
 ///
 /// Arguments: the number of names; the number of seconds.
 enum Following: Measurement {
@@ -55,7 +55,7 @@ enum Following: Measurement {
 }
 
 extension NameResolver {
-    /// Returns the nanoseconds until the response.
+    /// Looks up a name and waits. Returns the nanoseconds until the answer.
     fileprivate func latency(of name: String) -> Int64 {
         let start = now()
         let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
@@ -71,13 +71,13 @@ extension NameResolver {
     }
 }
 
-/// Answers A queries with 10.0.0.1 and AAAA queries without a record, on 127.0.0.1. Names that begin with `s` get no
-/// response.
+/// A name server on 127.0.0.1. It answers A queries with 10.0.0.1, and AAAA queries without a record. It does not
+/// answer queries for names that begin with `s`.
 enum BenchmarkNameServer {
     private static let threadName = "name-server"
 
-    /// Starts the server and mounts a `resolv.conf` that refers to it. The process must be in separate network and
-    /// mount namespaces.
+    /// Starts the server and mounts a `resolv.conf` that names it. The process must be in separate network and mount
+    /// namespaces, because it replaces `/etc/resolv.conf`.
     static func start() throws(SystemError) {
         let file = "/tmp/netwatch-benchmark-\(getpid())"
         let command =
@@ -89,7 +89,7 @@ enum BenchmarkNameServer {
         try startDetachedThread(named: threadName) { serve(socket) }
     }
 
-    /// The CPU seconds that the server has used.
+    /// The CPU time in seconds that the thread of the server has used.
     static var cpu: Double {
         Usage(of: directory(ofThread: threadName)).cpu
     }
@@ -106,8 +106,8 @@ enum BenchmarkNameServer {
         }
     }
 
-    /// Builds the response (RFC 1035 §4.1): the query's header and question, and a record whose name is a pointer to
-    /// the question.
+    /// Builds the answer to a query (RFC 1035 §4.1): the query's header and question and, for an A query, a record
+    /// whose name is a pointer to the question.
     private static func response(to query: [UInt8]) -> [UInt8] {
         let isAddress = query[query.count - 3] == 1
         let header = query[..<2] + [0x81, 0x80, 0, 1, 0, isAddress ? 1 : 0, 0, 0, 0, 0]

@@ -17,7 +17,7 @@ extension Series {
     private static func edges(_ rounds: Int, _ changes: Int) -> Series {
         let aim = Figure.Aim.atMost(2, plus: 20)
         return Series(
-            title: "\(rounds * changes) changes of a route each way, from the change to the status",
+            title: "a route added and deleted \(rounds * changes) times, from the change to the status",
             ours: "edges \(changes) 13",
             others: [.floor("edges \(changes) 13")],
             rounds: rounds,
@@ -34,7 +34,7 @@ extension Series {
 
     private static func churn(_ rounds: Int, _ routes: Int, filters: Bool) -> Series {
         Series(
-            title: "\(routes) routes of no concern added, then deleted; filter \(filters ? "on" : "off"); "
+            title: "\(routes) unrelated routes added, then deleted; filter \(filters ? "on" : "off"); "
                 + "compared with `ip monitor route`",
             ours: "churn \(routes) \(filters ? 1 : 0)",
             others: [.measured("ip monitor", by: "peer-churn \(routes)")],
@@ -74,7 +74,7 @@ extension Series {
 
     private static func hosts(_ count: Int, _ rounds: Int) -> Series {
         Series(
-            title: "\(count) hosts watched, and a change that concerns ten of them",
+            title: "\(count) hosts watched, and a route change that concerns ten of them",
             ours: "hosts \(count) 8",
             rounds: rounds,
             figures: [
@@ -97,7 +97,7 @@ extension Series {
 
     private static func resolving(_ silent: Int, _ rounds: Int) -> Series {
         Series(
-            title: "200 healthy names while \(silent) others are silent, compared with an idle resolver",
+            title: "200 names looked up while \(silent) others are silent, compared with an idle resolver",
             ours: "resolving \(silent) 200",
             others: [.measured("idle", by: "resolving 0 200")],
             rounds: rounds,

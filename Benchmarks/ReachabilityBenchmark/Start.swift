@@ -1,7 +1,7 @@
 internal import BenchmarkSupport
 internal import Glibc
 
-/// The time from the start of a program to the first byte that it prints.
+/// Measures the time from the start of a program to the first byte that it prints.
 ///
 /// Arguments: the number of repetitions; the program and its arguments.
 enum Start: Measurement {
@@ -12,7 +12,7 @@ enum Start: Measurement {
         printFigure("start", median(times))
     }
 
-    /// Returns milliseconds.
+    /// Starts the program once. Returns the time until its first byte in milliseconds.
     private static func measure(_ command: [String]) -> Double {
         var ends: [CInt] = [0, 0]
         guard pipe(&ends) == 0 else { fatalError("pipe") }

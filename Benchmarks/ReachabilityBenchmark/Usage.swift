@@ -12,7 +12,7 @@ struct Usage {
         Usage(wakeUps: after.wakeUps - before.wakeUps, cpu: after.cpu - before.cpu)
     }
 
-    /// Reads the usage of a thread of this process, or of the first thread of another process.
+    /// Reads the usage of a thread of this process, or of the main thread of another process.
     ///
     /// - Parameter directory: `/proc/PID` or `/proc/PID/task/TID`.
     init(of directory: String) {
@@ -27,16 +27,17 @@ struct Usage {
         self.cpu = cpu
     }
 
+    /// Prints the figures `NAME.wakeUps` and `NAME.cpu`, in milliseconds.
     func print(as name: String) {
         printFigure("\(name).wakeUps", Double(wakeUps))
         printFigure("\(name).cpu", cpu * 1e3)
     }
 }
 
-/// Returns the `/proc` directory of the monitor's thread.
+/// Returns the directory of the monitor's thread in `/proc`.
 func monitorThread() -> String { directory(ofThread: "nw-path") }
 
-/// Returns the `/proc` directory of a thread of this process.
+/// Returns the directory in `/proc` of the thread of this process that has the given name.
 func directory(ofThread thread: String) -> String {
     let tasks = "/proc/self/task"
     guard let directory = opendir(tasks) else { fatalError("no \(tasks)") }
@@ -47,5 +48,5 @@ func directory(ofThread thread: String) -> String {
         }
         if contents("\(tasks)/\(name)/comm") == "\(thread)\n" { return "\(tasks)/\(name)" }
     }
-    fatalError("no thread is called \(thread)")
+    fatalError("this process has no thread with the name `\(thread)`")
 }

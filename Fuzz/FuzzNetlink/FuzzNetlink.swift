@@ -1,11 +1,12 @@
 internal import Glibc
 internal import NetwatchNetlink
 
-/// The entry point of libFuzzer. Passes the input to all code that parses bytes from the kernel.
+/// The function that libFuzzer calls with each input. Passes the input to all code that parses bytes from the kernel.
 ///
-/// Every input is parsed twice, because two mechanisms detect reads beyond its end. The address sanitizer detects
-/// those of netwatch's code, after an allocation of exactly the input's length. libnl is not instrumented, so the
-/// second copy ends right before a page without read permission.
+/// Every input is parsed twice, because a read beyond its end is detected in two ways:
+///
+/// - In netwatch's code by the address sanitizer. The first copy is in an allocation of exactly the input's length.
+/// - In libnl, which is not instrumented, by a page without read permission. The second copy ends right before it.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     let exact = UnsafeMutableRawBufferPointer(start: malloc(count), count: count)
@@ -13,7 +14,7 @@ public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     read(exact)
     free(exact.baseAddress)
     guard count <= guarded.count else { return 0 }
-    // Netlink messages are aligned to 4 bytes, so up to 3 bytes lie between the end of the input and the page.
+    // Netlink messages must be aligned to 4 bytes, so up to 3 bytes lie between the end of the input and the page.
     let start = (guarded.count - count) & ~3
     let last = UnsafeMutableRawBufferPointer(rebasing: guarded[start..<start + count])
     last.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: count))
@@ -21,6 +22,7 @@ public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     return 0
 }
 
+/// Parses a datagram as notifications and as replies. If `NETWATCH_PLANTED_FAULT` is set, also reads beyond its end.
 private func read(_ datagram: UnsafeMutableRawBufferPointer) {
     var batch = EventSocket.Batch()
     batch.add(datagram)
@@ -28,7 +30,7 @@ private func read(_ datagram: UnsafeMutableRawBufferPointer) {
     if getenv("NETWATCH_PLANTED_FAULT") != nil { readTooFar(datagram) }
 }
 
-/// A buffer for the longest datagram, followed by a page without read permission.
+/// A buffer of 64 KiB for a datagram, followed by a page without read permission.
 nonisolated(unsafe) private let guarded: UnsafeMutableRawBufferPointer = {
     let (length, page) = (64 * 1024, Int(sysconf(CInt(_SC_PAGESIZE))))
     let memory = mmap(nil, length + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
@@ -37,7 +39,8 @@ nonisolated(unsafe) private let guarded: UnsafeMutableRawBufferPointer = {
     return UnsafeMutableRawBufferPointer(start: memory, count: length)
 }()
 
-/// A planted fault, which shows that the fuzzer finds faults: it trusts the length that a message claims.
+/// A planted fault, with which `scripts/fuzz --self-test` verifies that the fuzzer finds faults. Trusts the length in
+/// the header of a message, and reads the last byte of that length.
 private func readTooFar(_ datagram: UnsafeMutableRawBufferPointer) {
     guard datagram.count >= 16 else { return }
     let claimed = datagram.loadUnaligned(as: UInt32.self)

@@ -1,16 +1,19 @@
-// SHA-256, certificates and keys from OpenSSL's libcrypto, which libcurl loads anyway.
+// The functions of OpenSSL's libcrypto for SHA-256, AES-256-GCM, certificates and keys. libcurl loads libcrypto anyway.
 //
-// Declared by hand, with OpenSSL's own struct tags and without any #include. <openssl/evp.h> would include glibc's
-// headers, which must not belong to this module (see CNetwatchLinux for the reason). The functions have not changed
-// since OpenSSL 1.1.0, except that 3.0 added some `const`.
+// They are declared by hand, with OpenSSL's own struct tags and without any #include. <openssl/evp.h> would include
+// glibc's headers, which must not belong to this module (the shim of CNetwatchLinux explains why). The functions have
+// not changed since OpenSSL 1.1.0, except that 3.0 added some `const`.
 #ifndef CNETWATCH_CRYPTO_SHIM_H
 #define CNETWATCH_CRYPTO_SHIM_H
 
 typedef struct evp_md_ctx_st EVP_MD_CTX;
 typedef struct evp_md_st EVP_MD;
 typedef struct engine_st ENGINE;
+typedef struct evp_cipher_st EVP_CIPHER;
+typedef struct evp_cipher_ctx_st EVP_CIPHER_CTX;
 
-// OPENSSL_init_crypto(3). The first call decides whether OpenSSL frees everything at exit(3). Returns 1 on success.
+// OPENSSL_init_crypto(3). Returns 1 on success. The options of the first call decide whether OpenSSL frees its memory
+// at exit(3).
 static const unsigned long OPENSSL_INIT_NO_ATEXIT = 0x00080000;
 extern int OPENSSL_init_crypto(unsigned long options, const void *settings);
 
@@ -18,7 +21,7 @@ extern EVP_MD_CTX *EVP_MD_CTX_new(void);
 extern void EVP_MD_CTX_free(EVP_MD_CTX *context);
 extern const EVP_MD *EVP_sha256(void);
 
-// Return 1 on success. Without an engine, the default implementation is used.
+// These functions return 1 on success. If the engine is NULL, the default implementation is used.
 extern int EVP_DigestInit_ex(EVP_MD_CTX *context, const EVP_MD *type, ENGINE *engine);
 extern int EVP_DigestUpdate(EVP_MD_CTX *context, const void *bytes, unsigned long count);
 extern int EVP_DigestFinal_ex(EVP_MD_CTX *context, unsigned char *digest, unsigned int *count);
@@ -27,12 +30,33 @@ extern int EVP_DigestFinal_ex(EVP_MD_CTX *context, unsigned char *digest, unsign
 extern int EVP_Digest(const void *bytes, unsigned long count, unsigned char *digest, unsigned int *size,
                       const EVP_MD *type, ENGINE *engine);
 
-// Removes the errors of a failed call from the thread's error queue, where a later call would find them:
-// ERR_set_mark(3).
+// EVP_EncryptInit(3). The functions return 1 on success; EVP_CipherFinal_ex returns 0 if the authentication tag is wrong.
+// EVP_CIPHER_CTX_free overwrites the key in the context.
+extern EVP_CIPHER_CTX *EVP_CIPHER_CTX_new(void);
+extern void EVP_CIPHER_CTX_free(EVP_CIPHER_CTX *context);
+extern const EVP_CIPHER *EVP_aes_256_ecb(void);
+extern const EVP_CIPHER *EVP_aes_256_gcm(void);
+extern int EVP_CipherInit_ex(EVP_CIPHER_CTX *context, const EVP_CIPHER *cipher, ENGINE *engine,
+                             const unsigned char *key, const unsigned char *nonce, int isEncryption);
+extern int EVP_CipherUpdate(EVP_CIPHER_CTX *context, unsigned char *output, int *count, const unsigned char *input,
+                            int inputCount);
+extern int EVP_CipherFinal_ex(EVP_CIPHER_CTX *context, unsigned char *output, int *count);
+extern int EVP_CIPHER_CTX_set_padding(EVP_CIPHER_CTX *context, int isPadded);
+extern int EVP_CIPHER_CTX_ctrl(EVP_CIPHER_CTX *context, int type, int count, void *value);
+// EVP_CTRL_AEAD_GET_TAG and EVP_CTRL_AEAD_SET_TAG.
+static const int netwatch_aead_get_tag = 0x10;
+static const int netwatch_aead_set_tag = 0x11;
+
+// RAND_bytes(3) returns 1 on success.
+extern int RAND_bytes(unsigned char *bytes, int count);
+extern void OPENSSL_cleanse(void *bytes, unsigned long count);
+
+// ERR_set_mark(3). A mark before a call and ERR_pop_to_mark after it remove the errors of the call from the thread's
+// error queue. A later call would otherwise report them.
 extern int ERR_set_mark(void);
 extern int ERR_pop_to_mark(void);
 
-// Memory to read from and to write to: BIO_s_mem(3). BIO_read returns -1 at the end.
+// BIO_s_mem(3): a BIO in memory, for reading and writing. BIO_read returns -1 at the end.
 typedef struct bio_st BIO;
 typedef struct bio_method_st BIO_METHOD;
 extern const BIO_METHOD *BIO_s_mem(void);
@@ -41,8 +65,9 @@ extern BIO *BIO_new_mem_buf(const void *bytes, int count);
 extern int BIO_read(BIO *bio, void *bytes, int count);
 extern int BIO_free(BIO *bio);
 
-// d2i_X509(3). `d2i` functions advance the pointer past the bytes that they read, and return NULL if they cannot
-// parse them. `i2d` functions return the length. With a pointer, they also write the bytes and advance it.
+// d2i_X509(3). A `d2i` function parses bytes. It advances the pointer past the bytes that it has read, and returns NULL
+// if it cannot parse them. An `i2d` function returns the length of the encoded value. If it gets a pointer, it also
+// writes the bytes and advances the pointer.
 typedef struct x509_st X509;
 typedef struct X509_crl_st X509_CRL;
 typedef struct X509_name_st X509_NAME;
@@ -60,17 +85,17 @@ extern const ASN1_TIME *X509_get0_notAfter(const X509 *certificate);
 extern X509_PUBKEY *X509_get_X509_PUBKEY(const X509 *certificate);
 extern EVP_PKEY *X509_get0_pubkey(const X509 *certificate);
 extern int X509_NAME_cmp(const X509_NAME *one, const X509_NAME *other);
-// Returns 1 if the certificate was signed with the key: X509_verify(3).
+// X509_verify(3). Returns 1 if the certificate was signed with the key.
 extern int X509_verify(X509 *certificate, EVP_PKEY *key);
-// Returns 1 if the key belongs to the certificate.
+// X509_check_private_key(3). Returns 1 if the key belongs to the certificate.
 extern int X509_check_private_key(const X509 *certificate, const EVP_PKEY *key);
-// X509_check_host(3): returns 1 if the certificate is valid for the name. The flag
-// X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS allows `*.example.com` in the certificate, but not `f*.example.com`.
+// X509_check_host(3). Returns 1 if the certificate is valid for the name. With the flag
+// X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, the name in the certificate may be `*.example.com`, but not `f*.example.com`.
 static const unsigned int netwatch_x509_no_partial_wildcards = 0x4;
 extern int X509_check_host(X509 *certificate, const char *host, unsigned long count, unsigned int flags,
                            char **name);
 extern int X509_check_ip_asc(X509 *certificate, const char *address, unsigned int flags);
-// The flags are those of X509_NAME_print_ex(3).
+// X509_NAME_print_ex(3), whose manual page lists the flags.
 extern int X509_NAME_print_ex(BIO *bio, const X509_NAME *name, int indent, unsigned long flags);
 
 extern X509_CRL *d2i_X509_CRL(X509_CRL **list, const unsigned char **bytes, long count);
@@ -80,7 +105,7 @@ extern X509_NAME *X509_CRL_get_issuer(const X509_CRL *list);
 extern const ASN1_TIME *X509_CRL_get0_lastUpdate(const X509_CRL *list);
 extern const ASN1_TIME *X509_CRL_get0_nextUpdate(const X509_CRL *list);
 
-// X509_verify_cert(3): returns 1 on success. A store retains what is added to it. A context retains nothing and must
+// X509_verify_cert(3). Returns 1 on success. A store retains what is added to it. A context retains nothing, and must
 // be freed before its store.
 typedef struct x509_store_st X509_STORE;
 typedef struct x509_store_ctx_st X509_STORE_CTX;
@@ -110,29 +135,29 @@ extern int OPENSSL_sk_num(const OPENSSL_STACK *stack);
 extern void *OPENSSL_sk_value(const OPENSSL_STACK *stack, int index);
 extern void OPENSSL_sk_free(OPENSSL_STACK *stack);
 
-// ASN1_TIME_set(3): `long` is time_t on this system.
+// ASN1_TIME_set(3). `long` is time_t on 64-bit Linux.
 extern ASN1_TIME *ASN1_TIME_set(ASN1_TIME *time, long seconds);
 extern int ASN1_TIME_diff(int *days, int *seconds, const ASN1_TIME *from, const ASN1_TIME *to);
 extern void ASN1_STRING_free(ASN1_TIME *string);
 
-// The SubjectPublicKeyInfo (RFC 5280 §4.1.2.7) and the key in it, which is NULL if its type is unknown.
+// The SubjectPublicKeyInfo (RFC 5280 §4.1.2.7). X509_PUBKEY_get0 returns the key in it, or NULL if the type of the key
+// is unknown.
 extern X509_PUBKEY *d2i_X509_PUBKEY(X509_PUBKEY **key, const unsigned char **bytes, long count);
 extern int i2d_X509_PUBKEY(const X509_PUBKEY *key, unsigned char **bytes);
 extern EVP_PKEY *X509_PUBKEY_get0(const X509_PUBKEY *key);
 extern void X509_PUBKEY_free(X509_PUBKEY *key);
 
-// Private keys of any type. Without a callback, the user pointer is the passphrase.
+// Private keys of any type. If the callback is NULL, the user pointer is the passphrase.
 typedef int pem_password_cb(char *buffer, int size, int forWriting, void *user);
 extern EVP_PKEY *d2i_AutoPrivateKey(EVP_PKEY **key, const unsigned char **bytes, long count);
 extern EVP_PKEY *PEM_read_bio_PrivateKey(BIO *bio, EVP_PKEY **key, pem_password_cb *callback, void *user);
-// An algorithm and octets, which is the form of an encrypted PKCS#8 key (RFC 5958 §3).
+// X509_SIG: an algorithm and octets. Encrypted PKCS#8 keys have this form (RFC 5958 §3).
 typedef struct X509_sig_st X509_SIG;
 extern X509_SIG *d2i_X509_SIG(X509_SIG **form, const unsigned char **bytes, long count);
 extern void X509_SIG_free(X509_SIG *form);
-// Decrypts and returns the key.
+// Decrypts an encrypted PKCS#8 key and returns it.
 extern EVP_PKEY *d2i_PKCS8PrivateKey_bio(BIO *bio, EVP_PKEY **key, pem_password_cb *callback, void *user);
-// Returns 1 on success. Without a cipher, the key is not encrypted.
-typedef struct evp_cipher_st EVP_CIPHER;
+// PEM_write_bio_PrivateKey(3). Returns 1 on success. If the cipher is NULL, the key is not encrypted.
 extern int PEM_write_bio_PrivateKey(BIO *bio, const EVP_PKEY *key, const EVP_CIPHER *cipher,
                                     const unsigned char *passphrase, int count, pem_password_cb *callback,
                                     void *user);
@@ -142,7 +167,7 @@ extern void EVP_PKEY_free(EVP_PKEY *key);
 typedef struct PKCS12_st PKCS12;
 extern PKCS12 *d2i_PKCS12(PKCS12 **archive, const unsigned char **bytes, long count);
 extern void PKCS12_free(PKCS12 *archive);
-// Returns 1 if there is a MAC.
+// Returns 1 if the archive has a MAC.
 extern int PKCS12_mac_present(const PKCS12 *archive);
 extern int PKCS12_verify_mac(PKCS12 *archive, const char *passphrase, int count);
 extern int PKCS12_parse(PKCS12 *archive, const char *passphrase, EVP_PKEY **key, X509 **certificate,

@@ -1,8 +1,8 @@
-// The TLS functions for libcurl's SSL context callback, which inspects the server's certificates.
+// The functions of OpenSSL for libcurl's SSL context callback, which inspects the server's certificates.
 //
-// Declared by hand, with OpenSSL's own struct tags and without any #include. <openssl/ssl.h> would include glibc's
-// headers, which must not belong to this module (see CNetwatchLinux for the reason). The functions have not changed
-// since OpenSSL 1.1.0.
+// They are declared by hand, with OpenSSL's own struct tags and without any #include. <openssl/ssl.h> would include
+// glibc's headers, which must not belong to this module (the shim of CNetwatchLinux explains why). The functions have
+// not changed since OpenSSL 1.1.0.
 #ifndef CNETWATCH_CURL_OPENSSL_H
 #define CNETWATCH_CURL_OPENSSL_H
 
@@ -14,13 +14,13 @@ typedef struct bio_st BIO;
 typedef struct stack_st OPENSSL_STACK;
 typedef struct crypto_ex_data_st CRYPTO_EX_DATA;
 
-// SSL_CTX_set_cert_verify_callback(3): the callback replaces X509_verify_cert.
+// SSL_CTX_set_cert_verify_callback(3). OpenSSL calls the callback instead of X509_verify_cert.
 extern void SSL_CTX_set_cert_verify_callback(
     SSL_CTX *context, int (*callback)(X509_STORE_CTX *, void *), void *argument
 );
 
-// CRYPTO_get_ex_new_index(3), SSL_CTX_set_ex_data(3): data that is released with a context. The class index of
-// SSL_CTX is CRYPTO_EX_INDEX_SSL_CTX.
+// CRYPTO_get_ex_new_index(3) and SSL_CTX_set_ex_data(3), which attach data to a context. `release` is called for the
+// data when the context is freed. The class index of SSL_CTX is CRYPTO_EX_INDEX_SSL_CTX.
 static const int netwatch_ex_index_ssl_ctx = 1;
 typedef void netwatch_ex_free(void *, void *, CRYPTO_EX_DATA *, int, long, void *);
 extern int CRYPTO_get_ex_new_index(
@@ -35,12 +35,14 @@ extern void X509_STORE_CTX_set_error(X509_STORE_CTX *context, int error);
 extern int X509_STORE_CTX_get_error_depth(const X509_STORE_CTX *context);
 extern const char *X509_verify_cert_error_string(long error);
 
-// The chain built so far, the certificates that the server sent, and its own certificate. All belong to the context.
+// The chain that was built so far, the certificates that the server sent, and the server's own certificate. The context
+// owns all of them.
 extern OPENSSL_STACK *X509_STORE_CTX_get0_chain(const X509_STORE_CTX *context);
 extern OPENSSL_STACK *X509_STORE_CTX_get0_untrusted(const X509_STORE_CTX *context);
 extern X509 *X509_STORE_CTX_get0_cert(const X509_STORE_CTX *context);
 
-// X509_STORE_CTX_set0_crls(3): the caller keeps ownership of the stack.
+// X509_STORE_CTX_set0_crls(3). The caller still owns the stack. The constants are X509_V_FLAG_CRL_CHECK and
+// X509_V_ERR_APPLICATION_VERIFICATION.
 extern void X509_STORE_CTX_set0_crls(X509_STORE_CTX *context, OPENSSL_STACK *lists);
 extern void X509_STORE_CTX_set_flags(X509_STORE_CTX *context, unsigned long flags);
 static const unsigned long netwatch_x509_flag_crl_check = 0x4;
@@ -53,7 +55,8 @@ extern void *OPENSSL_sk_value(const OPENSSL_STACK *stack, int index);
 extern int OPENSSL_sk_push(OPENSSL_STACK *stack, const void *value);
 extern void OPENSSL_sk_pop_free(OPENSSL_STACK *stack, void (*release)(void *));
 
-// d2i_X509(3): writes to the buffer and advances its pointer. Without a buffer, only the length is returned.
+// d2i_X509(3). i2d_X509 returns the length of the encoded certificate. If it gets a buffer, it also writes the bytes
+// and advances the pointer.
 extern int i2d_X509(const X509 *certificate, unsigned char **buffer);
 
 extern BIO *BIO_new_mem_buf(const void *bytes, int count);

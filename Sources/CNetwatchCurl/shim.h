@@ -1,7 +1,7 @@
-// libcurl, and wrappers with fixed arguments for its variadic functions, which Swift does not import.
+// libcurl, and wrappers for its variadic functions, which Swift does not import.
 //
-// A variadic call accepts an argument of any width, so each wrapper fixes the C type that libcurl reads: `long`,
-// `curl_off_t` (always 64 bits), a string, a pointer, or one type of callback.
+// A variadic call accepts arguments of any width. So each wrapper has the C type that libcurl reads: `long`,
+// `curl_off_t` (always 64 bits), a string, a pointer, or a type of callback.
 #ifndef CNETWATCH_CURL_SHIM_H
 #define CNETWATCH_CURL_SHIM_H
 
@@ -20,17 +20,18 @@ static inline CURLcode netwatch_easy_set_offset(CURL *easy, CURLoption option, c
     return curl_easy_setopt(easy, option, value);
 }
 
-// libcurl copies the string, except for CURLOPT_POSTFIELDS, for which this function must not be used.
+// libcurl copies the string. It does not copy the string of CURLOPT_POSTFIELDS, so this function must not be used for
+// that option.
 static inline CURLcode netwatch_easy_set_string(CURL *easy, CURLoption option, const char *value) {
     return curl_easy_setopt(easy, option, value);
 }
 
-// For bytes, buffers, lists and the user pointers of callbacks.
+// For options with bytes, buffers, lists and the user pointers of callbacks.
 static inline CURLcode netwatch_easy_set_pointer(CURL *easy, CURLoption option, const void *value) {
     return curl_easy_setopt(easy, option, value);
 }
 
-// CURLOPT_WRITEFUNCTION, CURLOPT_HEADERFUNCTION and CURLOPT_READFUNCTION have the same type.
+// For CURLOPT_WRITEFUNCTION, CURLOPT_HEADERFUNCTION and CURLOPT_READFUNCTION, whose callbacks have the same type.
 static inline CURLcode netwatch_easy_set_data_callback(
     CURL *easy, CURLoption option, curl_write_callback callback
 ) {
@@ -76,7 +77,7 @@ static inline CURLcode netwatch_easy_set_blob(CURL *easy, CURLoption option, con
     return curl_easy_setopt(easy, option, &blob);
 }
 
-// The bit mask is deprecated since 7.85, and the string option does not exist before 7.85.
+// libcurl 7.85 introduced the option with a string and deprecated the one with a bit mask.
 static inline CURLcode netwatch_easy_allow_http_and_https_only(CURL *easy) {
 #if LIBCURL_VERSION_NUM >= 0x075500
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -85,7 +86,7 @@ static inline CURLcode netwatch_easy_allow_http_and_https_only(CURL *easy) {
 #endif
 }
 
-// Wrappers for curl_easy_getinfo. The result is 0 if libcurl does not know the value.
+// Wrappers for curl_easy_getinfo. The result is 0 or NULL if libcurl does not know the value.
 static inline long netwatch_easy_get_long(CURL *easy, CURLINFO info) {
     long value = 0;
     curl_easy_getinfo(easy, info, &value);

@@ -1,8 +1,8 @@
-// System calls, structures and constants for 64-bit Linux that are missing in Swift's Glibc module.
+// System calls, structures and constants of 64-bit Linux that Swift's Glibc module lacks.
 //
-// Declared by hand and without any #include. If both this module and Swift's Glibc module included a glibc header,
-// the compiler would assign it to whichever module it loaded first. The declarations visible in a file
-// (`SOCK_STREAM`, `pid_t`, `fd_set`) would then depend on the build order.
+// They are declared by hand and without any #include. If this module and Swift's Glibc module both included a glibc
+// header, the compiler would assign the header to the module that it loaded first. The declarations that are visible in
+// a Swift file (`SOCK_STREAM`, `pid_t`, `fd_set`) would then depend on the build order.
 #ifndef CNETWATCH_LINUX_SHIM_H
 #define CNETWATCH_LINUX_SHIM_H
 
@@ -23,7 +23,7 @@ struct netwatch_epoll_event {
     unsigned int events;
     unsigned long data;
 }
-// The kernel's layout on x86-64, which is that of 32-bit programs.
+// On x86-64 the kernel uses the layout of 32-bit programs, without padding.
 #ifdef __x86_64__
 __attribute__((packed))
 #endif
@@ -33,12 +33,12 @@ extern int epoll_create1(int flags);
 extern int epoll_ctl(int epoll, int operation, int descriptor, struct netwatch_epoll_event *event);
 extern int epoll_wait(int epoll, struct netwatch_epoll_event *events, int capacity, int timeout);
 
-// eventfd(2). Its flags are also those of open(2).
+// eventfd(2). Its flags are the same as those of open(2).
 extern int eventfd(unsigned int initial, int flags);
 extern int eventfd_read(int descriptor, unsigned long *value);
 extern int eventfd_write(int descriptor, unsigned long value);
 
-// timerfd_create(2). Its flags are also those of open(2). The structure is `struct itimerspec`.
+// timerfd_create(2). Its flags are the same as those of open(2). The structure is `struct itimerspec`.
 struct netwatch_itimerspec {
     long interval_seconds;
     long interval_nanoseconds;
@@ -54,7 +54,7 @@ extern int timerfd_settime(
     struct netwatch_itimerspec *old
 );
 
-// The flags with which a timer on CLOCK_REALTIME detects that the clock was set.
+// With these two flags, a timer on CLOCK_REALTIME detects that the clock was set.
 static const int TFD_TIMER_ABSTIME = 1;
 static const int TFD_TIMER_CANCEL_ON_SET = 2;
 
@@ -70,7 +70,7 @@ struct netwatch_ucred {
     unsigned int gid;
 };
 
-// accept4(2), used without the peer's address.
+// accept4(2). netwatch does not request the peer's address, so the types of those arguments do not matter.
 extern int accept4(int descriptor, void *address, void *length, int flags);
 
 // mallopt(3) and malloc_trim(3), from <malloc.h>.
@@ -81,28 +81,29 @@ extern int malloc_trim(unsigned long pad);
 // pipe2(2). `ends` is an array of two descriptors.
 extern int pipe2(int *ends, int flags);
 
-// adjtimex(2) without a mode reads the clock state. It returns TIME_ERROR (5) while the clock is not synchronized.
-// The structure is smaller than the array, and its contents are ignored.
+// adjtimex(2). If no mode is set, it reads the state of the clock, and returns TIME_ERROR (5) while the clock is not
+// synchronized. The array is larger than the structure, whose contents are ignored.
 extern int adjtimex(void *timex);
 static inline int netwatch_clock_is_synchronized(void) {
     unsigned long timex[64] = {0};
     return adjtimex(timex) != 5;
 }
 
-// ioctl_ficlone(2): creates a copy that shares its blocks with the original until one of them changes. The number is
-// that of x86, ARM, RISC-V and s390; on other architectures the kernel rejects it. ioctl(2) is variadic, which Swift
-// does not import.
+// ioctl_ficlone(2). Creates a copy of a file that shares its blocks with the original until one of them changes.
+// ioctl(2) is variadic, which Swift does not import.
+//
+// 0x40049409 is FICLONE on x86, ARM, RISC-V and s390. On other architectures, the kernel rejects it.
 extern int ioctl(int descriptor, unsigned long request, ...);
 static inline int netwatch_clone_file(int destination, int source) {
     return ioctl(destination, 0x40049409, source);
 }
 
-// FIONREAD of tcp(7): the number of received bytes that have not been read.
+// 0x541b is FIONREAD of tcp(7): the number of received bytes that have not been read.
 static inline int netwatch_unread_bytes(int descriptor, int *count) {
     return ioctl(descriptor, 0x541b, count);
 }
 
-// SIOCOUTQ of tcp(7): how many bytes the peer has not acknowledged.
+// 0x5411 is SIOCOUTQ of tcp(7): the number of sent bytes that the peer has not acknowledged.
 static inline int netwatch_unacknowledged_bytes(int descriptor, int *count) {
     return ioctl(descriptor, 0x5411, count);
 }
@@ -111,6 +112,11 @@ static inline int netwatch_unacknowledged_bytes(int descriptor, int *count) {
 extern int prctl(int option, ...);
 static inline void netwatch_set_thread_name(const char *name) {
     prctl(15, name);
+}
+
+// Sets PR_SET_DUMPABLE (4) to SUID_DUMP_DISABLE (0): the kernel writes no core dump of this process.
+static inline int netwatch_forbid_core_dumps(void) {
+    return prctl(4, 0, 0, 0, 0);
 }
 
 #endif

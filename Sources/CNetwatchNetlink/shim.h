@@ -21,8 +21,8 @@
 #include <netlink/route/link/vxlan.h>
 #include <netlink/socket.h>
 
-// Parses one message with libnl-route-3. Its parsers are not declared in the headers and are only reachable through
-// `nl_msg_parse`, which needs the message in a `struct nl_msg`.
+// Parses one message with libnl-route-3. The headers of libnl do not declare its parsers. They can be reached only
+// through `nl_msg_parse`, which needs the message in a `struct nl_msg`.
 static inline int netwatch_parse_route_object(
     struct nlmsghdr *header,
     void (*visit)(struct nl_object *, void *),
@@ -30,14 +30,14 @@ static inline int netwatch_parse_route_object(
 ) {
     struct nl_msg *message = nlmsg_convert(header);
     if (!message) return -NLE_NOMEM;
-    // Selects the parsers: message types have a meaning only within a protocol.
+    // The protocol selects the parsers, because message types have a meaning only within a protocol.
     nlmsg_set_proto(message, NETLINK_ROUTE);
     int result = nl_msg_parse(message, visit, context);
     nlmsg_free(message);
     return result;
 }
 
-// Casts for `struct rtnl_link` and `struct rtnl_addr`. libnl's own casts from objects are macros or missing.
+// Casts from objects to `struct rtnl_link` and `struct rtnl_addr`. libnl defines such casts as macros, or not at all.
 static inline struct rtnl_link *netwatch_link(struct nl_object *object) {
     return (struct rtnl_link *)object;
 }

@@ -1,7 +1,7 @@
-// One import gives a client program the failures of transfers and reachability too.
+// `import ClientCore` also imports `TransferFailure` and the API of NetworkReachability.
 
 @_exported public import NetwatchTransport
 @_exported public import NetworkReachability
 
-// What a failure to connect lists.
+// The type of the elements of `TransferFailure.connectionAttempts`.
 @_exported public import struct NetwatchEventLoop.ConnectionAttempt

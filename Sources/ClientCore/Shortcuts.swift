@@ -1,7 +1,7 @@
 public import Dispatch
 public import Foundation
 
-// Free functions that call the default session.
+// Names of Alamofire 5, and free functions with the names of Alamofire 4 that call the default session.
 
 /// The session class under its Alamofire 5 name.
 public typealias Session = SessionManager
@@ -90,7 +90,7 @@ public func upload(
     SessionManager.default.upload(data, to: url, method: method, headers: headers)
 }
 
-/// Uploads data with an existing request in the default session.
+/// Uploads data in the default session. `urlRequest` contains the URL, the method and the header fields.
 @discardableResult
 public func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
     SessionManager.default.upload(data, with: urlRequest)
@@ -107,7 +107,7 @@ public func upload(
     SessionManager.default.upload(fileURL, to: url, method: method, headers: headers)
 }
 
-/// Uploads a file with an existing request in the default session.
+/// Uploads a file in the default session. `urlRequest` contains the URL, the method and the header fields.
 @discardableResult
 public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
     SessionManager.default.upload(fileURL, with: urlRequest)
@@ -124,7 +124,8 @@ public func upload(
     SessionManager.default.upload(stream, to: url, method: method, headers: headers)
 }
 
-/// Uploads the content of a stream with an existing request in the default session.
+/// Uploads the content of a stream in the default session. `urlRequest` contains the URL, the method and the header
+/// fields.
 @discardableResult
 public func upload(
     _ stream: sending InputStream,

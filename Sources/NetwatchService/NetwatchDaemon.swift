@@ -2,9 +2,9 @@ internal import ClientCore
 package import Logging
 internal import NetwatchEventLoop
 internal import NetworkReachability
-internal import OfflineQueue
+package import OfflineQueue
 
-/// The service: the queue, the path monitor that wakes it, and the control socket.
+/// The service: the queue, the path monitor that starts its attempts, and the control socket.
 package struct NetwatchDaemon: Sendable {
     /// The configuration of the service.
     package struct Configuration: Sendable {
@@ -12,10 +12,20 @@ package struct NetwatchDaemon: Sendable {
         package var stateDirectory: String
         /// The path of the control socket.
         package var socket: String
+        /// The directory of the credential files; `nil` for none.
+        package var credentials: String?
+        /// The URL with which paths are probed for captive portals; `nil` for no probes.
+        package var portalProbe: String?
+        /// The settings of the queue. The service itself sets the stop timeout and the probe.
+        package var queue: OfflineQueue.Configuration
+        /// The path of the file with the encryption keys of the queue; `nil` for no encryption.
+        package var encryptionKey: String?
 
-        package init(stateDirectory: String, socket: String) {
+        package init(stateDirectory: String, socket: String, credentials: String? = nil) {
             self.stateDirectory = stateDirectory
+            queue = OfflineQueue.Configuration(directory: stateDirectory)
             self.socket = socket
+            self.credentials = credentials
         }
     }
 
@@ -29,18 +39,23 @@ package struct NetwatchDaemon: Sendable {
         self.logger = logger
     }
 
-    /// Runs the service until `stop` yields.
+    /// Runs the service.
     ///
-    /// - Parameter stop: The service shuts down cleanly when this stream yields its first element.
-    /// - Throws: ``QueueError`` if the store cannot be opened or fails later, ``ControlSocketError`` if the socket
-    ///   cannot be claimed.
+    /// - Parameter stop: The first element of this stream starts a clean shutdown.
+    /// - Throws: ``InvalidCredentialDirectory``, ``QueueError`` if the store cannot be opened or fails later, ``ControlSocketError`` if the control
+    ///   socket cannot be opened.
     package func run(until stop: AsyncStream<Void>) async throws {
         ProcessLimits.returnLargeBlocks()
         let descriptors = ProcessLimits.raiseDescriptors()
+        let credentials = CredentialDirectory(path: configuration.credentials)
+        for fault in try await credentials.check() { logger.warning("\(fault)") }
         let monitor = makeMonitor()
-        var settings = OfflineQueue.Configuration(directory: configuration.stateDirectory)
-        // Shorter than the control server's grace period, so that a client waiting for a send still gets the response
-        // that its request is stored.
+        var settings = configuration.queue
+        settings.captivePortalProbe = configuration.portalProbe
+        settings.encryptionKeyFile = configuration.encryptionKey
+        if configuration.encryptionKey != nil { ProcessLimits.forbidCoreDumps() }
+        // The queue must stop before the control server's grace period ends. Then a client that waits for the first
+        // attempt of its request still gets the response that the request is stored.
         settings.stopTimeout = ControlServer.Limits().stopGrace - .seconds(2)
         let queue = try await OfflineQueue(
             configuration: settings,
@@ -48,6 +63,14 @@ package struct NetwatchDaemon: Sendable {
             monitor: monitor
         )
         for note in queue.openingNotes { logger.warning("\(note)") }
+        let warnings = Task { for await warning in queue.warnings { logger.warning("\(warning)") } }
+        defer { warnings.cancel() }
+        await queue.use(credentials)
+        // Created before the queue starts, so that no change between the first attempts and the first examination is
+        // missed.
+        let watch = await CredentialWatch(credentials)
+        let watching = Task { await watch.run(for: queue) }
+        defer { watching.cancel() }
         do {
             try await serve(queue, monitor, descriptors: descriptors, until: stop)
         } catch {
@@ -56,8 +79,8 @@ package struct NetwatchDaemon: Sendable {
         }
     }
 
-    /// Uses the service manager's netlink socket if there is one. It can have a larger receive buffer than this process
-    /// may set.
+    /// Creates the path monitor. It uses the netlink socket of the service manager if there is one, because that socket
+    /// can have a larger receive buffer than an unprivileged process may set.
     private func makeMonitor() -> PathMonitor {
         guard let socket = inheritedSockets.routeNetlink else { return .shared }
         logger.info("using the service manager's netlink socket")
@@ -74,7 +97,7 @@ package struct NetwatchDaemon: Sendable {
     ) async throws {
         var limits = ControlServer.Limits()
         limits.fit(descriptors: descriptors)
-        // Leaves room for a Base64 body and the rest of its JSON.
+        // A body in Base64 is a third longer. The rest of the space is for the other JSON members.
         limits.bodyBytes = ControlMessage.maximumBodyBytes * 3 / 2
         let server = try ControlServer(
             path: configuration.socket,
@@ -93,7 +116,8 @@ package struct NetwatchDaemon: Sendable {
         if let failure { throw failure }
     }
 
-    /// Other users may enter the directory, because the mode of the socket itself controls access.
+    /// Creates the directory of the control socket. Other users may enter it (mode 0755), because the mode of the
+    /// socket itself controls access.
     private func makeSocketDirectory() throws(ControlSocketError) {
         guard let end = configuration.socket.lastIndex(of: "/"), end != configuration.socket.startIndex else {
             return
@@ -108,7 +132,7 @@ package struct NetwatchDaemon: Sendable {
     private func announceReady(_ path: PathStatus?, _ monitor: PathMonitor) {
         if let failure = monitor.failure {
             logger.warning(
-                "netlink is unavailable, reachability is unknown",
+                "netlink is unavailable, so reachability is unknown",
                 metadata: ["error": "\(failure)"]
             )
         }
@@ -126,7 +150,7 @@ package struct NetwatchDaemon: Sendable {
         )
     }
 
-    /// Waits until `stop` yields (`nil`) or the queue fails.
+    /// Waits until `stop` yields or the queue fails. Returns the queue's error; `nil` if `stop` yielded.
     private func firstFailure(of queue: OfflineQueue, until stop: AsyncStream<Void>) async -> QueueError? {
         await withTaskGroup(of: QueueError?.self) { group in
             group.addTask { await queue.failures.first { _ in true } }

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Glibc
 
-/// The paths that the service uses, and where commands look for them.
+/// The default paths of the service and of the commands that look for it.
 package struct ServicePaths: Sendable {
     private let environment: [String: String]
     private let isRoot: Bool
@@ -17,16 +17,20 @@ package struct ServicePaths: Sendable {
         self.isRoot = isRoot
     }
 
-    /// The directory of the queue: `STATE_DIRECTORY` of the service manager, else `/var/lib/netwatch` for root and
-    /// `netwatch` in the XDG state directory for other users.
+    /// The directory of the queue: `STATE_DIRECTORY` if the service manager sets it. Otherwise `/var/lib/netwatch` for
+    /// root, and `netwatch` in the XDG state directory for other users.
     package var stateDirectory: String {
         if let directory = value("STATE_DIRECTORY") { return first(directory) }
         if isRoot { return Self.systemState }
         return (value("XDG_STATE_HOME") ?? home + "/.local/state") + "/netwatch"
     }
 
-    /// The control socket: `NETWATCH_SOCKET`, else in `RUNTIME_DIRECTORY` of the service manager, else in
-    /// `/run/netwatch` for root and in the XDG runtime directory for other users.
+    /// The path of the control socket, from the first of these that applies:
+    ///
+    /// 1. `NETWATCH_SOCKET`, the path itself
+    /// 2. `netwatch.sock` in `RUNTIME_DIRECTORY`, which the service manager sets
+    /// 3. `netwatch/netwatch.sock` in the XDG runtime directory, except for root
+    /// 4. `/run/netwatch/netwatch.sock`
     package var socket: String {
         if let path = value("NETWATCH_SOCKET") { return path }
         if let directory = value("RUNTIME_DIRECTORY") { return first(directory) + "/netwatch.sock" }
@@ -34,18 +38,31 @@ package struct ServicePaths: Sendable {
         return directory + "/netwatch/netwatch.sock"
     }
 
-    /// The socket that commands connect to: like ``socket``, but the system service's if the user's socket does not
-    /// exist.
+    /// The socket that commands connect to: ``socket`` if the file exists or `NETWATCH_SOCKET` is set, otherwise the
+    /// socket of the system service.
     package var socketForCommands: String {
         let own = socket
         return value("NETWATCH_SOCKET") != nil || access(own, F_OK) == 0 ? own : Self.systemSocket
     }
 
-    /// Whether the environment names the service's socket.
+    /// The directory of the credential files: `CREDENTIALS_DIRECTORY`, which the service manager sets; `nil` if it is not
+    /// set.
+    package var credentialsDirectory: String? { value("CREDENTIALS_DIRECTORY") }
+
+    /// The file of encryption keys: the credential ``CredentialDirectory/queueKeyName``; `nil` if there is none.
+    package var encryptionKeyFile: String? {
+        guard let path = credentialsDirectory.map({ "\($0)/\(CredentialDirectory.queueKeyName)" }) else {
+            return nil
+        }
+        // A file that exists but cannot be read is an error, not a queue without encryption.
+        return access(path, F_OK) == 0 || errno != ENOENT ? path : nil
+    }
+
+    /// Whether `NETWATCH_SOCKET` sets the path of the socket.
     package var isSocketNamed: Bool { value("NETWATCH_SOCKET") != nil }
 
-    /// The directory that commands read when no service runs: like ``stateDirectory``, but the system's if the user's
-    /// does not exist. `nil` if neither exists.
+    /// The directory that commands open when no service runs: ``stateDirectory``, or else `/var/lib/netwatch`. `nil` if
+    /// neither exists. If this user may not search the parent directory (`EACCES`), the directory counts as existing.
     package var existingStateDirectory: String? {
         [stateDirectory, Self.systemState].first { access($0, F_OK) == 0 || errno == EACCES }
     }
@@ -57,12 +74,13 @@ package struct ServicePaths: Sendable {
         value("HOME") ?? "/"
     }
 
-    /// Returns a variable, or `nil` if it is empty: an empty XDG variable counts as unset.
+    /// Returns the value of an environment variable; `nil` if it is unset or empty. The XDG specification treats empty
+    /// as unset.
     private func value(_ name: String) -> String? {
         environment[name].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Returns the first directory of a list, which systemd separates with colons.
+    /// Returns the first of several directories, which systemd separates with colons.
     private func first(_ list: String) -> String {
         String(list.prefix { $0 != ":" })
     }

@@ -6,8 +6,10 @@ package enum ServiceProcess {
     /// Returns the id of the process that listens on a unix socket, as the kernel recorded it (`SO_PEERCRED`). Sends
     /// nothing and does not block.
     ///
-    /// - Throws: ``SystemError`` of `connect`: `ENOENT` or `ECONNREFUSED` if no process listens, `EACCES`, or `EAGAIN`
-    ///   if the service's backlog is full.
+    /// - Throws: ``SystemError`` of `connect`:
+    ///   - `ENOENT` or `ECONNREFUSED`: no process listens.
+    ///   - `EACCES`: this user may not connect.
+    ///   - `EAGAIN`: a process listens, but its backlog is full.
     package static func id(listeningAt path: String) throws(SystemError) -> Int32 {
         guard let address = UnixSocketAddress(path: path) else {
             throw SystemError(call: "connect", errno: ENAMETOOLONG)

@@ -8,20 +8,26 @@ package struct StoredQueue: Sendable {
     private let queue: OfflineQueue
     private let router: ControlRouter
 
-    /// Opens the directory, which must belong to the effective user of this process. The service could not use files
-    /// that another user creates there.
+    /// Opens the directory, which must belong to the effective user of this process. In another user's directory this
+    /// process would create files that the service of that user could not use.
     ///
     /// - Throws: ``QueueError``.
-    package static func opening(_ directory: String) async throws -> StoredQueue {
+    ///
+    /// - Parameter encryptionKey: The path of the file with the encryption keys; `nil` for none.
+    package static func opening(_ directory: String, encryptionKey: String? = nil) async throws -> StoredQueue
+    {
+        var configuration = OfflineQueue.Configuration(directory: directory)
+        configuration.encryptionKeyFile = encryptionKey
+        if encryptionKey != nil { ProcessLimits.forbidCoreDumps() }
         let queue = try await OfflineQueue(
-            configuration: OfflineQueue.Configuration(directory: directory),
+            configuration: configuration,
             sender: SessionSender(session: .bare()),
             gate: NoGate()
         )
         return StoredQueue(queue: queue, router: QueueRoutes(queue: queue, isRunning: false).router)
     }
 
-    /// Answers a request as the service's control API does.
+    /// Handles a request as the control API of the service does.
     ///
     /// - Parameter target: The path and query, as in a request line. The response to an invalid target is 400.
     package func respond(
@@ -45,7 +51,8 @@ package struct StoredQueue: Sendable {
         (Int(response.status.code), response.body)
     }
 
-    /// Imports an export from a file of any length. The routes only accept what can be uploaded in pieces.
+    /// Imports an export from a file of any length. The route `POST /v1/queue/import` only accepts an export that was
+    /// uploaded, and uploads have a maximum length.
     ///
     /// - Throws: ``QueueError``.
     package func importRequests(from path: String) async throws -> ControlMessage.Imported {
@@ -58,7 +65,7 @@ package struct StoredQueue: Sendable {
     }
 }
 
-/// A gate that reports nothing, because nothing is sent.
+/// A gate that reports no state, because nothing is sent.
 private struct NoGate: HostGate {
     func watch(host: String) -> AsyncStream<GateState> {
         AsyncStream { $0.finish() }

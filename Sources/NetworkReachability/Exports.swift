@@ -1,3 +1,3 @@
-// The two types of a lower layer that appear in this module's API.
+// Types of another module that appear in the API of this one.
 @_exported public import struct NetwatchEventLoop.IPAddress
 @_exported public import struct NetwatchEventLoop.SystemError

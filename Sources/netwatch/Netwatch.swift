@@ -33,7 +33,7 @@ struct Netwatch: AsyncParsableCommand {
 enum Main {
     static func main() async {
         Printer.fillStandardDescriptors()
-        // A closed pipe is detected by the error of write(2), see Printer.
+        // Without the signal, write(2) reports a closed pipe as EPIPE, which `Printer` handles.
         signal(SIGPIPE, SIG_IGN)
         exit(await run(Array(CommandLine.arguments.dropFirst())))
     }
@@ -81,7 +81,7 @@ enum Main {
             Printer.data(Netwatch.fullMessage(for: error))
         } else if code == .validationFailure {
             Printer.error(
-                Netwatch.message(for: error),
+                ParserMessage.restyled(Netwatch.message(for: error)),
                 hint: "`\(help(for: arguments))` lists the accepted arguments"
             )
         } else {

@@ -1,20 +1,52 @@
 internal import ArgumentParser
 
-/// Preprocesses the arguments: a bare host becomes `host HOST`, and an unknown command is reported with the most
-/// similar known one.
+/// Changes the arguments before they are parsed: a bare host becomes `host HOST`. An unknown command is reported with
+/// the most similar known command.
 enum RootArguments {
     static func expand(_ arguments: [String]) throws(CommandError) -> [String] {
         guard let first = arguments.first, !first.hasPrefix("-"), !commands.contains(first) else {
-            return arguments.first == "send" ? WaitLimit.expanding(arguments) : arguments
+            switch arguments.first {
+            case "help": try requireKnown(arguments.dropFirst())
+            case "send": return WaitLimit.expanding(arguments)
+            case "queue"? where arguments.dropFirst().first == "help":
+                return try expand(["help", "queue"] + arguments.dropFirst(2))
+            case "queue": try requireKnown(arguments.prefix(2))
+            default: break
+            }
+            return arguments
         }
         if first.contains(".") || first.contains(":") || first == "localhost" { return ["host"] + arguments }
-        throw CommandError(.usage, "unknown command `\(first)`", hint: hint(for: first))
+        throw unknown(first, among: commands)
+    }
+
+    /// Checks the names of a command and its subcommand. For an unknown name, the parser would show the help of the last
+    /// known command, and exit with 0, if the arguments ask for help.
+    private static func requireKnown(_ names: ArraySlice<String>) throws(CommandError) {
+        var command: any ParsableCommand.Type = Netwatch.self
+        // The parser adds `help` itself.
+        guard names.first != "help" else { return }
+        for name in names.prefix(while: { !$0.hasPrefix("-") }) {
+            let subcommands = command.configuration.subcommands
+            guard let next = subcommands.first(where: { $0.configuration.commandName == name }) else {
+                throw unknown(name, among: subcommands.compactMap { $0.configuration.commandName })
+            }
+            command = next
+        }
+    }
+
+    private static func unknown(_ name: String, among commands: [String]) -> CommandError {
+        CommandError(
+            .usage,
+            "unknown command \(Printer.quoted(name))",
+            hint: hint(for: name, among: commands)
+        )
     }
 
     static let commands =
         Netwatch.configuration.subcommands.map { $0.configuration.commandName ?? "" } + ["help"]
 
-    private static func hint(for word: String) -> String {
+    private static func hint(for word: String, among commands: [String]) -> String {
+        if commands.isEmpty { return "this command has no subcommands" }
         let nearest = commands.min { distance(word, $0) < distance(word, $1) }
         guard let nearest, distance(word, nearest) <= 2 else {
             return "accepted: \(commands.map { "`\($0)`" }.joined(separator: ", "))"
@@ -22,8 +54,8 @@ enum RootArguments {
         return "did you mean `\(nearest)`?"
     }
 
-    /// Returns the Damerau–Levenshtein distance (optimal string alignment): single-letter edits and swaps of adjacent
-    /// letters.
+    /// Returns the Damerau–Levenshtein distance (optimal string alignment): the number of single-letter edits and swaps
+    /// of adjacent letters.
     static func distance(_ left: String, _ right: String) -> Int {
         let (left, right) = (Array(left), Array(right))
         var rows = [Array(0...right.count)]

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ClientCore
 internal import Glibc
 internal import Logging
 internal import NetwatchService
@@ -11,44 +12,98 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the service in the foreground.",
         discussion: """
             netwatch serve
-            netwatch serve --state-dir ./state --socket ./netwatch.sock
+            netwatch serve --state-dir ./state --socket ./netwatch.sock --credentials ./credentials
 
-            The variables STATE_DIRECTORY, RUNTIME_DIRECTORY and NOTIFY_SOCKET of a service manager are used. \
-            SIGTERM and SIGINT stop the service. It waits up to 3 s for requests in flight; requests that are \
-            not delivered stay in the queue.
+            The service uses the variables STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY and \
+            NOTIFY_SOCKET that a service \
+            manager sets. SIGTERM and SIGINT stop the service. It then waits up to 3 s for requests in flight; \
+            requests that are not delivered stay in the queue.
 
-            Exit status: 0 stopped by a signal; 2 the store is locked, the disk failed, or the socket could not \
-            be opened; 64 wrong arguments; 78 the store is damaged, belongs to another program or a newer \
-            netwatch, or was removed, moved or replaced while the service ran: a restart does not help.
+            Exit status: 0 after a signal; 2 if another process has the store open, the disk failed, or the \
+            socket could not be opened; 64 for wrong arguments; 78 if a restart cannot help: the store is \
+            damaged, belongs to another program or a newer netwatch, or was removed, moved or replaced while \
+            the service ran; or the directory of credentials or the file of encryption keys cannot be used.
             """
     )
 
     @Option(
-        help:
-            "The directory of the queue. Default $STATE_DIRECTORY, else /var/lib/netwatch, or XDG's for users."
+        help: """
+            The directory of the queue. Default: $STATE_DIRECTORY; otherwise /var/lib/netwatch for root, \
+            $XDG_STATE_HOME/netwatch for other users.
+            """
     )
     var stateDir: String?
 
     @Option(
-        help:
-            "The control socket. Default $NETWATCH_SOCKET, else in $RUNTIME_DIRECTORY, /run/netwatch or XDG's directory."
+        help: """
+            The path of the control socket. Default: $NETWATCH_SOCKET; otherwise netwatch.sock in \
+            $RUNTIME_DIRECTORY, in $XDG_RUNTIME_DIR/netwatch (not for root), or in /run/netwatch.
+            """
     )
     var socket: String?
 
+    @Option(
+        help: .init(
+            "The directory of the credentials, with a file for each. Default: $CREDENTIALS_DIRECTORY, if it is set.",
+            valueName: "directory"
+        )
+    )
+    var credentials: String?
+
+    @Option(
+        help: .init(
+            """
+            An http URL that responds with 204. The service requests it before it sends over plain http on a new \
+            path, and waits while a captive portal responds. Default: no such probe.
+            """,
+            valueName: "url"
+        )
+    )
+    var portalProbe: String?
+
+    @Option(
+        help: .init(
+            """
+            A file with the keys that encrypt stored requests: 64 hexadecimal digits in each line. The first key \
+            encrypts, all keys decrypt. Default: netwatch-queue-key in $CREDENTIALS_DIRECTORY, if it exists.
+            """,
+            valueName: "file"
+        )
+    )
+    var encryptionKey: String?
+
+    @OptionGroup(title: "Pacing")
+    var pacing: PacingOptions
+
     @Option(help: "The lowest level to log: \(Logger.Level.names).", transform: Logger.Level.named)
     var logLevel = Logger.Level.info
+
+    func validate() throws {
+        let paths = [
+            ("--state-dir", stateDir), ("--credentials", credentials), ("--encryption-key", encryptionKey),
+        ]
+        for (name, path) in paths where path == "" { throw ValidationError("`\(name)` must not be empty") }
+        guard let portalProbe else { return }
+        do {
+            _ = try CaptivePortalProbe.generate204(portalProbe)
+        } catch {
+            throw ValidationError("`--portal-probe`: \(error)")
+        }
+    }
 
     mutating func run() async throws {
         let paths = ServicePaths()
         let socket = socket ?? paths.socket
         try SocketPath.requireUsable(socket)
-        let daemon = NetwatchDaemon(
-            configuration: .init(
-                stateDirectory: stateDir ?? paths.stateDirectory,
-                socket: socket
-            ),
-            logger: makeLogger()
+        var configuration = NetwatchDaemon.Configuration(
+            stateDirectory: stateDir ?? paths.stateDirectory,
+            socket: socket,
+            credentials: credentials ?? paths.credentialsDirectory
         )
+        configuration.portalProbe = portalProbe
+        pacing.apply(to: &configuration.queue)
+        configuration.encryptionKey = encryptionKey ?? paths.encryptionKeyFile
+        let daemon = NetwatchDaemon(configuration: configuration, logger: makeLogger())
         let (stop, continuation) = AsyncStream.makeStream(of: Void.self)
         let signals = SignalWatch([SIGTERM, SIGINT], of: .service) { continuation.yield() }
         defer { withExtendedLifetime(signals) {} }
@@ -56,6 +111,8 @@ struct ServeCommand: AsyncParsableCommand {
             try await daemon.run(until: stop)
         } catch let error as QueueError {
             throw CommandError(opening: error)
+        } catch let error as InvalidCredentialDirectory {
+            throw CommandError(.unusableStore, Printer.printable("\(error)"))
         } catch let error as ControlSocketError {
             throw CommandError(.unknown, "\(error)")
         }

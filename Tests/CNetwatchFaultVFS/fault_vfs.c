@@ -11,10 +11,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sqlite3_vfs *next;
 static sqlite3_vfs fault_vfs;
 
-// A file of this VFS; the file of the next VFS follows it in memory.
+// An open file of this VFS. The file of the next VFS, to which calls are forwarded, follows it in memory.
 struct fault_file {
     sqlite3_file base;
-    // Not a copy: SQLite keeps the path valid until the file is closed.
+    // The path, which SQLite keeps valid until the file is closed.
     const char *path;
     // The unsynced content; `NULL` if forgetting is not armed for the file.
     struct forgetful *memory;
@@ -26,7 +26,7 @@ static struct forgetful *memory(sqlite3_file *file) { return ours(file)->memory;
 
 static int is_cut(sqlite3_file *file) { return memory(file) && forgetful_is_cut(memory(file)); }
 
-// Returns whether a call must fail, and sets `fault`.
+// Returns whether a call must fail, and then sets `fault`.
 static int ends(sqlite3_file *file, unsigned calls, struct netwatch_fault *fault) {
     if (is_cut(file)) {
         *fault = (struct netwatch_fault){.result = SQLITE_IOERR};
@@ -35,7 +35,7 @@ static int ends(sqlite3_file *file, unsigned calls, struct netwatch_fault *fault
     return netwatch_fault_strikes(ours(file)->path, calls, fault);
 }
 
-// Like `ends`, for a call that cannot be half done. Sets `result`, and kills the process if the fault says so.
+// Like `ends`, for a call that cannot be half done: sets `result`, or kills the process if the fault demands it.
 static int fails(sqlite3_file *file, unsigned calls, int *result) {
     struct netwatch_fault fault;
     if (!ends(file, calls, &fault)) return 0;
@@ -44,7 +44,7 @@ static int fails(sqlite3_file *file, unsigned calls, int *result) {
     return 1;
 }
 
-// Returns `call`, with `of_database` added unless the file is a WAL.
+// Returns the kinds of a call: `call`, and also `of_database` unless the file is a WAL.
 static unsigned kinds(sqlite3_file *file, unsigned call, unsigned of_database) {
     const char *path = ours(file)->path;
     size_t length = path ? strlen(path) : 0;
@@ -106,7 +106,7 @@ static int fault_check(sqlite3_file *f, int *out) {
     return disk(f)->pMethods->xCheckReservedLock(disk(f), out);
 }
 static int fault_control(sqlite3_file *f, int operation, void *argument) {
-    // Ignores the hint, because the file's size is kept in memory.
+    // The hint about the future size is ignored, because the size of the file is kept in memory.
     if (operation == SQLITE_FCNTL_SIZE_HINT && memory(f)) return SQLITE_OK;
     return disk(f)->pMethods->xFileControl(disk(f), operation, argument);
 }
@@ -132,7 +132,7 @@ static int fault_shm_unmap(sqlite3_file *f, int remove) {
     return disk(f)->pMethods->xShmUnmap(disk(f), remove);
 }
 
-// Version 2 has shared memory for the WAL, but no memory-mapped reads.
+// Version 2 of the methods has shared memory, which WAL mode needs, but no memory-mapped reads.
 static const sqlite3_io_methods methods = {
     2, fault_close, fault_read, fault_write, fault_truncate, fault_sync, fault_size, fault_lock,
     fault_unlock, fault_check, fault_control, fault_sector, fault_device, fault_shm_map, fault_shm_lock,

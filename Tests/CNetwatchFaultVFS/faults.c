@@ -58,7 +58,7 @@ static int is_struck(const struct slot *slot) {
 
 int netwatch_fault_strikes(const char *path, unsigned calls, struct netwatch_fault *fault) {
     int strikes = 0;
-    // A temporary file has no path.
+    // A temporary file has no path, and never fails.
     if (!path) return 0;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < SLOTS; i++) {
@@ -74,6 +74,6 @@ int netwatch_fault_strikes(const char *path, unsigned calls, struct netwatch_fau
 
 void netwatch_fault_kill(void) {
     kill(getpid(), SIGKILL);
-    // Another thread may receive the signal first.
+    // The signal may be delivered to another thread first.
     for (;;) pause();
 }

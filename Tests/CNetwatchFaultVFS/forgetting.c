@@ -9,7 +9,8 @@
 #define SECTOR 512
 
 struct page {
-    // Cleared by a sync. A clean page that is still in memory was lost by a failed sync.
+    // Whether the page has unsynced content. A page that is kept in memory although it is not dirty was lost in a
+    // failed sync.
     int is_dirty;
     unsigned char bytes[PAGE];
 };
@@ -18,12 +19,12 @@ struct forgetful {
     struct forgetful *next;
     char *path;
     int users;
-    // Whether the file can be found by its path.
+    // Whether the file can be found by its path: it was not deleted.
     int is_named;
     int is_cut;
-    // The file size visible to programs.
+    // The size of the file that programs see.
     sqlite3_int64 size;
-    // The length of the disk's file that is still valid. The bytes after it were truncated.
+    // The length of the valid part of the file on the disk. An unsynced truncation has removed the bytes after it.
     sqlite3_int64 floor;
     struct page **pages;
     size_t page_count;
@@ -57,7 +58,7 @@ void netwatch_forgetting_cut(const char *text) {
     pthread_mutex_unlock(&lock);
 }
 
-// Returns whether a write reaches the disk early, drawn with SplitMix64. The caller holds the lock.
+// Returns whether a write reaches the disk before a sync, at random (SplitMix64). The caller holds the lock.
 static int leaks(void) {
     unsigned long long value = random_state += 0x9e3779b97f4a7c15ull;
     value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -81,8 +82,8 @@ static void free_pages(struct forgetful *file, size_t first) {
     }
 }
 
-// Frees a file without users and without a name. A file with a name keeps its unsynced content, because closing a file
-// does not sync it.
+// Frees a file that is neither open nor has a name. A file with a name keeps its unsynced content, because closing a
+// file does not sync it.
 static void release(struct forgetful *file) {
     if (file->users > 0 || file->is_named) return;
     struct forgetful **link = &files;
@@ -153,7 +154,7 @@ int forgetful_is_cut(struct forgetful *file) {
 
 static sqlite3_int64 least(sqlite3_int64 a, sqlite3_int64 b) { return a < b ? a : b; }
 
-// Reads a range from the disk. Bytes that do not exist or are no longer valid are zero.
+// Reads a range of the file on the disk. Bytes that do not exist there, or that were truncated, are zero.
 static int read_disk(
     struct forgetful *file, sqlite3_file *disk, unsigned char *to, sqlite3_int64 count, sqlite3_int64 at
 ) {
@@ -191,7 +192,7 @@ static int page(struct forgetful *file, sqlite3_file *disk, size_t number, struc
     return SQLITE_OK;
 }
 
-// Writes some sectors to the disk early, but only the bytes of this write.
+// Writes the bytes of some sectors of this write to the disk before a sync.
 static void leak(sqlite3_file *disk, const unsigned char *from, sqlite3_int64 count, sqlite3_int64 at) {
     while (count > 0 && leaked_per_mille > 0) {
         sqlite3_int64 part = least(SECTOR - at % SECTOR, count);
@@ -250,7 +251,8 @@ static void truncate_pages(struct forgetful *file, sqlite3_int64 size) {
     file->floor = least(file->floor, size);
 }
 
-// Sets the size of the disk's file to the visible size. Removes truncated bytes first, so that they read as zeros.
+// Sets the size of the file on the disk to the visible size. It first removes truncated bytes, so that they are zero if
+// the file grows again.
 static int settle_size(struct forgetful *file, sqlite3_file *disk) {
     sqlite3_int64 found;
     int result = disk->pMethods->xFileSize(disk, &found);
@@ -303,7 +305,8 @@ int forgetful_truncate(struct forgetful *file, sqlite3_file *disk, sqlite3_int64
     return result;
 }
 
-// Does not sync the underlying disk: tests never cut its power, and its files already show the written content.
+// Writes the unsynced content to the underlying file, but does not sync that file. The simulated power cut does not
+// affect it.
 int forgetful_sync(struct forgetful *file, sqlite3_file *disk) {
     pthread_mutex_lock(&lock);
     int result = settle_size(file, disk);

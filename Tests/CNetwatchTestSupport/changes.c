@@ -26,7 +26,7 @@ static void add_address(struct change *change, unsigned short type, const char *
     change->header.nlmsg_len = NLMSG_ALIGN(change->header.nlmsg_len) + RTA_LENGTH(4);
 }
 
-/* Sends the change to the kernel of the calling thread's namespace and returns its answer. */
+/* Makes a change in the calling thread's network namespace. Returns 0 or an error number. */
 static int make(struct change *change) {
     int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
     if (descriptor < 0) return errno;
@@ -51,7 +51,7 @@ int netwatch_change_route(int is_added, int type, const char *destination, const
         },
         .route = {
             .rtm_family = AF_INET, .rtm_dst_len = 32, .rtm_table = RT_TABLE_MAIN,
-            // A deletion matches any protocol, scope and type.
+            // With these values a deletion matches routes of any protocol, scope and type.
             .rtm_protocol = is_added ? RTPROT_STATIC : RTPROT_UNSPEC,
             .rtm_scope = is_added ? RT_SCOPE_UNIVERSE : RT_SCOPE_NOWHERE,
             .rtm_type = is_added ? (unsigned char)type : RTN_UNSPEC,

@@ -1,12 +1,13 @@
-// Makes the contended path of `Synchronization.Mutex` visible to the thread sanitizer.
+// Reports contended locks of `Synchronization.Mutex` to the thread sanitizer. Without the sanitizer this file is empty.
 //
-// The uncontended path is inlined into our instrumented code. The contended path is in libswiftSynchronization, which
-// is not instrumented, so the sanitizer reports a race when two threads contend for a mutex. These definitions precede
-// the library's in symbol order. They call the library's functions and report the acquire or release to the sanitizer.
-// Without the sanitizer the file is empty. InterposerTests exercises the contended path, and the sanitizer reports a
-// race there without this file.
+// The uncontended path of a mutex is inlined into our code, which is instrumented. The contended path is in
+// libswiftSynchronization, which is not. So the sanitizer would report a false race when two threads contend for a
+// mutex. The functions in this file replace two functions of the library, because the linker finds them first. They
+// call the library's functions, and report the acquire or release of the mutex to the sanitizer.
 //
-// Not covered: the third slow path, `_tryLockSlow` of `withLockIfAvailable`, which netwatch never calls.
+// InterposerTests exercises the contended path. Without this file the sanitizer reports a race in it.
+//
+// Not covered: the third contended path, `_tryLockSlow` of `withLockIfAvailable`, which netwatch never calls.
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-// The filter does not check the architecture, because it only runs in this process.
+// The filter does not check the architecture of a system call, because this process uses only one.
 int netwatch_deny_netlink(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

@@ -6,7 +6,8 @@ private func function<Function>(_ name: String, as type: Function.Type) -> Funct
     unsafeBitCast(dlsym(nil, name), to: type)
 }
 
-/// Runs `body` as a user who owns no files. Changes the rights of the current thread only (`setfsuid(2)`).
+/// Runs `body` with the file permissions of a user who owns no files. Affects only the current thread
+/// (`setfsuid(2)`).
 func asNobody(_ body: () -> Void) {
     let setfsuid = function("setfsuid", as: (@convention(c) (uid_t) -> CInt).self)
     _ = setfsuid(65534)
@@ -14,7 +15,7 @@ func asNobody(_ body: () -> Void) {
     _ = setfsuid(geteuid())
 }
 
-/// A stream whose `read` always returns the given count, whatever was requested.
+/// A stream whose `read` always returns the given count, even if it is not valid.
 final class LyingStream: InputStream {
     private let result: Int
 

@@ -1,6 +1,6 @@
-/// Waits for a condition that no event announces, for example that an object has been released.
+/// Waits until a condition holds that no event announces, for example that an object was released.
 ///
-/// Ends early if the task is cancelled. If the condition never holds, the suite's time limit fails the test.
+/// Returns early if the task is cancelled. If the condition never holds, the suite's time limit fails the test.
 func waitUntil(_ isSatisfied: () -> Bool) async {
     while !isSatisfied(), !Task.isCancelled { await Task.yield() }
 }

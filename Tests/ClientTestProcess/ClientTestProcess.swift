@@ -1,17 +1,19 @@
 internal import Foundation
 internal import Glibc
 
-/// A separate process for measurements that are process-wide: open descriptors, leaked objects, memory use.
+/// A separate process for tests that measure or change what belongs to a whole process: open descriptors, leaked
+/// objects, memory use, exit(3) and fork(2).
 ///
-/// It prints one line per event. The last line is `done …`.
+/// The process prints one line per event. The last line is `done …`.
 @main
 package struct ClientTestProcess {
     package static func main() async {
         do {
-            // The parent may have exited, so limit the lifetime to 300 s.
+            // Limits the lifetime to 300 s, because the parent may exit without ending this process.
             alarm(300)
             switch try ClientProcessOptions(argument: CommandLine.arguments.last ?? "") {
             case .completion(let options): try await CompletionSeries(options).run()
+            case .life(let options): try await CompletionLife(options).run()
             case .hostile(let options): try await HostileRun(options).run()
             case .process(let options): try await ProcessRun(options).run()
             }

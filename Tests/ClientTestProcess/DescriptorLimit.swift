@@ -1,7 +1,7 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// The limit of open descriptors of this process (`RLIMIT_NOFILE`).
+/// A lowered limit of this process's open descriptors (`RLIMIT_NOFILE`).
 struct DescriptorLimit {
     private let number: rlim_t
 
@@ -9,7 +9,7 @@ struct DescriptorLimit {
     static func leaving(_ spare: Int) throws -> DescriptorLimit {
         var limit = rlimit()
         try systemCall("getrlimit") { getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
-        // The kernel assigns the lowest free number, so this is the next one.
+        // The kernel assigns the lowest free number, so the duplicate has the number of the next descriptor.
         let next = try systemCall("dup") { dup(STDOUT_FILENO) }
         close(next)
         try set(rlim_t(Int(next) + spare))

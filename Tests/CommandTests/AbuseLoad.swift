@@ -4,8 +4,8 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// Concurrent clients of a control socket that wait, send nothing, send slowly, or do not read. The clients keep this
-/// up until ``release()``.
+/// Concurrent clients of a control socket that wait, send nothing, send slowly, or do not read their responses. They
+/// continue until ``release()``.
 final class AbuseLoad: Sendable {
     struct Size {
         var waits = 0
@@ -20,7 +20,7 @@ final class AbuseLoad: Sendable {
 
     /// - Parameters:
     ///   - path: The path of the control socket.
-    ///   - waiting: The id of an unfinished request, which the waiting clients wait for.
+    ///   - waiting: The id of an unfinished request, for whose end the waiting clients wait.
     init(_ path: String, _ size: Size, waiting id: String) throws {
         self.path = path
         try hold(size.waits, "GET /v1/requests/\(id)?wait=300 HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -35,7 +35,7 @@ internal import Testing
         #expect(list.ending == .exited(0) && list.output.count == requests, "\(list.errors)")
     }
 
-    @Test func `status and queue answer while many clients wait`() async throws {
+    @Test func `status and queue respond while many clients wait`() async throws {
         let service = try await service(1)
         let load = try AbuseLoad(service.socket, .init(waits: Self.many), waiting: "kept-0")
         try await service.haveAccepted(Self.many)
@@ -43,10 +43,10 @@ internal import Testing
         load.release()
     }
 
-    @Test func `status and queue answer while many clients are silent`() async throws {
+    @Test func `status and queue respond while many clients are silent`() async throws {
         let service = try await service(1)
         let load = try AbuseLoad(service.socket, .init(silent: Self.many), waiting: "kept-0")
-        // The service keeps at most 1024 connections, and fewer if its descriptor limit is low.
+        // The service keeps at most 1024 of these connections, and fewer if its descriptor limit is low.
         try await service.haveAccepted(min(Self.many, 400))
         try await expectAnswers(service, requests: 1)
         load.release()
@@ -78,8 +78,7 @@ internal import Testing
         #expect(some.ending == .exited(0) && some.output.count == 100)
     }
 
-    @Test func `everything at once delays no short call, loses nothing and returns its memory`() async throws
-    {
+    @Test func `all abuse at once delays no short call and loses nothing; memory is returned`() async throws {
         let size = CheckSize.choose(
             small: AbuseLoad.Size(waits: 100, silent: 20, slow: 20, listings: 5, uploads: 16),
             medium: AbuseLoad.Size(waits: 500, silent: 100, slow: 50, listings: 10, uploads: 32),
@@ -167,7 +166,7 @@ private struct ShortCalls {
 
     var count: Int { latencies.count }
 
-    /// - Parameter isDone: Whether to stop. The calls continue for at least `seconds`.
+    /// - Parameter isDone: Returns whether to stop. The calls continue for at least `seconds`.
     init(_ path: String, of pid: Int32, for seconds: Int, until isDone: () -> Bool) throws {
         let end = ContinuousClock.now + .seconds(seconds)
         while !isDone() || .now < end {

@@ -39,7 +39,7 @@ internal import Testing
     func `a socket path has at most 107 bytes`(arguments: [String]) async throws {
         let path = "/no/such/" + String(repeating: "s", count: 98)
         #expect(path.utf8.count == 107)
-        // With a valid socket path, `serve` would continue and use the state directory.
+        // Not for `serve`: with a valid socket path, it would start and use the default state directory.
         if arguments != ["serve"] {
             let longest = try await Command.start(arguments + ["--socket", path]).outcome()
             #expect(longest.ending != .exited(64), "\(longest.errors)")
@@ -66,6 +66,24 @@ internal import Testing
                 "hint: the path is the value of `NETWATCH_SOCKET`",
             ]
         )
+    }
+
+    @Test func `help on a subcommand of queue can be asked in both orders`() async throws {
+        let usual = try await Command.run("help", "queue", "list")
+        let other = try await Command.run("queue", "help", "list")
+        #expect(usual.ending == .exited(0) && usual.output.contains { $0.contains("queue list") })
+        #expect(other.ending == .exited(0) && other.output == usual.output)
+    }
+
+    @Test func `a directory without a queue is reported with a hint`() async throws {
+        let scratch = try ScratchDirectory()
+        let file = try scratch.write(Array("x".utf8), to: "export")
+        for directory in [scratch.path, scratch.file("new"), file] {
+            let result = try await Command.run("queue", "import", file, "--state-dir", directory)
+            #expect(result.ending == .exited(64))
+            #expect(result.errors.first?.hasPrefix("error: there is no queue in `\(directory)`") == true)
+            #expect(result.errors.last == "hint: `netwatch serve --state-dir DIRECTORY` creates a queue")
+        }
     }
 
     @Test func `help and version go to standard output`() async throws {
@@ -116,9 +134,48 @@ internal import Testing
         (["send", "http://127.0.0.1/", "--at", "noon"], 64, "`noon` is neither a time"),
         (["send", "http://127.0.0.1/", "--at", "2026-13-41T00:00:00Z"], 64, "is neither a time"),
         (["send", "http://127.0.0.1/", "--expect", "good"], 64, "`good` is not an expectation"),
-        (["send", "http://127.0.0.1/", "--queue", "maybe"], 64, "'maybe'"),
+        (
+            ["send", "http://127.0.0.1/", "--queue", "maybe"], 64,
+            "`--queue` is `maybe`; accepted: auto, always, never"
+        ),
         (["send", "http://127.0.0.1/", "--wait=soon"], 64, "`soon` is not a duration"),
-        (["send", "http://127.0.0.1/", "--priority", "high"], 64, "'high'"),
+        (
+            ["send", "http://127.0.0.1/", "--priority", "high"], 64,
+            "`--priority` is `high`; it must be a whole number"
+        ),
+        (
+            ["send", "http://127.0.0.1/", "--priority", "3", "--fifo"], 64,
+            "`--priority` cannot be combined with `--fifo`"
+        ),
+        (["send", "http://127.0.0.1/", "--ttl", "400d"], 64, "`--ttl` must be a duration from 1ms to 366d"),
+        (
+            ["send", "http://127.0.0.1/", "--ttl", "nope"], 64,
+            "error: `--ttl`: `nope` is not a duration like"
+        ),
+        (["send", "http://127.0.0.1/", "--tag", ""], 64, "`--tag` must not be empty"),
+        (["send", "http://127.0.0.1/", "-H", ""], 64, "`-H` must not be empty"),
+        (["send", "http://127.0.0.1/", "-d", "@"], 64, "the name of a file must not be empty"),
+        (["send", "http://127.0.0.1/", "-T", ""], 64, "the name of a file must not be empty"),
+        (["send", ""], 64, "the URL must not be empty"),
+        (["send", "", "--queue", "never"], 64, "the URL must not be empty"),
+        (["send"], 64, "error: missing argument `<url>`"),
+        (["send", "http://127.0.0.1/", "--ttl"], 64, "error: `--ttl` requires a value"),
+        (["send", "http://127.0.0.1/", "--fifo=yes"], 64, "`--fifo` takes no value, but `yes` was given"),
+        (
+            ["send", "http://127.0.0.1/", "--laen", "a"], 64,
+            "unknown option `--laen`; did you mean `--lane`?"
+        ),
+        (["send", "http://127.0.0.1/", "-z"], 64, "error: unknown option `-z`"),
+        (["queue", "show", "a", "b"], 64, "error: unexpected argument `b`"),
+        (["queue", "show", "a", "b", "it's"], 64, "error: 2 unexpected arguments: `b`, `it's`"),
+        (["queue", "lsit", "--help"], 64, "error: unknown command `lsit`"),
+        (["queue", "help", "lsit"], 64, "error: unknown command `lsit`"),
+        (["queue", "list", "--state-dir", ""], 64, "`--state-dir` must not be empty"),
+        (["queue", "import", "", "--socket", "/no/such/socket"], 64, "the name of a file must not be empty"),
+        (["serve", "--credentials", ""], 64, "`--credentials` must not be empty"),
+        (["serve", "--encryption-key", ""], 64, "`--encryption-key` must not be empty"),
+        (["monitor", "--record", ""], 64, "`--record` must not be empty"),
+        (["host", "--hosts-from", ""], 64, "the name of a file must not be empty"),
         (
             ["send", "http://127.0.0.1/", "--queue", "never", "--wait"], 64,
             "cannot be combined with `--wait`"
@@ -176,11 +233,49 @@ internal import Testing
             ["send", "http://127.0.0.1/", "-H", "A: b\nc"], 64,
             "line breaks and control characters other than tab are not allowed"
         ),
-        (["send", "http://127.0.0.1/", "--socket", ""], 64, "must have 1 to 107 bytes; `` has 0"),
+        (["send", "http://127.0.0.1/", "--socket", ""], 64, "the path of the socket must not be empty"),
         (["send", "http://127.0.0.1/", "--socket", "/etc/passwd"], 64, "`/etc/passwd` is not a socket"),
         (["send", "http://127.0.0.1/", "--socket", "/no/such/socket"], 69, "no service listens"),
         (["queue", "list", "--socket", "/no/such/socket"], 69, "no service listens"),
         (["serve", "--log-level", "loud"], 64, "`loud` is not a log level"),
+        (
+            ["serve", "--portal-probe", "https://a.example/"], 64,
+            "`--portal-probe`: `https://a.example/` cannot be probed"
+        ),
+        (["serve", "--portal-probe", "generate_204"], 64, "http://HOST/"),
+        (["serve", "--rate", "10"], 64, "`10` is not a rate like `10/s`"),
+        (["serve", "--rate", "1/s", "--rate", "2/s"], 64, "`--rate` may be given once for each host"),
+        (["serve", "--rate", "*.host=1/s"], 64, "`*.host` is not the name or the address of a host"),
+        (
+            ["serve", "--rate", "a=1/s", "--rate", "A=2/s"], 64,
+            "`a=1/s` and `A=2/s`: `--rate` may be given once for each host"
+        ),
+        (["serve", "--host-weight", "*.host=2"], 64, "`*.host` is not the name or the address of a host"),
+        (
+            ["serve", "--host-weight", "a=1", "--host-weight", "A=2"], 64,
+            "`a=1` and `A=2`: `--host-weight` may be given once for each host"
+        ),
+        (
+            ["serve", "--lane-weight", "a=1", "--lane-weight", "a=2"], 64,
+            "`a=1` and `a=2`: `--lane-weight` may be given once for each label"
+        ),
+        (["serve", "--host-weight", "a=0"], 64, "a name and a weight like `NAME=3`, with 1 to 100"),
+        (["serve", "--lane-weight", "=1"], 64, "a name and a weight like `NAME=3`, with 1 to 100"),
+        (["serve", "--metered", ""], 64, "the name must have 1 to 255 bytes"),
+        (["serve", "--reconnect-spread", "400d"], 64, "`--reconnect-spread` must be at most 366d"),
+        (["send", "http://127.0.0.1/", "--interface-kind", "fax"], 64, "`fax` is not a kind of interface"),
+        (
+            ["send", "http://127.0.0.1/", "--interface-kind", "wifi,fax"], 64,
+            "`fax` is not a kind of interface; accepted: loopback, ethernet, wifi, cellular"
+        ),
+        (["send", "http://127.0.0.1/", "--window", "22-6"], 64, "`22-6` is not a window like"),
+        (["send", "http://127.0.0.1/", "--window", "22:00-24:00"], 64, "times from 00:00 to 23:59"),
+        (
+            ["send", "http://127.0.0.1/", "--queue", "never", "--only-unmetered"], 64,
+            "`--queue never` cannot be combined with `--only-unmetered`"
+        ),
+        (["send", "http://127.0.0.1/", "--expect", "json=a..b"], 64, "`a..b` is neither a JSON pointer"),
+        (["send", "http://127.0.0.1/", "--expect", "cookie=a"], 64, "`cookie=a` is not an expectation"),
         (["host", "--count", "0"], 64, "`--count` is 0; it must be at least 1"),
         (["host", "--once", "--count", "1"], 64, "`--once` cannot be combined with"),
         (["host", "--any"], 64, "`--any` requires `--until`"),
@@ -190,7 +285,7 @@ internal import Testing
         (["host", "--live", "--format", "json"], 64, "`--live` cannot be combined with"),
         (["host", "--hosts-from", "/no/such/file"], 64, "could not read `/no/such/file`"),
         (["host", "--hosts-from", "/tmp"], 64, "could not read `/tmp`: is a directory"),
-        (["host", "--hosts-from", "/dev/zero"], 64, "longer than the limit of 33554432 bytes"),
+        (["host", "--hosts-from", "/dev/zero"], 64, "at most 33554432 bytes are accepted"),
         (["host", "--hosts-from", "-"], 64, "`standard input` contains no host"),
         (["wait", "--timeout", "5"], 64, "`5` is not a duration"),
         (
@@ -203,7 +298,7 @@ internal import Testing
             ["wait", "--for", "carrier", "--host", "localhost"], 64,
             "`--for carrier` cannot be combined with `--host`"
         ),
-        (["wait", "--for", "moon"], 64, "'moon'"),
+        (["wait", "--for", "moon"], 64, "`--for` is `moon`; accepted: carrier, routable, verified"),
         (["wait", "--host", "a b"], 64, "`a b` is not a valid host: a name can contain only letters"),
         (["status", "--timeout", "0"], 64, "`--timeout` must be greater than 0"),
         (["monitor", "--force"], 64, "`--force` requires `--record`"),

@@ -5,7 +5,7 @@ internal import Testing
 
 /// `--all` with more requests than a command line can list.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct BulkEditTests {
-    /// More than 64 times 1,000 requests, the largest page of the control API.
+    /// The number of requests: more than 64 pages of the control API, which have at most 1,000 requests each.
     private static let count = 66_000
 
     private let directory = try! ScratchDirectory()
@@ -64,7 +64,7 @@ internal import Testing
             #expect(edited.ending == .exited(0), "\(action): \(edited.errors)")
             #expect(edited.errors == ["\(words) \(Self.count) requests"] && edited.output.isEmpty)
             let counts = try await counts(service)
-            // The sweep may have started to delete the cancelled requests.
+            // The periodic cleanup may have started to delete the cancelled requests.
             #expect(counts.keys.sorted() == [state], "\(counts)")
             if state != "cancelled" { #expect(counts[state] == Self.count) }
         }

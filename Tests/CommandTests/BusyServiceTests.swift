@@ -67,7 +67,8 @@ internal import Testing
         #expect(service.requests.count == 2)
     }
 
-    /// The service's `Retry-After` of 5 s equals the default time for which the command retries a busy service.
+    /// The service sends `Retry-After: 5`, which equals the time for which a command usually retries. So only the
+    /// longer time of an upload lets the command succeed.
     @Test func `an upload is kept alive while the service is busy`() async throws {
         let file = directory.file("body")
         try Data(count: (1 << 20) + 5).write(to: URL(fileURLWithPath: file))

@@ -57,12 +57,15 @@ final class RunningService: Sendable {
     init(
         in directory: ScratchDirectory,
         namespace: NetworkNamespace? = nil,
-        resolvingBy files: ResolverFiles? = nil
+        resolvingBy files: ResolverFiles? = nil,
+        environment: [String: String] = [:],
+        options: [String] = []
     ) async throws {
         self.directory = directory
         self.namespace = namespace
         process = try Command.start(
-            ["serve", "--state-dir", directory.file("state"), "--socket", directory.file("socket")],
+            ["serve", "--state-dir", directory.file("state"), "--socket", directory.file("socket")] + options,
+            environment: environment,
             in: namespace,
             resolvingBy: files
         )
@@ -145,7 +148,7 @@ final class RunningService: Sendable {
         return states
     }
 
-    /// Kills the service with SIGKILL, so that it cannot clean up. This simulates a power cut.
+    /// Kills the service with SIGKILL, so that it cannot clean up.
     func kill() async throws {
         process.signal(9)
         #expect(try await process.end() == .signalled(9))

@@ -94,7 +94,7 @@ internal import Testing
         }
     }
 
-    @Test func `a body is uploaded in pieces, and a wrong offset is answered with the right one`()
+    @Test func `a body is uploaded in pieces, and a wrong offset gets the correct one in return`()
         async throws
     {
         let server = try ScriptedServer()

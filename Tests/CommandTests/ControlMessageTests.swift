@@ -14,7 +14,7 @@ internal import Testing
             (#"{"url":"http://a/","max_attempts":"3"}"#, "`max_attempts` must be an integer"),
             (#"{"url":"http://a/","at_most_once":1}"#, "`at_most_once` must be true or false"),
             (#"{"url":"http://a/","headers":[["a",1]]}"#, "`headers[0][1]` must be a string"),
-            (#"{"url":"http://a/","not_before":"soon"}"#, "`not_before`: not a time"),
+            (#"{"url":"http://a/","not_before":"soon"}"#, "`not_before`: not an RFC 3339 time"),
             (#"{"url":"http://a/","staged":{"id":"x"}}"#, "`staged.size` is missing"),
             (
                 #"{"url":"http://a/","priority":1.5}"#,

@@ -16,8 +16,9 @@ struct DeliveryByNameTests {
         testbed = try VethTestbed()
         names = try ScriptedNameServer(in: testbed.far)
         server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
-        // Packets to this address are sent, but no host receives them. The address shares as many leading bits with our
-        // address as the other one does. The C library therefore keeps the name server's order (RFC 6724 §5, rule 9).
+        // Packets to this address are sent, but no host receives them. Both addresses of `two.example` share equally
+        // many leading bits with our own address, so the C library keeps the order of the DNS answer (RFC 6724 §5, rule
+        // 9).
         try testbed.near.ip("neigh add 192.0.2.3 lladdr 02:00:00:00:00:99 dev near0 nud permanent")
         names.set("two.example", "192.0.2.3", VethTestbed.farAddress)
     }

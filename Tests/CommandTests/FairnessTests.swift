@@ -4,7 +4,7 @@ internal import Testing
 
 /// The effect of one stalled server on requests to other servers, with the built service.
 @Suite(.timeLimit(.minutes(2))) struct FairnessTests {
-    /// A server that accepts requests without responding, and a service with 32 requests for it under four lane labels.
+    /// Starts a server that accepts requests without responding, and a service with 32 requests for it in four lanes.
     private func occupied() async throws -> (ScriptedServer, RunningService) {
         let tarpit = try ScriptedServer { _ in .stall(then: .close) }
         let service = try await RunningService(in: try ScratchDirectory())
@@ -33,7 +33,7 @@ internal import Testing
         #expect(tarpit.requests.count == 8, "no request has ended, and no other one was started")
     }
 
-    @Test func `a request that waits for a slot reports it, and send returns`() async throws {
+    @Test func `a request reports that it waits for a slot, and send returns`() async throws {
         let (tarpit, service) = try await occupied()
         let sent = try await service.run("send", tarpit.url, "-d", "x", "--id", "late")
         #expect(sent.errors.first?.contains("no free slot") == true, "\(sent.errors)")

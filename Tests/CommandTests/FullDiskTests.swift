@@ -35,7 +35,7 @@ internal import Testing
         let lines = output.split(separator: "\n").map(String.init)
         #expect(lines.prefix(2) == ["refused with 2", "after more than ten"], "\(output)")
         #expect(lines.dropFirst(2).first?.contains("bytes of disk space are free") == true, "\(output)")
-        #expect(output.contains("are reserved"), "\(output)")
+        #expect(output.contains("must stay free"), "\(output)")
         #expect(lines.suffix(2) == ["dropped", "accepted"], "\(output)")
     }
 }

@@ -14,7 +14,7 @@ internal import Testing
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
-    func `without netlink the answer is unknown, with a message`() async throws {
+    func `without netlink the reachability is unknown, with a message`() async throws {
         let namespace = try NetworkNamespace()
         let started = Recorder<Result<Subprocess, any Error>>()
         try startDetachedThread(named: "sandbox") {
@@ -53,7 +53,7 @@ internal import Testing
             } | true
             """
         )
-        // 141 is 128 + SIGPIPE. The command has no other status here, because its result was not delivered.
+        // 141 is 128 + SIGPIPE. None of the command's own statuses fits, because its result was not delivered.
         #expect(output == "status 141\n")
     }
 }
@@ -173,7 +173,7 @@ struct HostCommandOnACableTests {
         #expect(try await process.end() == .exited(1))
         #expect(
             process.errors.values == [
-                "error: timed out after 3.0 s: `198.51.100.8` is not reachable (route says unreachable)"
+                "error: timed out after 3.0 s: `198.51.100.8` is not reachable (unreachable route)"
             ]
         )
     }

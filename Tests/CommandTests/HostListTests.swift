@@ -39,7 +39,7 @@ internal import Testing
                     + "and dots; write an international name as `xn--…`",
                 "error: \(path):2: `http://a/` is not a valid host: it is a URL; give only the host",
                 "error: \(path):4: `10.0.0.0/8` is not a valid host: "
-                    + "it contains a path, a query or a prefix length",
+                    + "it contains a path, a query or a prefix length; give only the host",
                 "error: \(path):5: `fe80::1` is not a valid host: a link-local address needs a zone, "
                     + "as in `fe80::1%eth0`",
                 "error: \(path):6: the line is longer than 4096 bytes",

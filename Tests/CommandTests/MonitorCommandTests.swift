@@ -121,6 +121,6 @@ struct MonitorCommandTests {
         ).write(to: URL(fileURLWithPath: directory.file("run")))
         let output = try testbed.near.shell("unshare -m sh \(directory.file("run"))")
         #expect(output.hasPrefix("status 2\nerror: could not write to `\(file)`: No space left on device\n"))
-        #expect(output.hasSuffix("records before it are complete and can be replayed\nwhole\n"))
+        #expect(output.hasSuffix("earlier records are complete and can be replayed\nwhole\n"))
     }
 }

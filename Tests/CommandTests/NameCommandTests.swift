@@ -25,7 +25,7 @@ struct NameCommandTests {
         let silent = (1...12).map { "silent\($0).example" }
         for name in silent { server.set(name, .silence) }
         server.set("healthy.example", VethTestbed.farAddress)
-        // The C library waits 30 s for each silent name. The test finishes before that.
+        // The C library waits 30 s for each of these names. The test finishes before that.
         let process = try Command.start(
             ["host", "--format", "json"] + silent + ["healthy.example"],
             in: testbed.near,
@@ -84,7 +84,7 @@ struct NameCommandTests {
         #expect(outcome.ending == .exited(0), "\(outcome)")
     }
 
-    @Test func `a DNS response after the timeout does not leave a wrong status`() async throws {
+    @Test func `a DNS answer after the timeout does not leave a wrong status`() async throws {
         server.set("late.example", .silence)
         let files = try ResolverFiles("nameserver \(VethTestbed.farAddress)\noptions timeout:1 attempts:1\n")
         let host = try start("host", "late.example", files: files)
@@ -123,8 +123,7 @@ struct NameCommandTests {
         defer { host.signal(9) }
         try await host.output.wait { !$0.isEmpty }
         #expect(host.output.values[0].contains("name not resolved"))
-        // This writes to the mounted file. A rename would replace the directory entry and leave the mounted file
-        // unchanged.
+        // The file is a bind mount. This writes to it, because a rename would replace only the directory entry.
         try shell("echo nameserver \(VethTestbed.farAddress) >\(files.path(of: "resolv.conf"))")
         try await host.output.waitForLast { $0.contains("  reachable ") }
     }
@@ -148,7 +147,7 @@ struct NameCommandTests {
             status.contains { $0.contains("answered.example") && $0.hasSuffix("ago  203.0.113.9") },
             "\(status)"
         )
-        // A response for the other name ends the silence until the next lookup.
+        // An answer for the other name ends the silence until the next lookup.
         let json = try await statusLines(of: service, ["--format", "json"]) { lines in
             lines.contains { $0.contains("silent_seconds") }
         }

@@ -3,8 +3,8 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 
-/// A host with two links to a server, and several ways to cut the path to that server. A cut takes microseconds, so the
-/// time until a request arrives can be measured.
+/// A host with two links to a server, and several ways to cut the path to that server. A cut takes microseconds, so
+/// that a test can measure the time until a request arrives.
 final class NetworkCuts: Sendable {
     enum Kind: String, CaseIterable {
         case cable
@@ -14,10 +14,10 @@ final class NetworkCuts: Sendable {
         case prohibit
         /// Moves the route to the other link.
         case roaming
-        /// A cable whose neighbours need not be discovered, as of a modem or a tunnel.
+        /// Takes down a link whose neighbours need no discovery, as with a modem or a tunnel.
         case link
 
-        /// Whether the link is down meanwhile.
+        /// Whether the cut takes the link down.
         var isOfLink: Bool { self == .cable || self == .link }
     }
 
@@ -26,7 +26,7 @@ final class NetworkCuts: Sendable {
     var near: NetworkNamespace { testbed.near }
     var far: NetworkNamespace { testbed.far }
 
-    /// Removes the default routes, so that no path exists without the routes of `host`.
+    /// Creates the links without default routes. The only path to the server is then the route that a cut changes.
     init() throws {
         testbed = try TwoCableTestbed()
         try testbed.near.ip("route del default", "-6 route del default")

@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Hosts that are probed, not only resolved.
+/// `netwatch host` and `netwatch wait` with probes.
 @Suite(
     .timeLimit(.minutes(3)),
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")")

@@ -168,7 +168,7 @@ internal import Testing
         #expect(outcome.ending == .exited(77))
         #expect(outcome.errors.first?.contains("`root`") == true, "\(outcome.errors)")
         #expect(outcome.errors.last?.contains("setpriv --reuid=root") == true, "\(outcome.errors)")
-        // Root is refused too, because the owner could not use files that root creates.
+        // Root is refused too, because the owner could not use files that root would create.
         try shell("chown -R 65534 \(queue.directory.file("state"))")
         let root = try await queue.run("list")
         #expect(

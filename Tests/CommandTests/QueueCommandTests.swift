@@ -139,7 +139,7 @@ final class QueueFixture {
         func run(_ arguments: String...) async throws -> Subprocess.Outcome {
             try await Command.run(["queue"] + arguments, backend, queue.directory)
         }
-        // Only one request has this id prefix, but a later request could have exactly this id.
+        // Only one request has this prefix, but a later request could have exactly this id.
         for action in ["drop", "show", "hold", "retry"] {
             let short = try await run(action, "order-1")
             #expect(short.ending == .exited(1) && short.output.isEmpty, "\(action): \(short.output)")
@@ -193,21 +193,23 @@ final class QueueFixture {
         #expect(try ids(try await queue.run("dead", json[0], json[1])).isEmpty)
         let text = try await queue.run("list", "--state", "pending,held")
         #expect(text.output.count == 3 && text.output[0].hasPrefix("req-0"))
-        #expect(text.errors == ["3 pending, 0 inflight, 0 held, 0 delivered, 0 dead, 2 cancelled"])
+        #expect(
+            text.errors == ["whole queue: 3 pending, 0 inflight, 0 held, 0 delivered, 0 dead, 2 cancelled"]
+        )
     }
 
     @Test(arguments: QueueFixture.Backend.allCases)
-    func `pause, resume and stats`(backend: QueueFixture.Backend) async throws {
+    func `stats lists the pauses of the queue and of lanes`(backend: QueueFixture.Backend) async throws {
         let queue = try await QueueFixture(backend, count: 2)
         func isPaused() async throws -> Bool? {
             let output = try await queue.run("stats", "--format", "json").output
             return try Command.json(try #require(output.first))["paused"] as? Bool
         }
         #expect(try await isPaused() == true)
-        #expect(try await queue.run("resume").errors == ["resumed the queue"])
+        #expect(try await queue.run("resume").errors == ["resumed the queue: 1 lane with requests"])
         #expect(try await isPaused() == false)
         #expect(try await queue.run("pause", "--host", "127.0.0.1", "--lane", "").errors == ["paused 1 lane"])
-        #expect(try await queue.run("pause").errors == ["paused the queue"])
+        #expect(try await queue.run("pause").errors == ["paused the queue: 1 lane with requests"])
         let nowhere = try await queue.run("pause", "--host", "unknown.example")
         #expect(nowhere.ending == .exited(1))
         #expect(nowhere.errors.first?.contains("no lane to the host `unknown.example`") == true)
@@ -233,7 +235,7 @@ final class QueueFixture {
         let server = try ScriptedServer { request in
             request.number == 1
                 ? .respond(status: 503, headers: [], body: [])
-                : .respond(status: 422, headers: [.init("X-Why", "no")], body: Array("because".utf8))
+                : .respond(status: 422, headers: [.init("X-Request-ID", "r-1")], body: Array("because".utf8))
         }
         let queue = try await QueueFixture(.service, count: 0)
         let service = try #require(queue.service)
@@ -250,7 +252,8 @@ final class QueueFixture {
         #expect(shown.ending == .exited(0), "\(shown.errors)")
         let text = shown.output.joined(separator: "\n")
         for words in [
-            "dead", "POST \(server.url)", "X-A: b", "attempts  2", "HTTP 503", "HTTP 422, 7 B", "X-Why: no",
+            "dead", "POST \(server.url)", "X-A: b", "attempts  2", "HTTP 503", "HTTP 422, 7 B",
+            "X-Request-ID: r-1",
         ] {
             #expect(text.contains(words), "\(words) is not in\n\(text)")
         }

@@ -4,7 +4,8 @@ internal import NetwatchTestSupport
 internal import Synchronization
 internal import Testing
 
-/// Paths that are lost while the built service has requests in flight. Attempts that fail offline are not counted.
+/// Paths that are lost while the built service has requests in flight. An attempt that fails while offline does not
+/// count.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .serialized,
@@ -20,7 +21,7 @@ struct ReconnectTests {
         try await run.keepWatching()
         for kind in NetworkCuts.Kind.allCases {
             for round in 0..<Self.rounds {
-                // A long round exceeds the grace period of 3 s.
+                // In a long round the cut outlasts the grace period of 3 s.
                 try await run.round(kind, isLong: round % 4 == (kind.isOfLink ? 0 : 1))
             }
         }
@@ -58,13 +59,14 @@ struct ReconnectTests {
         #expect(run.server.requests.count == 1)
     }
 
-    /// The kernel refuses connections for 30 ms (the default settle time) before the monitor publishes the loss.
+    /// For 30 ms (the default settle time) the kernel already refuses connections, but the monitor has not yet
+    /// published the loss.
     @Test(arguments: [NetworkCuts.Kind.blackhole, .prohibit, .route])
     func `requests sent while the route flaps are all delivered`(kind: NetworkCuts.Kind)
         async throws
     {
         let run = try await ReconnectRun()
-        // The default page size of a list.
+        // As many as fit on one page of a list.
         let count = 100
         let sending = Task { try await run.flood(count) }
         // The path is lost and restored every 20 ms until all requests are accepted.
@@ -85,7 +87,7 @@ final class ReconnectRun: Sendable {
     private struct State {
         var arrivals: [String: [ContinuousClock.Instant]] = [:]
         var latencies: [String: [Duration]] = [:]
-        /// The group that requests to `/held…` wait for, or `nil` if the server responds at once.
+        /// The group for which the responses to `/held…` wait; `nil` if the server responds immediately.
         var held: DispatchGroup?
         var isFlooded = false
         var count = 0
@@ -137,7 +139,7 @@ final class ReconnectRun: Sendable {
 
     deinit { release() }
 
-    /// Responds to the requests that the server holds, and does not hold more until the next round.
+    /// Lets the server send the responses that it holds back. It holds back no more until the next round.
     func release() { state.release() }
 
     /// Enqueues a request with `max_attempts` 1.
@@ -152,8 +154,8 @@ final class ReconnectRun: Sendable {
         return try #require(try Command.json(answer)["id"] as? String, "\(answer)")
     }
 
-    /// Makes the service watch the path to the server between the rounds too. The service does not see a change of a
-    /// path before the path's first status is known.
+    /// Enqueues a request for tomorrow, so that the service watches the path to the server between the rounds, too. It
+    /// would otherwise miss a change of the path that precedes the first status of a new watch.
     func keepWatching() async throws {
         let tomorrow = Date(timeIntervalSinceNow: 86_400).formatted(.iso8601)
         _ = try await enqueue("/tomorrow", #","lane":"watched","not_before":"\#(tomorrow)""#)

@@ -76,7 +76,7 @@ internal import Testing
     @Test func `--wait with a duration exits with 75 after the duration`() async throws {
         let server = try ScriptedServer { _ in Self.status(503) }
         let service = try await RunningService(in: try ScratchDirectory())
-        // A bare `--wait` does not take the URL as its duration.
+        // The duration follows an equals sign or a space.
         let sent = try await service.run("send", "--wait=50ms", server.url, "--check-status")
         #expect(sent.ending == .exited(75))
         #expect(sent.output.count == 1 && sent.errors.first?.hasPrefix("queued") == true, "\(sent.errors)")
@@ -96,7 +96,7 @@ internal import Testing
         #expect(outcome.errors.first?.hasPrefix("queued") == true, "\(outcome.errors)")
     }
 
-    @Test func `an id makes the command repeatable`() async throws {
+    @Test func `a command with an id can be repeated without a second request`() async throws {
         let server = try ScriptedServer()
         let service = try await RunningService(in: try ScratchDirectory())
         for _ in 1...2 {
@@ -121,7 +121,7 @@ internal import Testing
     }
 }
 
-/// The options of `netwatch send`, as the queue stores them.
+/// The options of `netwatch send` for the delivery, as the queue stores them.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct DeliveryOptionTests {
     @Test func `all delivery options are stored`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
@@ -201,12 +201,13 @@ internal import Testing
         try await service.keep("http://127.0.0.1:1/")
         let before = try await service.run("queue", "list", "--format", "json").output
         let cases: [([String], String)] = [
-            (["--ttl", "0"], "time to live"), (["--ttl", "367d"], "time to live"),
+            (["--ttl", "0"], "`--ttl` must be"), (["--ttl", "367d"], "`--ttl` must be"),
             (["--at", "400d"], "366 days"),
-            (["--at", "2h", "--ttl", "1h"], "expire before"), (["--priority", "10"], "priority 10"),
-            (["--priority", "1", "--fifo"], "cannot be combined with `fifo`"),
+            (["--at", "2h", "--ttl", "1h"], "expire before"), (["--priority", "10"], "priority is 10"),
+            (["--priority", "1", "--fifo"], "cannot be combined with `--fifo`"),
             (["--after", "no-such"], "`no-such`"),
-            (["--id", "a", "--after", "a"], "`a`"), (["--replace-key", ""], "replace key"),
+            (["--id", "a", "--after", "a"], "`a`"),
+            (["--replace-key", ""], "`--replace-key` must not be empty"),
             (["--idempotency-key", "ü"], "idempotency key"), (["--lane", ""], "lane"), (["--id", ""], "id"),
             (["--expect", "status=99"], "expectation"), (["-H", "Authorization: x"], "--queue never"),
         ]

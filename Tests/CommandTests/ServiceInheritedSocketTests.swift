@@ -8,7 +8,8 @@ internal import Testing
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")")
 )
 struct ServiceInheritedSocketTests {
-    /// Returns the service's log until it was ready, and whether the service joined groups on the socket it inherited.
+    /// Returns the service's log until it was ready, and whether the service joined multicast groups on the inherited
+    /// socket.
     private func serve(pid: String) async throws -> (log: [String], isListenedOn: Bool) {
         let namespace = try NetworkNamespace()
         let socket = namespace.run {

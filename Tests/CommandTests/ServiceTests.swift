@@ -344,7 +344,11 @@ struct ServiceOnACableTests {
         let service = try await RunningService(in: try ScratchDirectory())
         let sent = try await service.run("send", server.url, "-d", "x")
         #expect(sent.errors.first?.hasPrefix("queued: ") == true)
-        #expect(try await service.run("queue", "flush").errors == ["trying 1 request"])
+        #expect(
+            try await service.run("queue", "flush").errors == [
+                "ended all delays: 1 request pending or in flight"
+            ]
+        )
         #expect(try await service.finalStates() == ["delivered"])
         #expect(server.requests.count == 2)
     }

@@ -2,8 +2,8 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// The built service on a host that is short of ports or descriptors. Attempts that fail for this reason are not
-/// counted.
+/// The built service on a host that is short of ports or descriptors. An attempt that fails for this reason does not
+/// count.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .serialized,
@@ -35,7 +35,7 @@ struct ShortageTests {
         #expect(over["state"] as? String == "delivered" && over["attempts"] as? Int == 1, "\(over)")
     }
 
-    @Test func `a service without descriptors reports it without flooding its log`() async throws {
+    @Test func `a service without descriptors reports the shortage without flooding its log`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
         _ = try await service.run("send", "http://127.0.0.1:1/", "--id", "waited", "--queue", "always")
@@ -53,7 +53,7 @@ struct ShortageTests {
         try service.limitDescriptors(to: 1024)
         #expect(try await service.run("queue", "list").ending == .exited(0))
         withExtendedLifetime(clients) {}
-        // The service retried ten times per second while the command ran.
+        // While the command ran, the service retried ten times per second, but must log only some of the failures.
         let logged = service.process.errors.values.filter { $0.contains("could not accept") }
         #expect((1...5).contains(logged.count), "\(logged)")
         #expect(logged.first?.contains("Too many open files") == true)
@@ -74,10 +74,10 @@ struct ShortageTests {
     {
         let run = try await ReconnectRun()
         let service = run.service
-        // Without a path, the request waits until the descriptor limit is set.
+        // Without a path, the request is not tried before the descriptor limit is set.
         try run.cuts.cut(.route)
         let id = try await run.enqueue("/tls", scheme: "https")
-        // Accepted before the limit is set, because the service refuses new connections then.
+        // Connected before the limit is set, because the service refuses new connections after that.
         let client = try RawClient(service.socket)
         _ = try await service.entry(id, over: client) { _ in true }
         try service.limitDescriptors(to: service.limit(leaving: 1))
@@ -93,7 +93,7 @@ struct ShortageTests {
     }
 }
 
-/// Connections that wait for a request. Each uses one of the service's descriptors.
+/// Clients that wait for a request to finish. The connection of each one uses a descriptor of the service.
 private struct WaitingClients {
     private let clients: [RawClient]
 

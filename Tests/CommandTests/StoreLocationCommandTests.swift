@@ -20,7 +20,7 @@ internal import Testing
         try await service.pause()
         try await service.keep("http://127.0.0.1:9/", "-d", "kept")
         try shell("cd \(directory.path) && \(command)")
-        // The request is not queued, whether the service already noticed the change or notices it at this commit.
+        // The request is rejected, whether the service has already noticed the change or notices it at this commit.
         let sent = try await service.run("send", "--queue", "always", "http://127.0.0.1:9/", "-d", "lost")
         #expect(sent.ending != .exited(0) && sent.output == [], "\(sent)")
         #expect(try await service.process.end() == .exited(78))
@@ -39,7 +39,7 @@ internal import Testing
     @Test func `a second service is rejected even if the lock file was removed`() async throws {
         let directory = try ScratchDirectory()
         let service = try await RunningService(in: directory)
-        // Stopped, so that the first service does not notice the change while the second one starts.
+        // SIGSTOP keeps the first service from noticing the change while the second one starts.
         service.process.signal(SIGSTOP)
         try shell("rm \(directory.file("state/queue.lock"))")
         let second = try await Command.run(
@@ -57,7 +57,7 @@ internal import Testing
 
     // MARK: The log
 
-    /// Creates a state directory as SIGKILL leaves it, with the requests in the WAL.
+    /// Creates a state directory as SIGKILL leaves it: the requests are in the WAL, not in the database file.
     private func killed(in directory: ScratchDirectory) async throws {
         let service = try await RunningService(in: directory)
         try await service.pause()
@@ -106,7 +106,7 @@ internal import Testing
         try flip(1, in: directory)
         let service = try await RunningService(in: directory)
         #expect(try await service.queue().count == 11)
-        let words = "1 commit at the end of the database's log was incomplete"
+        let words = "the end of the database's log was incomplete; dropped 1 commit"
         #expect(
             service.process.errors.values.contains { $0.contains(words) },
             "\(service.process.errors.values)"

@@ -41,7 +41,7 @@ struct WaitCommandTests {
         #expect(try await process.end() == .exited(1))
         #expect(
             process.errors.values == [
-                "error: timed out after 3.0 s: `198.51.100.8` is not reachable (route says unreachable), "
+                "error: timed out after 3.0 s: `198.51.100.8` is not reachable (unreachable route), "
                     + "`198.51.100.9` is not reachable (blackhole route)"
             ]
         )

@@ -22,11 +22,12 @@ internal import Testing
         let server = try HostileHTTP2Server("nothing")
         let service = try await RunningService(in: try ScratchDirectory())
         let sent = try await service.run("send", server.url, "--id", "first")
-        #expect(sent.errors.first?.hasPrefix("queued: held: trust") == true, "\(sent.errors)")
+        #expect(sent.errors.first?.hasPrefix("queued: held: trust: SSL ") == true, "\(sent.errors)")
+        #expect(try await row("first", service).contains("  held: trust: SSL "))
         return (server, service)
     }
 
-    @Test func `a request behind a closed lane reports it and the time`() async throws {
+    @Test func `a request in a closed lane reports the closure and its end`() async throws {
         let (server, service) = try await closed()
         try await service.keep(server.url, "--id", "second")
         #expect(try await row("second", service).contains("  waiting after failures until 2"))
@@ -41,7 +42,7 @@ internal import Testing
         #expect(waited.ending == .exited(75) && waited.errors == ["queued: waiting after failures"])
     }
 
-    @Test func `a request behind a held one reports it`() async throws {
+    @Test func `a request behind a held request reports that it waits for earlier ones`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 401) }
         let service = try await RunningService(in: try ScratchDirectory())
         let held = try await service.run("send", server.url, "--fifo", "--id", "first")
@@ -56,7 +57,7 @@ internal import Testing
     @Test func `a request whose own attempt failed also reports the error`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep(Self.refusing, "--id", "first")
-        // The lane is briefly open between two attempts.
+        // Waits until the lane is closed, because it is briefly open between two attempts.
         while try await entry("first", service)["lane_closed_until"] == nil {}
         while try await !row("first", service).hasSuffix(": 127.0.0.1: Connection refused") {}
     }
@@ -67,7 +68,7 @@ internal import Testing
         let stats = try await service.run("queue", "stats").output
         #expect(
             stats.contains {
-                $0.hasPrefix("closed      127.0.0.1, no label until ")
+                $0.hasPrefix("closed      \(server.url), no label until ")
                     && $0.hasSuffix(": waiting after failures")
             },
             "\(stats)"
@@ -90,6 +91,23 @@ internal import Testing
         while try await service.run("queue", "stats").output.contains(where: { $0.hasPrefix("closed ") }) {}
         let sent = try await service.run("send", server.url)
         #expect(sent.errors.first?.hasPrefix("queued: held: trust") == true, "\(sent.errors)")
+    }
+
+    @Test func `a request that waits for its window reports when the window opens`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        // The window is closed now and for the next hours, whenever the test runs.
+        let hour = (Calendar(identifier: .gregorian).dateComponents(in: .gmt, from: Date()).hour! + 12) % 24
+        let start = (hour < 10 ? "0" : "") + "\(hour):30"
+        let window = "\(start)-\(start.prefix(3))31"
+        let sent = try await service.run("send", Self.refusing, "--window", window, "--id", "night")
+        let words = "waiting for the window \(window) UTC, which opens at 2"
+        #expect(sent.errors.first?.hasPrefix("queued: \(words)") == true, "\(sent.errors)")
+        #expect(sent.errors.first?.hasSuffix("T\(start):00.000Z") == true, "\(sent.errors)")
+        let entry = try await entry("night", service)
+        #expect((entry["window_opens"] as? String)?.hasSuffix("T\(start):00.000Z") == true, "\(entry)")
+        #expect(try await row("night", service).contains("  \(words)"))
+        let shown = try await service.run("queue", "show", "night").output
+        #expect(shown.contains { $0.hasPrefix("opens     the window, 2") }, "\(shown)")
     }
 
     @Test func `requested delays are reported as reasons`() async throws {

@@ -100,7 +100,7 @@ import Testing
         #expect(waits.delays.values == [0.001, 0.002, 0.004])
     }
 
-    @Test func `after the last retry the failure stands`() async throws {
+    @Test func `after the last retry the request fails`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         sessionManager.retrier = Backoff()
         let response = await once {
@@ -152,13 +152,13 @@ import Testing
 
     // MARK: One refresh for many failures
 
-    /// Returns a service that accepts one token at a time. It answers the refresh only after all requests have been
-    /// rejected.
+    /// Returns a service that accepts one token at a time. It responds to the token refresh only after it has rejected
+    /// all requests.
     private static func service(failures: Int) throws -> (server: ScriptedServer, refused: Recorder<String>) {
         let refused = Recorder<String>()
         let server = try ScriptedServer { request in
             if request.target == "/oauth2/token" {
-                // The refresh is answered after all requests have failed.
+                // The response to the refresh is sent after all requests have failed.
                 return .stall(then: .respond(#"{"access_token": "new", "refresh_token": "newer"}"#))
             }
             if request.values(of: "Authorization") == ["Bearer new"] { return .respond("welcome") }
@@ -187,7 +187,7 @@ import Testing
             sessionManager.request("\(server.url)/\(index)").validate().responseString { response in
                 values.record(response.value ?? "\(response.result)")
             }
-            // One after another, so that their order is known.
+            // The requests fail one after another, so that their order is known.
             try await oauthHandler.failed.wait { $0.count == index + 1 }
         }
         server.release()
@@ -221,7 +221,7 @@ import Testing
         #expect(server.requests.filter { $0.target == "/oauth2/token" }.count == 1)
     }
 
-    @Test func `after a failed refresh the failures stand`() async throws {
+    @Test func `after a failed refresh the requests fail`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 401) }
         let oauthHandler = handler(server)
         sessionManager.adapter = oauthHandler
@@ -234,7 +234,7 @@ import Testing
     }
 }
 
-/// The guides' handler, which also records what it does.
+/// The OAuth 2 handler of the guides, which here also records its calls.
 private class OAuth2Handler: RequestAdapter, RequestRetrier {
     private typealias RefreshCompletion = (
         _ succeeded: Bool, _ accessToken: String?, _ refreshToken: String?

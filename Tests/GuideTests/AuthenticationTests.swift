@@ -19,7 +19,7 @@ import Testing
                 .authenticate(user: user, password: password)
                 .responseJSON(completionHandler: $0)
         }
-        // This path hides its challenge behind a 404, so a client cannot answer it.
+        // At this path, httpbin responds with a 404 instead of a 401, so a client cannot answer the challenge.
         let isHidden = scheme.hasPrefix("hidden")
         #expect(response.response?.statusCode == (isHidden ? 404 : 200))
         #expect(object(response.value)["user"] as? String == (isHidden ? nil : user))
@@ -140,7 +140,8 @@ import Testing
     }
 
     @Test func `a body is sent with Digest`() async throws {
-        // httpbin supports Digest for GET only. The answer is checked here instead, including its method and path.
+        // httpbin supports Digest only for GET. This server checks the credentials itself, including the method and the
+        // path.
         let server = try ScriptedServer { request in
             guard let field = request.values(of: "Authorization").first else {
                 let challenge = #"Digest realm="here", nonce="n1", qop="auth", algorithm=MD5"#

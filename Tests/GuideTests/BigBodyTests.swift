@@ -23,7 +23,7 @@ import Testing
             await server.openConnections(atMost: 0)
             ends.record("server")
         }
-        // The server has enough time to send everything, if the client reads it.
+        // Enough time for the server to send everything, if the client did not slow it down.
         try? await ends.wait(timeout: .seconds(2)) { !$0.isEmpty }
         ends.record("consumer")
         gate.open()

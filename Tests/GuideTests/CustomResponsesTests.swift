@@ -45,7 +45,7 @@ extension DataRequest {
             }
             do {
                 let xml = try XMLDocument(data: validData)
-                // Foundation on Linux returns an empty document for data that is not XML.
+                // For data that is not XML, Foundation on Linux returns an empty document instead of an error.
                 guard xml.rootElement() != nil else { throw NotXML() }
                 return .success(xml)
             } catch {
@@ -137,7 +137,7 @@ private struct User: ResponseObjectSerializable, ResponseCollectionSerializable,
     }
 }
 
-/// A program's function that maps a response.
+/// A function of a program that maps a response to a value of its own.
 @discardableResult
 private func loadUser(
     from url: String,

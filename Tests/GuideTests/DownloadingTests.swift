@@ -117,7 +117,7 @@ import Testing
         let (name, directory) = (Recorder<String>(), place("."))
         let response = await once {
             ClientCore.download(server.url) { temporaryURL, response in
-                // This is a directory in the user's home, where tests must not leave files.
+                // Does not use the suggested directory, which is in the user's home, where tests must not leave files.
                 let url = suggested(temporaryURL, response).destinationURL
                 name.record(url.path)
                 return (directory.appendingPathComponent(url.lastPathComponent), [])

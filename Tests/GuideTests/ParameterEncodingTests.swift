@@ -55,7 +55,7 @@ private struct TextListEncoding: ParameterEncoding {
         }
     }
 
-    @Test func `no parameters change nothing`() async throws {
+    @Test func `a request without parameters is sent unchanged`() async throws {
         let httpbin = try await HTTPBin.shared()
         let echo = try await ClientCore.request("\(httpbin.url)/anything?a=1", method: .post).echo
         #expect(echo.url == "\(httpbin.url)/anything?a=1")

@@ -28,7 +28,7 @@ private final class SuspensionMonitor: EventMonitor {
         try await begun.wait { !$0.isEmpty }
         request.suspend()
         try await monitor.suspended.wait { !$0.isEmpty }
-        // Calls take effect in order: when this request has ended, the other one is suspended.
+        // Waits until the suspension has taken effect: calls take effect in order, and this request is newer.
         _ = await sessionManager.request("\(server.url)/other").response()
         server.release()
         for _ in 0..<20 { _ = await sessionManager.request("\(server.url)/other").response() }

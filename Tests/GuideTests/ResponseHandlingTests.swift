@@ -198,7 +198,7 @@ private struct Page: Decodable, Equatable, Sendable {
             .responsePropertyList { calls.record("list \($0.result.isSuccess)") }
             .responseDecodable(of: Page.self) { calls.record("value \($0.result.isSuccess)") }
         try await calls.wait { $0.count >= 6 }
-        // Any second call of a handler has happened before this one.
+        // If a handler were called twice, its second call would come before this handler.
         _ = await once { done in request.response(completionHandler: done) }
         #expect(
             calls.values == [

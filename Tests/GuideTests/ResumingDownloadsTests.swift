@@ -17,8 +17,8 @@ import Testing
         URL(fileURLWithPath: scratch.file(name))
     }
 
-    /// Returns random bytes that repeat after a prime number of bytes. Parts that are joined at the wrong offset
-    /// therefore differ from the original.
+    /// Returns random bytes that repeat after a prime number of bytes. If parts are joined at a wrong offset, the
+    /// result therefore differs from the original.
     private static func bytes(_ count: Int, seed: UInt64) -> [UInt8] {
         var generator = SeededGenerator(seed: seed)
         let period = (0..<min(count, 10_007)).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -29,8 +29,8 @@ import Testing
 
     private struct NeverInterrupted: Error {}
 
-    /// Cancels a download after its first bytes, and returns the resume data. Tries again if the download had already
-    /// completed.
+    /// Cancels a download after its first bytes, and returns the resume data. If the download completes before it is
+    /// cancelled, tries again.
     private func resumeData(of url: String) async throws -> Data {
         for _ in 0..<20 {
             let progress = Recorder<Int64>()
@@ -52,8 +52,8 @@ import Testing
         throw NeverInterrupted()
     }
 
-    /// Serves one version of a file, with ranges. Interrupts the response to a request for the whole file, until
-    /// ``interrupts(_:)`` disables that.
+    /// The content of a server that serves one version of a file, with ranges. Responses to requests for the whole file
+    /// are interrupted until ``interrupts(_:)`` disables this.
     private final class Versions: @unchecked Sendable {
         private let lock = NSLock()
         private var content: [UInt8]
@@ -228,8 +228,8 @@ import Testing
 
     // MARK: Servers that do not support resuming
 
-    /// Interrupts a download, replaces the file on a server that ignores `If-Range`, and resumes. The existing bytes
-    /// are unusable, so the client must request the whole new file.
+    /// Interrupts a download, replaces the file on a server that ignores `If-Range`, and resumes the download. The
+    /// bytes of the old file are unusable, so the client must request the whole new file.
     private func expectWholeFile(_ content: [UInt8], replacing former: [UInt8]) async throws {
         let versions = Versions(former)
         let server = try ScriptedServer { versions.answer($0, ignoresCondition: true) }
@@ -249,7 +249,7 @@ import Testing
     }
 
     @Test func `after a 416 the complete file is requested`() async throws {
-        // The new file is shorter than the bytes already received.
+        // The new file is shorter than the part of the old file that was received.
         try await expectWholeFile(Self.bytes(8_000, seed: 8), replacing: Self.bytes(200_000, seed: 7))
     }
 

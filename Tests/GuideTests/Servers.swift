@@ -6,7 +6,7 @@ import NetwatchTestSupport
 extension HTTPBin {
     private static let only = Result { try HTTPBin() }
 
-    /// Returns httpbin, which ends with the tests.
+    /// Returns the shared httpbin server, whose process ends with the tests.
     static func shared() async throws -> HTTPBin {
         try require()
         return try only.get()
@@ -22,13 +22,15 @@ extension Nginx {
         return try await Nginx(in: scratch) { guideServer(port: $0, scratch.path) }
     }
 
-    /// Returns nginx, which ends with the tests. It serves the files in ``root``, with `ETag`, `Last-Modified` and
-    /// ranges. The same files are also below these paths:
+    /// Returns the shared nginx server, whose process ends with the tests.
+    ///
+    /// The server serves the files in ``root``, with `ETag`, `Last-Modified` and ranges. It also serves the same files
+    /// below these paths:
     /// - `/gzip/`: compressed, if the name ends in `.txt` or `.json`
     /// - `/basic/`: for the user `user` with the password `password`
     /// - `/redirect/`: as redirects
     ///
-    /// A `PUT` below `/put/` creates a file there.
+    /// A `PUT` to a path below `/put/` creates a file.
     static func shared() async throws -> Nginx {
         try await require()
         return try await only.value

@@ -131,7 +131,7 @@ import Testing
 
     // MARK: Event monitors instead of a subclass
 
-    /// Does what the guides do with a subclass that logs and calls `super`.
+    /// Logs redirects. The guides use a subclass of the delegate for this, which logs and calls `super`.
     private final class RedirectLogger: EventMonitor {
         let log = Recorder<String>()
 

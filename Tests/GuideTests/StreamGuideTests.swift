@@ -3,7 +3,7 @@ import Foundation
 import NetwatchTestSupport
 import Testing
 
-/// Stream tasks in a program written for Alamofire 4.
+/// Streams in a program that was written for Alamofire 4.
 @Suite struct StreamGuideTests {
     @Test func `a stream is created with a host and a port`() async throws {
         let server = try SocketServer.echo()

@@ -2,11 +2,11 @@ import ClientCore
 import Foundation
 import FoundationNetworking
 
-/// Waits for a handler and returns its value. A handler that is called twice would resume the continuation twice,
-/// which traps.
+/// Waits for a handler and returns its value. If the handler is called twice, the continuation is resumed twice, which
+/// traps.
 ///
-/// The value is passed through a lock. If a continuation is resumed before its task suspends, the thread sanitizer
-/// sees no synchronization between the two.
+/// The value is passed through a lock, because the thread sanitizer does not recognize that a continuation synchronizes
+/// threads if it is resumed before its task suspends.
 func once<Value>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -> Value {
     let handed = Handed<Value>()
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -18,7 +18,7 @@ func once<Value>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -
     return handed.take()
 }
 
-/// A lock guards the value, hence `@unchecked`.
+/// A value that a handler passes to the waiting test. `@unchecked` is safe, because a lock guards the value.
 private final class Handed<Value>: @unchecked Sendable {
     private let lock = NSLock()
     private var value: Value?
@@ -43,7 +43,7 @@ extension DataRequest {
     var echo: Echo { get async throws { try await decodable(of: Echo.self) } }
 }
 
-/// JSON that can be compared and written as a literal.
+/// A JSON value that can be compared, and that a test can write as a literal.
 enum JSONValue: Decodable, Hashable {
     case null
     case bool(Bool)
@@ -87,7 +87,7 @@ func object(_ json: Any?) -> [String: Any] {
     json as? [String: Any] ?? [:]
 }
 
-/// A retrier whose closure decides synchronously.
+/// A retrier that calls a closure, which decides immediately.
 final class Retrying: RequestRetrier {
     private let decide: @Sendable (Request) -> (shouldRetry: Bool, timeDelay: TimeInterval)
 

@@ -108,7 +108,7 @@ import Testing
         #expect(server.connectionCount == 0)
     }
 
-    @Test func `a file that is removed before a retry fails that attempt`() async throws {
+    @Test func `a retry fails if the file was removed before it`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         let sessionManager = SessionManager(configuration: .ephemeral)
         let fileURL = try file("short-lived", [1, 2, 3])

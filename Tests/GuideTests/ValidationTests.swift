@@ -152,8 +152,8 @@ import Testing
         response.temporaryURL.map { try? FileManager.default.removeItem(at: $0) }
     }
 
-    /// Returns a session whose requests must be resumed. Otherwise, a download may finish before its validation is
-    /// added, and its file would then be moved.
+    /// Returns a session whose requests must be resumed by hand. Otherwise a download may finish, and its file may be
+    /// moved, before the test has added the validation.
     private func sessionThatWaits() -> SessionManager {
         let session = SessionManager()
         session.startRequestsImmediately = false

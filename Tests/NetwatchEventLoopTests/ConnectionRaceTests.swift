@@ -9,7 +9,7 @@ internal import Testing
         return ConnectionRace(candidates, preferring: preferred.flatMap { IPAddress($0) })
     }
 
-    /// Returns the order of attempts if each fails immediately.
+    /// Returns the order in which the addresses are tried if each attempt fails immediately.
     private func order(_ addresses: [String], preferring preferred: String? = nil) -> [String] {
         var race = race(addresses, preferring: preferred)
         var order: [String] = []
@@ -33,7 +33,7 @@ internal import Testing
         #expect(order([]).isEmpty)
     }
 
-    @Test func `the preferred address goes first if it is still one of the host's`() {
+    @Test func `the preferred address is tried first if the host still has it`() {
         let addresses = ["192.0.2.1", "192.0.2.2", "2001:db8::1"]
         #expect(order(addresses, preferring: "2001:db8::1") == ["2001:db8::1", "192.0.2.1", "192.0.2.2"])
         #expect(order(addresses, preferring: "192.0.2.9") == ["192.0.2.1", "2001:db8::1", "192.0.2.2"])

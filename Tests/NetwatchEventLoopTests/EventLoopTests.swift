@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 @Suite struct EventLoopTests {
-    /// An actor whose executor is the loop, like the owners of libnl and curl handles.
+    /// An actor whose executor is the loop, like the owners of libnl sockets and of libcurl's handles.
     private actor Owner {
         let loop: EventLoop
         private(set) var readable: [UInt8] = []
@@ -54,7 +54,7 @@ internal import Testing
         let loop = try EventLoop(label: "test")
         let fired = Recorder<Int>()
         let due = ContinuousClock.now
-        // In one turn of the loop, so that no timer fires before the last one is scheduled.
+        // All timers are scheduled in one turn of the loop, so that none fires before the last one is scheduled.
         loop.execute { for number in 0..<5 { loop.schedule(at: due) { fired.record(number) } } }
         try await fired.wait { $0.count == 5 }
         #expect(fired.values == Array(0..<5))

@@ -3,8 +3,8 @@ internal import NetwatchTestSupport
 internal import Synchronization
 internal import Testing
 
-/// A contended `Mutex`. The thread sanitizer reports a false race for it without the interposer of
-/// CNetwatchTestSupport, which explains the cause.
+/// The interposer of CNetwatchTestSupport for the thread sanitizer. Without it, the sanitizer reports a false race for
+/// a contended `Mutex`. Its source explains the cause.
 @Suite struct InterposerTests {
     private final class Counter: Sendable {
         let value = Mutex(0)

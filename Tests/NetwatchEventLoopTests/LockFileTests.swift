@@ -13,7 +13,8 @@ internal import Testing
         withExtendedLifetime(lock) {}
     }
 
-    /// Between fork(2) and exec(2), a new program has a copy of every descriptor.
+    /// The copy simulates a program that is being started: between fork(2) and exec(2) it has a copy of every
+    /// descriptor.
     @Test func `a released lock can be acquired while a copy of its descriptor is open`() throws {
         var lock: LockFile? = try LockFile.taking(path)
         let copy = FileDescriptor(owning: dup(try #require(descriptor(of: path))))

@@ -22,7 +22,7 @@ internal import Testing
         resolver.resolve("last") { _ in answered.record(true) }
         gate.open()
         try await answered.wait { !$0.isEmpty }
-        // Compared separately, because reporting the difference of the arrays would take minutes.
+        // The result is compared outside #expect, because reporting the difference of the arrays would take minutes.
         let isInOrder = asked.values == ["first"] + names + ["last"]
         #expect(isInOrder)
     }
@@ -42,7 +42,7 @@ internal import Testing
         #expect(answered.values == [found, found, found])
     }
 
-    @Test func `a lookup after a renewal asks again, and earlier callers get the new answer`() async throws {
+    @Test func `after a renewal a new lookup begins, and earlier callers get its answer`() async throws {
         let gate = Gate()
         let asked = Recorder<String>(), answered = Recorder<String>()
         let lookups = Atomic(0)
@@ -66,7 +66,7 @@ internal import Testing
         #expect(asked.values == ["a.example", "a.example"])
     }
 
-    @Test func `a question that waits for a thread is asked once, despite renewals`() async throws {
+    @Test func `a name that waits for a thread is looked up once, despite renewals`() async throws {
         let gate = Gate()
         let asked = Recorder<String>(), answered = Recorder<String>()
         let lookups = Atomic(0)
@@ -151,7 +151,7 @@ internal import Testing
         #expect(asked.values.count == 3)
     }
 
-    @Test func `an abandoned lookup is never answered and reports whether it had started`() async throws {
+    @Test func `an abandoned lookup delivers no answer and reports whether it had started`() async throws {
         let gate = Gate()
         let asked = Recorder<String>(), answered = Recorder<String>()
         let resolver = NameResolver(maximumThreads: 1) { [found] name in

@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import NetwatchEventLoop
 
 @Suite struct ResolverConfigurationFaultTests {
-    @Test func `the name servers are those that the C library asks`() {
+    @Test func `the name servers are those that the C library queries`() {
         let text = """
             # nameserver 192.0.2.9
             search example.com

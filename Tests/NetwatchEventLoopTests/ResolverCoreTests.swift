@@ -34,7 +34,7 @@ struct SimulatedResolver {
         if let question = core.takeNext(now: now) { running.append(question) }
     }
 
-    /// Ends the oldest lookup of a name. Its thread takes the next question.
+    /// Ends the oldest running lookup of a name. The thread then takes the next question.
     mutating func end(_ name: String, _ outcome: NameResolver.Outcome) {
         end(running.first { $0.name == name }!, outcome)
     }
@@ -78,7 +78,7 @@ struct SimulatedResolver {
     private let noAnswer = NameResolver.Outcome.failure(.init(code: EAI_AGAIN))
     private let noSuchName = NameResolver.Outcome.failure(.init(code: EAI_NONAME))
 
-    /// Looks a name up and returns the result for the caller.
+    /// Looks up a name as a refresh, and ends the lookup with this outcome.
     private mutating func answer(_ outcome: NameResolver.Outcome, about name: String = "a") {
         resolver.ask(name, .refresh)
         resolver.end(name, outcome)
@@ -90,14 +90,14 @@ struct SimulatedResolver {
         for name in names { resolver.end(name, noAnswer) }
     }
 
-    /// Returns the result if a caller gets it without another lookup.
+    /// Returns the answer that a caller gets without a lookup; `nil` if it must wait.
     private mutating func cached(_ name: String = "a") -> NameResolver.Outcome? {
         let caller = resolver.ask(name)
         defer { _ = resolver.abandon(caller) }
         return resolver.answers[caller]
     }
 
-    @Test mutating func `an answer is cached for 30 s for callers that need one`() {
+    @Test mutating func `callers that need an answer get it from the cache for 30 s`() {
         answer(found)
         resolver.advance(by: .milliseconds(29_999))
         #expect(cached() == found)
@@ -137,7 +137,7 @@ struct SimulatedResolver {
         #expect(resolver.answers[caller] == nil)
         resolver.advance(by: .milliseconds(1))
         #expect(resolver.answers[caller] == found)
-        #expect(cached() == found, "the name is known to be late")
+        #expect(cached() == found, "the lookup has already taken longer than 1.8 s")
         resolver.end("a", other)
         #expect(cached() == other)
     }
@@ -222,16 +222,16 @@ struct SimulatedResolver {
         resolver.advance(by: .seconds(2))
         resolver.ask("a", .refresh)
         resolver.ask("b", .refresh)
-        #expect(resolver.running.count == 6, "first lookups may use three quarters")
+        #expect(resolver.running.count == 6, "refreshes of new names may use six of eight threads")
         resolver.end("a", found)
         resolver.advance(by: .seconds(30))
         resolver.ask("a", .refresh)
         #expect(resolver.core.pool.queue.count == 1)
         resolver.ask("a")
-        #expect(resolver.runningNames.last == "a", "a caller needs it, and it was answered promptly")
+        #expect(resolver.runningNames.last == "a", "a caller waits for it, and its last lookup was fast")
     }
 
-    @Test mutating func `needed lookups run before refreshes, and promote a refresh of the same name`() {
+    @Test mutating func `needed lookups run before refreshes, and move a refresh of their name forward`() {
         var resolver = SimulatedResolver(threads: 1)
         resolver.ask("first")
         resolver.ask("a", .refresh)
@@ -251,10 +251,10 @@ struct SimulatedResolver {
         let first = resolver.ask("first")
         let waiting = resolver.ask("a")
         let shared = [resolver.ask("b"), resolver.ask("b")]
-        #expect(resolver.abandon(first) == false, "a thread had begun with it")
+        #expect(resolver.abandon(first) == false, "a thread had started the lookup")
         #expect(resolver.abandon(waiting) == true)
         #expect(resolver.abandon(shared[0]) == true)
-        #expect(resolver.abandon(shared[0]) == false, "it was abandoned before")
+        #expect(resolver.abandon(shared[0]) == false, "the caller had abandoned it before")
         resolver.end("first", found)
         #expect(resolver.runningNames == ["b"])
         resolver.end("b", other)
@@ -314,7 +314,7 @@ struct SimulatedResolver {
         #expect(snapshot.unresponsive == .zero && snapshot.threads == 1)
     }
 
-    @Test mutating func `a network change ends the time without answers`() {
+    @Test mutating func `a network change ends the period without answers`() {
         recordSlowLookups(of: ["slow"])
         #expect(ResolverSnapshot(resolver.core, now: resolver.now).unresponsive != nil)
         resolver.renew()

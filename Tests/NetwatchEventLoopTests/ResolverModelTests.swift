@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import NetwatchEventLoop
 
-/// Random calls of a resolver with virtual time, and the invariants that must always hold.
+/// A model test of the resolver: random calls with virtual time, after each of which the invariants must hold.
 private struct ResolverModel {
     private static let slow = 0..<40
     private static let names = 0..<60
@@ -12,7 +12,7 @@ private struct ResolverModel {
 
     private var resolver: SimulatedResolver
     private var generator: SeededGenerator
-    /// The end of each running lookup, in the resolver's order.
+    /// The times at which the running lookups will end, in the order of the resolver.
     private var ends: [(question: ResolverCore.Question, due: ContinuousClock.Instant, wasSlow: Bool)] = []
     private var asked: Set<ResolverCore.CallerID> = []
     private var abandoned: Set<ResolverCore.CallerID> = []
@@ -91,11 +91,11 @@ private struct ResolverModel {
     private mutating func checkPool() {
         let pool = resolver.core.pool
         expect(pool.threads <= Self.threads, "\(pool.threads) threads")
-        expect(pool.threads == resolver.running.count, "threads without a lookup stay")
+        expect(pool.threads == resolver.running.count, "a thread without a lookup did not exit")
         let slow = ends.count { $0.wasSlow }
-        expect(slow <= Self.threads / 2, "\(slow) threads look up names that were slow lately")
+        expect(slow <= Self.threads / 2, "\(slow) threads look up slow names")
         let isKnownWaiting = pool.queue.count(of: .known) > 0
-        expect(!isKnownWaiting || pool.threads == Self.threads, "a known name waits next to idle threads")
+        expect(!isKnownWaiting || pool.threads == Self.threads, "a fast name waits for a thread")
         for question in resolver.core.pendingLookups.keys where !pool.isRunning(question) {
             let pending = resolver.core.pendingLookups[question]!
             expect(
@@ -105,13 +105,13 @@ private struct ResolverModel {
         }
     }
 
-    /// Every caller gets one result, unless it gave up.
+    /// Checks that each caller gets one answer, unless it has abandoned its lookup.
     private mutating func checkAnswers() {
         for caller in asked.sorted() {
             let isAnswered = resolver.answers[caller] != nil
             expect(isAnswered != abandoned.contains(caller), "caller \(caller) answered: \(isAnswered)")
         }
-        expect(resolver.core.pool.threads == 0, "a thread without work stays")
+        expect(resolver.core.pool.threads == 0, "a thread without work did not exit")
     }
 
     private mutating func expect(_ isLawful: Bool, _ violation: @autoclosure () -> String) {

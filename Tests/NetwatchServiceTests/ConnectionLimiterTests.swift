@@ -11,7 +11,7 @@ internal import Testing
         return limits
     }
 
-    /// A limiter with `count` active connections, and their ids.
+    /// Returns a limiter with `count` active connections, and their ids.
     private func limiter(_ count: Int, _ limits: ControlServer.Limits) -> (ConnectionLimiter, [UInt64]) {
         var limiter = ConnectionLimiter(limits: limits)
         let ids = (0..<count).map { _ in limiter.add() }
@@ -100,7 +100,7 @@ internal import Testing
 
     @Test func `a busy response names the byte limit, which uploads do not have`() {
         let limits = ControlServer.Limits()
-        #expect(Problem.busy(.call, limits).detail.contains("at once, with 16777216 bytes of bodies; try"))
+        #expect(Problem.busy(.call, limits).detail.contains("bodies of at most 16777216 bytes in total; try"))
         #expect(Problem.busy(.upload, limits).detail.contains("at once; try"))
     }
 
@@ -118,7 +118,7 @@ internal import Testing
         #expect(limiter.acceptDecision(now: start + .milliseconds(400)) == .wait(.milliseconds(600)))
         limiter.activate(ids[1], now: start + .milliseconds(400))
         #expect(limiter.acceptDecision(now: start + .seconds(1)) == .evict([ids[0]]))
-        // A connection keeps its stage until it is closed. If it is not closed, it gets another grace period.
+        // A connection stays in its stage until it is closed. If it is not closed, another grace period starts.
         #expect(limiter.acceptDecision(now: start + .seconds(1)) == .wait(.milliseconds(400)))
         #expect(limiter.acceptDecision(now: start + .milliseconds(1400)) == .evict([ids[1]]))
         limiter.close(ids[1])

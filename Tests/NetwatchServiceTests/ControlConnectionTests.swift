@@ -18,7 +18,7 @@ internal import Testing
         return connection
     }
 
-    /// A connection that was admitted to a class and whose request is being handled.
+    /// Returns a connection that has a slot and whose request is being handled.
     private func serving() -> ControlConnection {
         var connection = opened()
         #expect(trace(&connection, head(), end) == ["enter call"])
@@ -96,7 +96,7 @@ internal import Testing
         #expect(connection.stage == .responding(bytes: bytes, isRepeatable: true))
     }
 
-    @Test func `a connection without a slot is kept alive unless its upload was not read`() {
+    @Test func `a connection that gets no slot is kept alive if its request was read`() {
         var call = opened()
         _ = trace(&call, head(), end)
         #expect(trace(&call, .refused(.busy(.call, .init()))) == ["arm response", "respond"])
@@ -106,6 +106,66 @@ internal import Testing
         #expect(trace(&upload, .refused(.busy(.upload, .init()))) == ["arm response", "respond and close"])
         #expect(trace(&upload, .flushed) == ["arm linger", "close output"])
         #expect(upload.stage == .lingering)
+    }
+
+    // MARK: Streams
+
+    private func streaming() -> ControlConnection {
+        var connection = serving()
+        var response = answer
+        response.stream = ControlStream(keepAlive: []) { nil }
+        #expect(trace(&connection, .answered(response)) == ["arm response", "begin stream"])
+        #expect(trace(&connection, .pieceFlushed) == ["arm keepAlive", "pull"])
+        return connection
+    }
+
+    @Test func `a piece of a stream is requested when the kernel has taken the previous one`() {
+        var connection = streaming()
+        #expect(connection.stage == nil && !connection.wantsInput, "it keeps its slot")
+        #expect(trace(&connection, .piece([1, 2])) == ["arm response", "write 2"])
+        #expect(trace(&connection, .pieceFlushed) == ["arm keepAlive", "pull"])
+        #expect(trace(&connection, .piece(nil)) == ["arm response", "end stream"])
+        #expect(trace(&connection, .flushed) == ["arm idle"])
+        #expect(connection.stage == .idle)
+    }
+
+    @Test func `a stream without data sends keep-alives, and requests no second piece`() {
+        var connection = streaming()
+        for _ in 0..<2 {
+            #expect(trace(&connection, .deadlinePassed) == ["arm response", "write keep-alive"])
+            #expect(trace(&connection, .pieceFlushed) == ["arm keepAlive"])
+        }
+        #expect(trace(&connection, .deadlinePassed) == ["arm response", "write keep-alive"])
+        #expect(trace(&connection, .piece([1])) == ["arm response", "write 1"])
+        #expect(trace(&connection, .pieceFlushed) == [])
+        #expect(trace(&connection, .pieceFlushed) == ["arm keepAlive", "pull"])
+    }
+
+    @Test func `a stream is closed if its client does not read in time`() {
+        var connection = streaming()
+        _ = trace(&connection, .piece([1]))
+        #expect(trace(&connection, .deadlinePassed) == ["disarm", "close"])
+    }
+
+    @Test func `a stop ends a stream, whether it waits for a piece or for the client`() {
+        var waiting = streaming()
+        #expect(trace(&waiting, .stop) == ["cancel stream"])
+        #expect(
+            trace(&waiting, .piece(nil), .flushed) == [
+                "arm response", "end stream", "arm linger", "close output",
+            ]
+        )
+        var writing = streaming()
+        _ = trace(&writing, .piece([1]), .stop)
+        #expect(trace(&writing, .pieceFlushed) == ["arm response", "end stream"])
+    }
+
+    @Test func `the response to HEAD has no stream`() {
+        var connection = opened()
+        _ = trace(&connection, head("/", method: .HEAD), end, .admitted)
+        var response = answer
+        response.stream = ControlStream(keepAlive: []) { nil }
+        #expect(trace(&connection, .answered(response)) == ["arm response", "respond"])
     }
 
     @Test func `nothing is read while a request is served or its response is sent`() {
@@ -157,7 +217,7 @@ internal import Testing
         #expect(!connection.wantsInput)
     }
 
-    @Test func `Expect: 100-continue is answered only for a body that fits`() {
+    @Test func `Expect: 100-continue gets 100 Continue only for a body that fits`() {
         var limits = ControlServer.Limits()
         limits.bodyBytes = 100_000
         var fitting = opened(limits)
@@ -195,6 +255,12 @@ extension ControlConnection.Action {
         case .requestSlot(let connectionClass, let bytes): "enter \(connectionClass) with \(bytes) bytes"
         case .handle: "handle"
         case .respond(let reply): reply.closes ? "respond and close" : "respond"
+        case .beginStream(let reply): reply.closes ? "begin stream and close" : "begin stream"
+        case .pull: "pull"
+        case .write(let bytes): "write \(bytes.count)"
+        case .writeKeepAlive: "write keep-alive"
+        case .cancelStream: "cancel stream"
+        case .endStream: "end stream"
         case .closeOutput: "close output"
         case .close: "close"
         }

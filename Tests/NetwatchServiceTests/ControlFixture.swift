@@ -49,7 +49,7 @@ final class ControlFixture: Sendable {
         ])
     }
 
-    /// A handler that continues after it is cancelled.
+    /// Waits at the gate, even after a cancellation.
     private static func pass(_ gate: HandlerGate) async -> ControlResponse {
         await withTaskCancellationHandler {
             await gate.pass()

@@ -36,7 +36,7 @@ internal import Testing
         }
     }
 
-    @Test func `pipelined requests are answered in order`() async throws {
+    @Test func `pipelined requests get their responses in order`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()
@@ -50,7 +50,7 @@ internal import Testing
         }
     }
 
-    @Test func `a valid request before malformed bytes is answered first`() async throws {
+    @Test func `a valid request before malformed bytes gets its response first`() async throws {
         let fixture = try ControlFixture()
         try await offPool {
             let client = try fixture.client()

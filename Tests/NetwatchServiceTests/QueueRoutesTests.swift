@@ -59,6 +59,56 @@ internal import Testing
         #expect(try await queue.list().requests.isEmpty)
     }
 
+    @Test func `a tag and a webhook are stored, listed and shown`() async throws {
+        let queue = try await open()
+        let body = #"""
+            {\#(Self.url),"queue":"always","id":"a","tag":"t","on_done":{"url":"https://b.example/","credential":"c"}}
+            """#
+        #expect(try await answer(queue, .POST, "/v1/requests", body).status == 202)
+        let other = #"{\#(Self.url),"queue":"always","id":"b","tag":"u"}"#
+        #expect(try await answer(queue, .POST, "/v1/requests", other).status == 202)
+        let listed =
+            try await answer(queue, .GET, "/v1/requests?tag=t").members["requests"] as? [[String: Any]]
+        #expect(listed?.map { $0["id"] as? String } == ["a"] && listed?.first?["tag"] as? String == "t")
+        let shown = try await answer(queue, .GET, "/v1/requests/a").members["on_done"] as? [String: Any]
+        #expect(shown?["url"] as? String == "https://b.example/" && shown?["credential"] as? String == "c")
+        let dropped = try await answer(queue, .POST, "/v1/queue/drop", #"{"filter":{"tag":"u"}}"#)
+        #expect(dropped.members["done"] as? Int == 1)
+        let waiting =
+            try await answer(queue, .GET, "/v1/queue/stats").members["completions"] as? [[String: Any]]
+        #expect(waiting?.map { $0["tag"] as? String } == ["u"])
+        #expect(waiting?.map { $0["requests"] as? Int } == [1])
+        await queue.stop()
+    }
+
+    @Test(arguments: [
+        (#""tag":"""#, "invalid_option", "the tag"),
+        (#""tag":"ä""#, "invalid_option", "the tag"),
+        (#""on_done":{"url":"ftp://b.example/"}"#, "invalid_url", "the webhook is refused"),
+        (#""on_done":{"url":"https://u:p@b.example/"}"#, "invalid_url", "the webhook is refused"),
+        (#""on_done":{"url":"https://b.example/?token=x"}"#, "invalid_url", "the webhook is refused"),
+        (
+            #""on_done":{"url":"https://b.example/","credential":"../x"}"#, "invalid_option",
+            "the webhook is refused"
+        ),
+        (#""on_done":{"uri":"https://b.example/"}"#, "malformed_body", ""),
+        (#""on_done":"https://b.example/""#, "malformed_body", ""),
+    ])
+    func `an invalid tag or webhook is rejected, and nothing is stored`(
+        member: String,
+        code: String,
+        detail: String
+    )
+        async throws
+    {
+        let queue = try await open()
+        let refused = try await answer(queue, .POST, "/v1/requests", "{\(Self.url),\(member)}")
+        #expect(refused.status == 400 && refused.code == code, "\(refused.members)")
+        #expect(refused.detail.hasPrefix(detail), "\(refused.detail)")
+        #expect(try await queue.list().requests.isEmpty)
+        await queue.stop()
+    }
+
     @Test(arguments: [
         (#"{\#(url),"idempotency":{"kye":"a"}}"#, "idempotency.kye"),
         (#"{\#(url),"staged":{"id":"a","size":1,"sise":1}}"#, "staged.sise"),
@@ -71,7 +121,7 @@ internal import Testing
         async throws
     {
         let queue = try await open()
-        // Reflection finds the member names once per message type, also when the first message lacks members.
+        // Reflection finds the member names once per message type. The first message here lacks most members.
         let plain = try await answer(queue, .POST, "/v1/requests", #"{\#(Self.url),"queue":"always"}"#)
         #expect(plain.status == 202, "\(plain.detail)")
         let null = #"{\#(Self.url),"queue":"always","idempotency":null}"#
@@ -186,6 +236,18 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a signed URL is accepted only with its option, and not shown`() async throws {
+        let queue = try await open()
+        let signed = #""url":"http://127.0.0.1:1/?X-Amz-Signature=hush","queue":"always","id":"a""#
+        let refused = try await answer(queue, .POST, "/v1/requests", "{\(signed)}")
+        #expect(refused.status == 400 && refused.code == "invalid_url")
+        let accepted = try await answer(queue, .POST, "/v1/requests", "{\(signed),\"allow_signature\":true}")
+        #expect(accepted.status == 202)
+        let url = try await queue.request("a")?.summary.url
+        #expect(url == "http://127.0.0.1:1/?X-Amz-Signature=REDACTED")
+        await queue.stop()
+    }
+
     @Test(arguments: [
         ("queue", "never", "auto, always"), ("durability", "some", "full, normal"),
         ("when_full", "cry", "reject, drop-oldest, drop-newest, block"),
@@ -207,7 +269,7 @@ internal import Testing
     @Test(arguments: [
         ("/v1/requests?state=lost", "invalid_state", "one of pending, blocked, inflight, held, delivered,"),
         ("/v1/queue/export?dead=perhaps", "invalid_dead", "it must be true or false"),
-        ("/v1/requests?sate=held", "unknown_parameter", "accepted: state, host, lane, limit, after"),
+        ("/v1/requests?sate=held", "unknown_parameter", "accepted: state, host, lane, tag, limit, after"),
         ("/v1/queue/stats?host=a", "unknown_parameter", "no name is accepted"),
     ])
     func `an invalid query is rejected with the accepted values`(

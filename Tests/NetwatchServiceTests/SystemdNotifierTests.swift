@@ -39,7 +39,7 @@ internal import Testing
         #expect(try manager.receive() == "READY=1\nSTATUS=" + String(repeating: "€", count: 341))
     }
 
-    @Test func `no service manager is not an error`() {
+    @Test func `without a service manager, a notification is no error`() {
         #expect(SystemdNotifier(address: nil).notify(.ready) == nil)
         #expect(SystemdNotifier(address: "").notify(.ready) == nil)
     }

@@ -14,7 +14,7 @@ struct UnitFileTests {
             .standardizedFileURL.path
     }
 
-    /// Copies a unit with a program path that exists, because `systemd-analyze verify` requires it.
+    /// Copies a unit, and replaces its program by one that exists, which `systemd-analyze verify` requires.
     private func copy(_ unit: String, to directory: ScratchDirectory) throws -> String {
         let text = try String(contentsOfFile: Self.path(unit), encoding: .utf8)
         let installed = text.replacing("/usr/bin/netwatch ", with: "/bin/true ")

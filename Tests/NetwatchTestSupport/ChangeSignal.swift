@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Notifies tests that something may have changed, so that they check their condition again.
+/// A signal on which waiting tests check their conditions again.
 package final class ChangeSignal: Sendable {
     private struct State {
         var waiters: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -11,20 +11,20 @@ package final class ChangeSignal: Sendable {
 
     package init() {}
 
-    /// Makes every call of ``until(_:)`` check its condition again. Safe to call on any thread.
+    /// Makes every waiting call of ``until(_:)`` check its condition again. Can be called from any thread.
     package func post() {
         for waiter in state.withLock({ Array($0.waiters.values) }) { waiter.yield() }
     }
 
-    /// Waits until a condition holds. It is checked immediately and after each ``post()``.
+    /// Waits until a condition holds. Checks it immediately, and again after each ``post()``.
     ///
-    /// - Throws: The condition's error; `CancellationError` if the task is cancelled, for example by a test's time
-    ///   limit.
+    /// - Throws: The error of the condition. `CancellationError` if the task is cancelled, for example by the test's
+    ///   time limit.
     package func until(_ isSatisfied: () async throws -> Bool) async throws {
         let (signals, waiter) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let id = add(waiter)
         defer { state.withLock { $0.waiters[id] = nil } }
-        // Registered before the first check: a signal between a check and the wait is buffered, not lost.
+        // Registered before the first check, so that a signal between a check and the wait is buffered.
         if try await isSatisfied() { return }
         for await _ in signals {
             if try await isSatisfied() { return }

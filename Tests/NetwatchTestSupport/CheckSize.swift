@@ -1,9 +1,12 @@
 internal import Glibc
 
-/// The extent of each randomised check: `NETWATCH_CHECKS` in the environment.
+/// The number of cases that randomised tests check. The environment variable `NETWATCH_CHECKS` selects it.
 ///
-/// `small`, the default, fits the time of `make test`; `medium` is for `make random`, which CI runs; `full` is for
-/// `make soak`.
+/// | value | used by |
+/// |---|---|
+/// | `small` (default) | `make test`, so that it stays fast |
+/// | `medium` | `make random`, which CI runs |
+/// | `full` | `make soak` |
 package enum CheckSize: String {
     case small
     case medium
@@ -12,7 +15,7 @@ package enum CheckSize: String {
     package static let current: CheckSize = {
         guard let text = getenv("NETWATCH_CHECKS").map({ String(cString: $0) }) else { return .small }
         guard let size = CheckSize(rawValue: text) else {
-            preconditionFailure("NETWATCH_CHECKS is small, medium or full, not `\(text)`")
+            preconditionFailure("NETWATCH_CHECKS must be `small`, `medium` or `full`, not `\(text)`")
         }
         return size
     }()

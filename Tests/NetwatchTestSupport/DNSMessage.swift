@@ -1,4 +1,4 @@
-/// A DNS query with one question, and responses to it (RFC 1035).
+/// A parsed DNS query with one question, which also creates the replies to it (RFC 1035).
 struct DNSMessage: Sendable {
     struct Answer {
         let type: UInt16
@@ -7,10 +7,10 @@ struct DNSMessage: Sendable {
 
     /// The name in lower case, without the trailing dot.
     let name: String
-    /// 1 for A, 28 for AAAA.
+    /// The queried record type: 1 for A, 28 for AAAA.
     let type: UInt16
     private let id: [UInt8]
-    /// The question section as received.
+    /// The bytes of the question section as received.
     private let question: [UInt8]
 
     init?(_ bytes: ArraySlice<UInt8>) {
@@ -29,12 +29,16 @@ struct DNSMessage: Sendable {
         name = labels.joined(separator: ".").lowercased()
     }
 
-    /// - Parameter code: 0 for success, 2 for SERVFAIL, 3 for NXDOMAIN (RFC 1035 §4.1.1).
+    /// Returns the bytes of a reply.
+    ///
+    /// - Parameters:
+    ///   - code: The response code: 0 for success, 2 for SERVFAIL, 3 for NXDOMAIN (RFC 1035 §4.1.1).
+    ///   - answers: The records of the answer section.
     func response(code: UInt8 = 0, answers: [Answer]) -> [UInt8] {
         header(flags: 0x81, code: code, answers: answers.count) + question + answers.flatMap(Self.encode)
     }
 
-    /// A truncated response, which makes the client repeat the query over TCP.
+    /// The bytes of a truncated reply, which makes the client repeat the query over TCP.
     var truncated: [UInt8] {
         header(flags: 0x83, code: 0, answers: 0) + question
     }
@@ -43,7 +47,7 @@ struct DNSMessage: Sendable {
         id + [flags, 0x80 | code, 0, 1, UInt8(answers >> 8), UInt8(answers & 0xff), 0, 0, 0, 0]
     }
 
-    /// Encodes a record. Its name is a pointer to the question; its TTL is 5 s.
+    /// Encodes a record with a TTL of 5 s. Its name is a pointer to the name in the question section.
     private static func encode(_ answer: Answer) -> [UInt8] {
         [0xc0, 12, 0, UInt8(answer.type), 0, 1, 0, 0, 0, 5, 0, UInt8(answer.data.count)] + answer.data
     }

@@ -2,10 +2,11 @@ internal import Dispatch
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Waits until a condition holds. It is checked immediately, and after a file in the directory was created, written,
-/// renamed or removed (`inotify(7)`).
+/// Waits until a condition holds. Checks it immediately, and again whenever a file in the directory is created,
+/// written, renamed or removed (`inotify(7)`).
 ///
-/// - Throws: ``SystemError`` of `inotify_init1` and `inotify_add_watch`; also as ``ChangeSignal/until(_:)``.
+/// - Throws: ``SystemError`` of `inotify_init1` or `inotify_add_watch`. The error of the condition. `CancellationError`
+///   if the task is cancelled.
 package func until(changesIn directory: String, _ isSatisfied: () async throws -> Bool) async throws {
     let inotify = try Inotify()
     _ = try inotify.watch(
@@ -15,7 +16,7 @@ package func until(changesIn directory: String, _ isSatisfied: () async throws -
     let signal = ChangeSignal()
     let source = DispatchSource.makeReadSource(fileDescriptor: inotify.descriptor)
     source.setEventHandler {
-        // The kind of change does not matter: the condition is checked again anyway.
+        // The events only need to be read. Every change causes another check of the condition.
         _ = inotify.read()
         signal.post()
     }

@@ -1,6 +1,6 @@
 internal import Dispatch
 
-/// Blocks a thread until a test opens the gate.
+/// A gate at which one thread blocks until another one opens it. Each ``open()`` lets one ``wait()`` pass.
 package final class Gate: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 

@@ -1,14 +1,14 @@
 internal import Glibc
 internal import Testing
 
-/// An httpbin server, which responds with what it received.
+/// An httpbin server. Its responses describe the requests that it received.
 package final class HTTPBin: Sendable {
     private static let gunicorn = "/usr/bin/gunicorn"
     private static let module = "/usr/lib/python3/dist-packages/httpbin"
 
     private let server: ServerProcess
 
-    /// The URL without a trailing slash: `http://127.0.0.1:PORT`.
+    /// The base URL, without a trailing slash: `http://127.0.0.1:PORT`.
     package var url: String { server.url }
 
     /// Skips the current test if httpbin or its server, gunicorn, is not installed.
@@ -19,7 +19,7 @@ package final class HTTPBin: Sendable {
     }
 
     package init() throws {
-        // gunicorn's worker writes heartbeat files to this directory.
+        // A gunicorn worker writes its heartbeat files to this directory.
         let scratch = try ScratchDirectory()
         server = try ServerProcess(in: scratch, on: .tcp) { _ in
             [

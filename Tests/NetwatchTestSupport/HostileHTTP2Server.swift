@@ -1,8 +1,11 @@
 internal import Foundation
 
-/// An HTTP/2 server over TLS that sends invalid or useless frames. It is written in Python, which has TLS with ALPN.
+/// An HTTP/2 server over TLS that sends invalid or useless frames. It is a Python program, because Python's standard
+/// library supports TLS with ALPN.
 package struct HostileHTTP2Server {
-    /// Shared by all servers, because an authority signs one certificate at a time. It owns the certificate files.
+    /// The certificate of all servers, and the authority that issued it and retains its files.
+    ///
+    /// All servers share one certificate, because an authority signs only one at a time.
     private static let issued = Result {
         let authority = try TestAuthority()
         return (authority: authority, server: try authority.server("http2", for: "IP:127.0.0.1"))
@@ -12,9 +15,9 @@ package struct HostileHTTP2Server {
     private let address: String
 
     /// - Parameters:
-    ///   - harm: One of the program's attacks.
-    ///   - address: The address to listen on. The certificate names 127.0.0.1 only.
-    ///   - namespace: The namespace of the address. Default: that of the tests.
+    ///   - harm: The name of an attack: a key of the dictionary in `harm` of the Python program.
+    ///   - address: The address to listen on. The certificate is valid only for 127.0.0.1.
+    ///   - namespace: The network namespace of the address. Default: the tests' own.
     package init(_ harm: String, address: String = "127.0.0.1", in namespace: NetworkNamespace? = nil) throws
     {
         let issued = try Self.issued.get().server
@@ -29,7 +32,7 @@ package struct HostileHTTP2Server {
     package var url: String { "https://\(address):\(server.port)" }
 
     private static let program = #"""
-        # HTTP/2 (RFC 9113) that answers every request with the harm that the first argument names.
+        # An HTTP/2 server (RFC 9113) that responds to every request with the attack that the first argument names.
         import itertools, socket, ssl, sys, threading
 
         DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
@@ -69,14 +72,14 @@ package struct HostileHTTP2Server {
         def done(stream): return frame(HEADERS, END_HEADERS | END_STREAM, stream, OK)
 
         def forever(data):
-            # So much at once that it is never waited for.
+            # Pieces of 1 MiB, so that the client always has unread data.
             data *= (1 << 20) // len(data)
             while True: yield data
 
         def held(stream, data): return itertools.chain([head(stream)], forever(data))
 
         def harm(case, stream):
-            '''What is sent, piece by piece; then the connection ends, unless the last piece is None.'''
+            '''Returns the pieces to send. After them the connection is closed, unless the last piece is None.'''
             return {
                 'nothing': lambda: [None],
                 'no-handshake-again': lambda: [done(stream), None],
@@ -133,9 +136,9 @@ package struct HostileHTTP2Server {
             while (line := stream.readline()):
                 if line != b'\r\n': continue
                 if sys.argv[1] != 'http-1.1-challenge':
-                    stream.read(1)  # A reset would follow a body that is not read.
+                    stream.read(1)  # Closing a connection with unread data would reset it.
                     return tls.sendall(FINE)
-                # The second request ends without an answer.
+                # The second request gets no response.
                 match next(texts):
                     case 1: tls.sendall(CHALLENGE)
                     case 2: return

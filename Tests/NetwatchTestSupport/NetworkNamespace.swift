@@ -3,12 +3,12 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A network namespace without a name. The kernel removes it with its last user, however the tests end.
+/// A network namespace without a name. The kernel removes it when no process uses it any more, even after a crash.
 package final class NetworkNamespace: Sendable {
     private let descriptor: FileDescriptor
     private let loop: EventLoop
 
-    /// Why namespaces cannot be created here; `nil` if they can.
+    /// The reason why this process cannot create namespaces, and what to do; `nil` if it can.
     package static let obstacle: String? = {
         do {
             _ = try NetworkNamespace()
@@ -22,7 +22,8 @@ package final class NetworkNamespace: Sendable {
 
     /// Creates a namespace.
     ///
-    /// - Parameter hasLoopback: Whether to set up its loopback interface, which the kernel does not do. Default true.
+    /// - Parameter hasLoopback: Whether to set its loopback interface up, because the kernel creates it down. Default:
+    ///   `true`.
     package init(hasLoopback: Bool = true) throws {
         descriptor = try Self.unshared()
         loop = try EventLoop(
@@ -46,19 +47,22 @@ package final class NetworkNamespace: Sendable {
         return FileDescriptor(owning: try outcome.wait().get())
     }
 
-    /// The network namespace of the calling thread, as the kernel names it: `net:[4026531840]`.
+    /// The kernel's name of the calling thread's network namespace, such as `net:[4026531840]`.
     package static var current: String {
         var bytes = [UInt8](repeating: 0, count: 64)
         let count = readlink("/proc/thread-self/ns/net", &bytes, bytes.count)
         return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
     }
 
-    /// A path that other threads and processes can open to enter the namespace.
+    /// The path of the namespace, which other threads and processes can open to enter it.
     package var path: String {
         "/proc/\(getpid())/fd/\(descriptor.rawValue)"
     }
 
-    /// Runs a closure on a thread inside the namespace, and waits for it. See `SocketNamespace` for its restrictions.
+    /// Runs a closure on a thread inside the namespace, and waits for its end.
+    ///
+    /// The closure must not start threads or submit work to Dispatch, because new threads would inherit the namespace;
+    /// see `SocketNamespace`.
     package func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
         let loop = loop
         return loop.runAndWait {
@@ -70,11 +74,14 @@ package final class NetworkNamespace: Sendable {
         }
     }
 
-    /// Sets a kernel parameter of the namespace: `net/ipv4/ip_forward`.
+    /// Sets a kernel parameter of the namespace.
     ///
+    /// - Parameters:
+    ///   - name: The path of the parameter below `/proc/sys`, such as `net/ipv4/ip_forward`.
+    ///   - value: The new value.
     /// - Throws: ``SystemError`` of `open` or `write`.
     package func setParameter(_ name: String, to value: String) throws {
-        // The kernel reads and writes the parameters of the calling thread's namespace.
+        // Files in `/proc/sys/net` belong to the namespace of the thread that opens them.
         let outcome: Swift.Result<Void, SystemError> = run {
             Swift.Result { () throws(SystemError) in try Self.write(value, to: "/proc/sys/\(name)") }
         }
@@ -90,28 +97,30 @@ package final class NetworkNamespace: Sendable {
 
     /// Runs a shell command inside the namespace and returns its output.
     ///
-    /// - Throws: ``CommandFailure`` with the output if the exit status is not 0.
+    /// - Throws: ``CommandFailure`` with the output if the command exits with a status other than 0.
     @discardableResult
     package func shell(_ command: String) throws -> String {
         try run { Swift.Result { try NetwatchTestSupport.shell(command) } }.get()
     }
 
-    /// Runs `ip` once for each argument.
+    /// Runs `ip` once for each string, which contains its arguments.
     package func ip(_ commands: String...) throws {
         for command in commands { try shell("ip \(command)") }
     }
 }
 
-/// A command with an exit status other than 0.
+/// The error for a command that exited with a status other than 0, or could not be started (status -1).
 package struct CommandFailure: Error, CustomStringConvertible {
     package let command: String
     package let output: String
     package let status: CInt
 
-    package var description: String { "`\(command)` ended with \(status): \(output)" }
+    package var description: String { "`\(command)` exited with status \(status): \(output)" }
 }
 
-/// Runs a shell command and blocks the calling thread until it ends.
+/// Runs a shell command and returns its output, including standard error. Blocks the calling thread.
+///
+/// - Throws: ``CommandFailure`` with the output if the command exits with a status other than 0.
 @discardableResult
 package func shell(_ command: String) throws -> String {
     guard let stream = popen("{ \(command)\n} 2>&1", "re") else {
@@ -126,7 +135,7 @@ package func shell(_ command: String) throws -> String {
     return text
 }
 
-/// Passes a result from one thread to another one that waits for it.
+/// A result that one thread gives and another thread waits for.
 private final class ThreadResult<Value: Sendable>: Sendable {
     private let value = Mutex<Result<Value, SystemError>?>(nil)
     private let isGiven = Gate()

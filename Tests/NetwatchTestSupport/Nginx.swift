@@ -1,21 +1,21 @@
 internal import Glibc
 internal import Testing
 
-/// nginx with one worker.
+/// An nginx server with one worker process.
 package final class Nginx: Sendable {
     package let scratch: ScratchDirectory
     private let server: ServerProcess
 
-    /// The URL without a trailing slash, `http://127.0.0.1:PORT`, unless nginx listens on a unix socket.
+    /// The base URL, without a trailing slash: `http://127.0.0.1:PORT`. Meaningless if nginx listens on a unix socket.
     package var url: String { server.url }
 
+    /// Starts nginx. Skips the current test if nginx is not installed.
+    ///
     /// - Parameters:
     ///   - scratch: The directory for nginx's files.
-    ///   - listener: The socket to listen on. A `listen` directive must have the same address, by which nginx finds the
-    ///     inherited socket.
-    ///   - configuration: Returns the contents of the `http` block for a port.
-    ///
-    /// Skips the current test if nginx is not installed.
+    ///   - listener: The socket to listen on. The configuration must contain a `listen` directive with the same
+    ///     address, because nginx finds an inherited socket by its address.
+    ///   - configuration: Returns the contents of the `http` block. Receives the port.
     package init(
         in scratch: ScratchDirectory,
         on listener: ServerProcess.Listener = .tcp,
@@ -26,7 +26,7 @@ package final class Nginx: Sendable {
         server = try ServerProcess(in: scratch, on: listener) { port in
             let text = Self.text(configuration(port), in: scratch.path)
             let file = try scratch.write(Array(text.utf8), to: "nginx.conf")
-            // nginx uses this variable to pass its sockets on when it is upgraded.
+            // nginx itself uses this variable to pass its sockets to its new process during an upgrade.
             return ["/usr/bin/env", "NGINX=3;", path, "-e", "stderr", "-p", scratch.path, "-c", file]
         }
     }
@@ -42,11 +42,14 @@ package final class Nginx: Sendable {
         return path
     }
 
-    /// Otherwise nginx as root would change the owner of its directories to `nobody`, who does not exist in a user
-    /// namespace with a single user.
+    /// The `user` directive if the tests run as root; otherwise empty.
+    ///
+    /// Without it, nginx as root would change the owner of its directories to `nobody`. That user does not exist in a
+    /// user namespace with a single user.
     private static var user: String { geteuid() == 0 ? "user root root;" : "" }
 
-    /// The configuration keeps the master process: without one, nginx 1.22 crashes when it inherits sockets.
+    /// Returns the configuration file. It does not turn the master process off, because without one nginx 1.22 crashes
+    /// when it inherits sockets.
     private static func text(_ http: String, in directory: String) -> String {
         """
         daemon off; pid \(directory)/pid; error_log stderr; \(user)

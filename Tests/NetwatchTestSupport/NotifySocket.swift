@@ -1,11 +1,11 @@
 package import Glibc
 internal import NetwatchEventLoop
 
-/// The service manager's end of `sd_notify(3)`.
+/// The service manager's end of `sd_notify(3)`: a socket that receives the notifications of a service.
 package final class NotifySocket: Sendable {
     private let descriptor: FileDescriptor
 
-    /// - Parameter address: A path, or a name in the abstract namespace after a NUL.
+    /// - Parameter address: A path, or an abstract name (unix(7)) that begins with a NUL.
     package init(_ address: String) throws {
         let type = CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)
         let number = try systemCall("socket") { socket(AF_UNIX, type, 0) }
@@ -15,7 +15,7 @@ package final class NotifySocket: Sendable {
         }
     }
 
-    /// Waits for the next datagram. A test's time limit ends the wait if none arrives.
+    /// Waits for the next datagram and returns its text. Blocks the thread without a time limit.
     package func receive() throws -> String {
         var bytes = [UInt8](repeating: 0, count: 8192)
         let number = descriptor.rawValue
@@ -24,7 +24,7 @@ package final class NotifySocket: Sendable {
     }
 }
 
-/// Calls a function with the address of a path, or of an abstract name if the text begins with a NUL.
+/// Calls `body` with the socket address of a path, or of an abstract name (unix(7)) if the text begins with a NUL.
 package func withUnixAddress<Result>(
     _ path: String,
     _ body: (UnsafePointer<sockaddr>, socklen_t) throws -> Result

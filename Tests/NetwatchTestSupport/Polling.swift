@@ -1,9 +1,11 @@
 internal import Glibc
 
-/// Checks a condition repeatedly until it holds, for states of other processes or of the kernel whose change cannot be
-/// waited for. Only the time limit of the test ends the wait early.
+/// Checks a condition repeatedly until it holds.
 ///
-/// - Throws: The condition's error; `CancellationError` if the task is cancelled.
+/// For states of other processes or of the kernel that change without an event. The wait has no time limit except that
+/// of the test.
+///
+/// - Throws: The error of the condition. `CancellationError` if the task is cancelled.
 package func poll(
     every interval: Duration = .milliseconds(20),
     until isSatisfied: () async throws -> Bool
@@ -11,7 +13,8 @@ package func poll(
     while !(try await isSatisfied()) { try await Task.sleep(for: interval) }
 }
 
-/// Blocks the thread until a condition holds. For tests that already run off the cooperative pool, see ``offPool(_:)``.
+/// Checks a condition every 20 ms and blocks the thread until it holds. For tests on a separate thread; see
+/// ``offPool(_:)``.
 package func pollBlocking(until isSatisfied: () throws -> Bool) rethrows {
     while !(try isSatisfied()) { usleep(20_000) }
 }

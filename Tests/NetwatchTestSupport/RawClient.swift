@@ -1,9 +1,10 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A client of a unix socket that sends arbitrary bytes. Unlike `curl` it can be slow, wrong or silent.
+/// A client of a unix socket that sends arbitrary bytes. Unlike `curl` it can send slowly, incorrectly or nothing.
 ///
-/// Its calls block, so tests use it inside ``offPool(_:)``. A call fails after 20 s without data.
+/// Its methods block, so tests call them inside ``offPool(_:)``. A method that receives fails after 20 s without data,
+/// unless the test sets another timeout.
 package final class RawClient {
     private let socket: FileDescriptor
     private var buffered: [UInt8] = []
@@ -47,12 +48,12 @@ package final class RawClient {
         }
     }
 
-    /// Closes the writing side, so that the server reads the end of the stream.
+    /// Shuts down the sending side, so that the server reads the end of the stream.
     package func closeOutput() {
         shutdown(socket.rawValue, CInt(SHUT_WR))
     }
 
-    /// Reads once. Returns false at the end of the stream.
+    /// Reads once into the buffer. Returns `false` at the end of the stream.
     package func receiveMore() throws -> Bool {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = try systemCall("recv") { recv(socket.rawValue, &bytes, bytes.count, 0) }
@@ -60,7 +61,15 @@ package final class RawClient {
         return count > 0
     }
 
-    /// Reads one response with `Content-Length`. The `body` is empty for HEAD.
+    /// Removes the bytes from the buffer and returns them as text.
+    package func takeReceived() -> String {
+        defer { buffered = [] }
+        return String(decoding: buffered, as: UTF8.self)
+    }
+
+    /// Reads one response. Its body must have a `Content-Length`.
+    ///
+    /// - Parameter isHead: Whether the request was a HEAD request, whose response has no body.
     package func response(toHead isHead: Bool = false) throws -> RawResponse {
         while true {
             if let (response, length) = RawResponse.parse(buffered, hasBody: !isHead) {
@@ -76,7 +85,7 @@ package final class RawClient {
         return try response()
     }
 
-    /// Waits until the server has closed the connection. Does not read any data.
+    /// Waits until the server has closed the connection completely, for at most 20 s. Does not read any data.
     package func waitUntilClosedByServer() throws {
         var polled = pollfd(fd: socket.rawValue, events: 0, revents: 0)
         guard try systemCall("poll", { poll(&polled, 1, 20_000) }) == 1 else {
@@ -87,13 +96,13 @@ package final class RawClient {
     /// `POLLRDHUP` of poll(2).
     private static let peerClosed: Int16 = 0x2000
 
-    /// Returns whether the server has closed the connection by now. Does not read any data.
+    /// Returns at once whether the server has closed its sending side. Does not read any data.
     package func isAtEnd() -> Bool {
         var polled = pollfd(fd: socket.rawValue, events: Self.peerClosed, revents: 0)
         return poll(&polled, 1, 0) == 1
     }
 
-    /// Returns whether the server closes the connection without sending more data.
+    /// Waits for the end of the stream or for data. Returns whether the stream ended without further data.
     package func isClosedByServer() throws -> Bool {
         try buffered.isEmpty && !receiveMore()
     }
@@ -127,7 +136,8 @@ package struct RawResponse {
     }
 }
 
-/// Runs blocking code on a separate thread, so that it does not occupy a thread that the server's tasks need.
+/// Runs blocking code on a separate thread and waits for its result. On the cooperative pool the code would occupy a
+/// thread that the server's tasks need.
 package func offPool<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result
 {
     try await withCheckedThrowingContinuation { continuation in

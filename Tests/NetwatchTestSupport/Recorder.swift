@@ -2,7 +2,7 @@ internal import Dispatch
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Collects values from any thread, so that a test can wait for the expected values instead of a fixed time.
+/// Collects values from any thread. A test waits for the expected values instead of a fixed time.
 package final class Recorder<Value: Sendable>: Sendable {
     private struct Waiter {
         let id: Int
@@ -21,10 +21,10 @@ package final class Recorder<Value: Sendable>: Sendable {
 
     package init() {}
 
-    /// Signals that nothing more will be recorded.
+    /// Lets ``waitForClosing()`` return, because nothing more will be recorded.
     package func close() { closed.signal() }
 
-    /// Blocks the thread until ``close()``. Only one thread may call this, and only once.
+    /// Blocks the thread until ``close()`` is called. Only one thread may call this method, and only once.
     package func waitForClosing() { closed.wait() }
 
     package var values: [Value] {
@@ -47,8 +47,11 @@ package final class Recorder<Value: Sendable>: Sendable {
 
     /// Waits until the recorded values satisfy a condition.
     ///
-    /// - Throws: ``TimeOut`` with the values after `timeout`, which only limits the duration of a failing test. The
-    ///   default of 50 s is less than the interval of a monitor's audit, which would repair a missed change.
+    /// - Parameters:
+    ///   - timeout: The limit on the duration of a failing test. Default: 50 s. It must be shorter than a monitor's
+    ///     audit interval (60 s), because an audit would repair a missed change.
+    ///   - isSatisfied: The condition. It receives all values so far.
+    /// - Throws: ``TimeOut`` with the values after `timeout`.
     package func wait(
         timeout: Duration = .seconds(50),
         until isSatisfied: @escaping @Sendable ([Value]) -> Bool
@@ -58,11 +61,7 @@ package final class Recorder<Value: Sendable>: Sendable {
             state.nextID += 1
             return state.nextID
         }
-        let expiry = Task {
-            try await Task.sleep(for: timeout)
-            expire(id)
-        }
-        defer { expiry.cancel() }
+        var expiry: Task<Void, any Error>?
         let isSeen = await withCheckedContinuation { continuation in
             let waiter = Waiter(id: id, isSatisfied: isSatisfied, continuation: continuation)
             let isSeen = state.withLock { state in
@@ -70,12 +69,18 @@ package final class Recorder<Value: Sendable>: Sendable {
                 state.waiters.append(waiter)
                 return false
             }
-            if isSeen { continuation.resume(returning: true) }
+            if isSeen { return continuation.resume(returning: true) }
+            // Begins only now, because an expiry before the waiter is added would have no effect.
+            expiry = Task {
+                try await Task.sleep(for: timeout)
+                expire(id)
+            }
         }
+        expiry?.cancel()
         if !isSeen { throw TimeOut(seen: "\(values)") }
     }
 
-    /// Waits until the newest value satisfies a condition.
+    /// Waits until the newest value satisfies a condition. The same as ``wait(timeout:until:)`` in all other respects.
     package func waitForLast(
         timeout: Duration = .seconds(50),
         _ isSatisfied: @escaping @Sendable (Value) -> Bool
@@ -92,9 +97,11 @@ package final class Recorder<Value: Sendable>: Sendable {
     }
 }
 
-/// Resumes waiting tests. `Recorder.record` may run on a thread with restrictions, such as a seccomp filter. If that
-/// thread resumed a task itself, it might start a worker of Dispatch, which would inherit them. This thread is started
-/// by a waiting test instead.
+/// The loop whose thread resumes waiting tests.
+///
+/// `Recorder.record` may run on a thread with restrictions, such as a seccomp filter. If that thread resumed a task, it
+/// might start a worker thread of Dispatch, which would inherit the restrictions. The loop's thread has none, because a
+/// waiting test starts it.
 private let resumer: EventLoop = {
     do throws(SystemError) {
         return try EventLoop(label: "test-resumer")
@@ -103,7 +110,7 @@ private let resumer: EventLoop = {
     }
 }()
 
-/// The expected values were not recorded in time.
+/// The error for expected values that were not recorded in time. Its message contains the values that were.
 package struct TimeOut: Error, CustomStringConvertible {
     package let seen: String
 

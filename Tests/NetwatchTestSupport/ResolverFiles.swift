@@ -1,11 +1,12 @@
-/// Files for `resolv.conf(5)` and `hosts(5)` that only one program sees.
+/// The resolver's configuration files for one program: `resolv.conf(5)`, `hosts(5)` and `nsswitch.conf(5)`. Other
+/// programs see the machine's own files.
 package final class ResolverFiles: Sendable {
     private let directory: ScratchDirectory
 
     /// - Parameters:
-    ///   - configuration: The content of `resolv.conf`. By default: a server that is queried once, with the longest
-    ///     timeout that the C library allows (30 s, `RES_MAXRETRANS` of <resolv.h>).
-    ///   - hosts: The content of `hosts`.
+    ///   - configuration: The content of `resolv.conf`. Default: the server at the far end of a ``VethTestbed``, which
+    ///     is queried once with a timeout of 30 s, the maximum of the C library (`RES_MAXRETRANS` of <resolv.h>).
+    ///   - hosts: The content of `hosts`. Default: empty.
     package init(
         _ configuration: String = "nameserver \(VethTestbed.farAddress)\noptions timeout:30 attempts:1\n",
         hosts: String = ""
@@ -18,7 +19,8 @@ package final class ResolverFiles: Sendable {
 
     package func path(of name: String) -> String { directory.file(name) }
 
-    /// Returns a command that mounts these files over the machine's and then runs another command in the same process.
+    /// Returns a command that mounts these files over the machine's own in a new mount namespace. Then it executes the
+    /// given command in the same process.
     package func mounted(_ command: [String]) -> [String] {
         let mounts = ["resolv.conf", "hosts", "nsswitch.conf"].map {
             "mount --bind \(directory.file($0)) /etc/\($0) && "
@@ -26,8 +28,8 @@ package final class ResolverFiles: Sendable {
         return ["/usr/bin/unshare", "-m", "/bin/sh", "-c", "\(mounts.joined())exec \"$@\"", "sh"] + command
     }
 
-    /// Retains the files until a program ends. It mounts them some time after its start, and they are removed with the
-    /// last reference.
+    /// Retains the files until a program ends. Releasing the last reference would remove them, possibly before the
+    /// program has mounted them.
     package func keep(until process: Subprocess) {
         Task {
             _ = try? await process.end()

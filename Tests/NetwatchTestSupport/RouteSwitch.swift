@@ -3,8 +3,9 @@ internal import Glibc
 package import NetwatchEventLoop
 internal import Synchronization
 
-/// Removes the route to all IPv4 addresses from 128.0.0.0 on from a namespace and restores it, within microseconds, for
-/// tests that do so thousands of times.
+/// A switch that makes all IPv4 addresses from 128.0.0.0 on unreachable in a namespace, and reachable again.
+///
+/// It takes microseconds, for tests that change the route thousands of times.
 package final class RouteSwitch: Sendable {
     private let socket: FileDescriptor
     private let isOpen = Mutex(true)
@@ -21,7 +22,7 @@ package final class RouteSwitch: Sendable {
         socket = FileDescriptor(owning: try made.get())
     }
 
-    /// Restores or removes the route. Has no effect if it is already in that state.
+    /// Makes the addresses reachable or unreachable. Has no effect if they already are.
     ///
     /// - Throws: ``SystemError`` of `ioctl`.
     package func set(isOpen: Bool) throws(SystemError) {

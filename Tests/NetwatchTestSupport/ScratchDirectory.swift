@@ -2,11 +2,11 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A test's temporary directory. It is removed with the last reference.
+/// A temporary directory of a test. Releasing the last reference removes it.
 package final class ScratchDirectory: Sendable {
     package let path: String
 
-    /// - Parameter parent: The parent directory. Default `/tmp`, which keeps the paths of sockets short.
+    /// - Parameter parent: The parent directory. Default: `/tmp`, so that the paths of unix sockets stay short enough.
     package init(in parent: String = "/tmp") throws {
         var template = Array("\(parent)/netwatch-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw SystemError(call: "mkdtemp", errno: errno) }

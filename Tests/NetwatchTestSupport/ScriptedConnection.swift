@@ -2,9 +2,9 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A connection of a ``ScriptedServer``, on a separate thread. The caller closes the descriptor.
+/// One connection of a ``ScriptedServer``, served on its own thread. The caller of ``serve()`` closes the descriptor.
 struct ScriptedConnection {
-    /// The connection cannot be used any more.
+    /// The error that ends the connection: the client or the script has closed it, or the request is invalid.
     private struct Ended: Error {}
 
     /// `POLLRDHUP` of `poll(2)`, which Swift's Glibc module does not export.
@@ -21,6 +21,7 @@ struct ScriptedConnection {
         self.server = server
     }
 
+    /// Reads requests and performs the actions of the script, until the connection ends.
     mutating func serve() {
         do {
             if server.mode == .deaf { return try waitWithoutReading() }

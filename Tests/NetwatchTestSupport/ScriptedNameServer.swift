@@ -2,23 +2,24 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A name server with records that a test can change, on UDP and, for long responses, on TCP.
+/// A name server in a network namespace, with records that a test can change.
 ///
-/// Names without a record do not exist. It runs in a network namespace and stops with the last reference.
+/// It serves UDP, and TCP for replies that are too long for UDP. It replies with NXDOMAIN for a name without a record.
+/// Releasing the last reference stops it.
 package final class ScriptedNameServer: Sendable {
-    /// The response to queries for a name.
+    /// The reply to queries for a name.
     package enum Record: Sendable {
-        /// Addresses of either family.
+        /// The A and AAAA records of these addresses.
         case addresses([String])
-        /// No response until ``answerUnanswered()``.
+        /// No reply until ``answerUnanswered()``.
         case silence
-        /// Response code 2, SERVFAIL.
+        /// The response code 2, SERVFAIL.
         case failure
-        /// Only a CNAME record.
+        /// Only a CNAME record with this target.
         case alias(String)
     }
 
-    /// The queried names in the order of arrival, in lower case.
+    /// The names of the queries over UDP so far, in lower case, in the order of arrival.
     package let queries = Recorder<String>()
 
     private struct Unanswered {
@@ -54,6 +55,7 @@ package final class ScriptedNameServer: Sendable {
         shutdown(socket.rawValue, CInt(SHUT_RDWR))
     }
 
+    /// Sets the record of a name. With `nil` the name does not exist.
     package func set(_ name: String, _ record: Record?) {
         state.withLock { $0.records[name] = record }
     }
@@ -62,7 +64,7 @@ package final class ScriptedNameServer: Sendable {
         set(name, .addresses(addresses))
     }
 
-    /// Responds to the queries that had no response, with the current records.
+    /// Replies to all queries that got no reply because of ``Record/silence``, according to the current records.
     package func answerUnanswered() {
         let late = state.withLock { state in
             defer { state.unanswered = [] }
@@ -80,7 +82,7 @@ package final class ScriptedNameServer: Sendable {
         guard let response = response(to: query) else {
             return state.withLock { $0.unanswered.append(Unanswered(query: query, sender: sender)) }
         }
-        // Responses of more than 512 bytes are truncated on UDP (RFC 1035 §4.2.1).
+        // A reply over UDP has at most 512 bytes (RFC 1035 §4.2.1).
         send(response.count > 512 ? query.truncated : response, to: sender)
     }
 
@@ -100,8 +102,9 @@ package final class ScriptedNameServer: Sendable {
             .filter { $0.type == type }
     }
 
-    /// A length precedes each message on TCP (RFC 1035 §4.2.2). The C library sends both of its queries on one
-    /// connection.
+    /// Replies to the queries on one TCP connection. The C library sends its A and AAAA queries on the same one.
+    ///
+    /// A length of two bytes precedes each message on TCP (RFC 1035 §4.2.2).
     private func answer(_ peer: SocketPeer) {
         var bytes: [UInt8] = []
         while case let more = peer.read(), !more.isEmpty {
@@ -139,7 +142,7 @@ package final class ScriptedNameServer: Sendable {
         }
     }
 
-    /// Reads the next valid query. Returns `nil` after the socket was shut down.
+    /// Waits for the next valid query. Returns `nil` when the socket is shut down.
     private static func receive(_ descriptor: CInt) -> (DNSMessage, sockaddr_in)? {
         var bytes = [UInt8](repeating: 0, count: 4096)
         while true {

@@ -4,24 +4,27 @@ internal import Glibc
 package import NetwatchEventLoop
 internal import Synchronization
 
-/// An HTTP/1.1 server that misbehaves on demand, on a TCP port or a unix socket.
+/// An HTTP/1.1 server that follows a script, which may misbehave, on a TCP port or a unix socket.
 ///
-/// It uses blocking sockets on separate threads: one accepts, and one serves each connection. It records every request
-/// before it acts on it. ``stop()`` ends all threads, as does releasing the last reference.
+/// One thread accepts connections, and each connection has its own thread. The server records each request before it
+/// performs the action for it. ``stop()`` ends all threads. So does releasing the last reference.
 package final class ScriptedServer: Sendable {
+    /// Returns the action for a request. Called on the thread of the request's connection.
     package typealias Script = @Sendable (Request) -> Action
 
-    /// The port; 0 for a unix socket.
+    /// The TCP port; 0 for a unix socket.
     package let port: UInt16
     private let address: String
     private let core: ScriptedServerCore
 
-    /// Listens on a TCP port.
+    /// Starts a server on a TCP port.
     ///
     /// - Parameters:
-    ///   - address: The address to listen on.
-    ///   - port: The port; 0, the default, lets the kernel choose one.
-    ///   - namespace: The namespace of the address; `nil` for the tests' own namespace.
+    ///   - address: The address to listen on. Default: 127.0.0.1.
+    ///   - port: The port. Default: 0, the kernel chooses a free one.
+    ///   - namespace: The network namespace of the address. Default: `nil`, the tests' own.
+    ///   - mode: How the server handles connections. Default: ``Mode/scripted``.
+    ///   - script: Returns the action for each request. Default: an empty response.
     package init(
         address: String = "127.0.0.1",
         port: UInt16 = 0,
@@ -38,7 +41,7 @@ package final class ScriptedServer: Sendable {
         core = try ScriptedServerCore(listener.descriptor, mode, script)
     }
 
-    /// Listens on a unix socket. An existing socket file is removed first.
+    /// Starts a server on a unix socket. Removes an existing file at the path first.
     package init(unixPath: String, _ script: @escaping Script = { _ in .respond("") }) throws {
         address = ""
         port = 0
@@ -47,7 +50,7 @@ package final class ScriptedServer: Sendable {
 
     deinit { stop() }
 
-    /// The URL without a trailing slash: `http://ADDRESS:PORT`.
+    /// The base URL, without a trailing slash: `http://ADDRESS:PORT`.
     package var url: String {
         address.contains(":") ? "http://[\(address)]:\(port)" : "http://\(address):\(port)"
     }
@@ -58,43 +61,43 @@ package final class ScriptedServer: Sendable {
     /// The number of accepted connections.
     package var connectionCount: Int { core.log.withLock { $0.connections } }
 
-    /// The clients' addresses of the connections so far, in the order in which they were accepted.
+    /// The client's address of each connection so far, in the order of acceptance; `nil` for a unix socket.
     package var peers: [IPAddress?] { core.log.withLock { $0.peers } }
 
-    /// Waits until that many connections were accepted, and returns their clients' addresses.
+    /// Waits until at least `count` connections have been accepted, and returns ``peers``.
     package func peers(atLeast count: Int) async -> [IPAddress?] {
         await core.wait { $0.peers.count >= count }
         return peers
     }
 
-    /// Waits until that many requests have arrived.
+    /// Waits until at least `count` requests have arrived, and returns all requests so far.
     @discardableResult
     package func requests(atLeast count: Int) async -> [Request] {
         await core.wait { $0.requests.count >= count }
         return requests
     }
 
-    /// Waits until that many connections of a server in `Mode.deaf` have unread bytes.
+    /// Waits until at least `count` connections have received bytes that a server with ``Mode/deaf`` does not read.
     package func unreadConnections(atLeast count: Int) async {
         await core.wait { $0.unread >= count }
     }
 
-    /// Waits until at most that many connections are open on the server's side.
+    /// Waits until at most `count` connections are open on the server's side.
     package func openConnections(atMost count: Int) async {
         await core.wait { $0.open.count <= count }
     }
 
-    /// Continues all stalled actions, now and later.
+    /// Continues all stalled actions. Later actions do not stall any more.
     package func release() { core.release() }
 
-    /// Shuts all open connections down.
+    /// Shuts down all open connections.
     package func hangUp() { core.hangUp() }
 
-    /// Closes everything and waits for the threads to end. Further calls have no effect.
+    /// Closes the listener and all connections, and waits until the threads have ended. Further calls have no effect.
     package func stop() { core.stop() }
 }
 
-/// The state shared by the server and its threads.
+/// The state that the server and its threads share.
 final class ScriptedServerCore: Sendable {
     struct Log {
         var requests: [ScriptedServer.Request] = []
@@ -164,7 +167,7 @@ final class ScriptedServerCore: Sendable {
     }
 
     func hangUp() {
-        // This wakes the threads. Each closes its own connection.
+        // The shutdown wakes the thread of each connection, and the thread then closes its connection.
         log.withLock { log in
             for descriptor in log.open { shutdown(descriptor, CInt(SHUT_RDWR)) }
         }
@@ -191,7 +194,7 @@ final class ScriptedServerCore: Sendable {
                 if errno == EINTR || errno == ECONNABORTED { continue }
                 return
             }
-            // All connections are accepted on one thread, so they are numbered in order.
+            // Only this thread accepts connections, so their numbers follow the order of acceptance.
             let number = record { log in
                 guard !log.isStopped else { return 0 }
                 log.connections += 1
@@ -203,13 +206,15 @@ final class ScriptedServerCore: Sendable {
         }
     }
 
-    /// Accepts a connection and returns its client's address; `nil` on a unix socket. If the connection is reset, the
-    /// kernel no longer knows the address later.
+    /// Accepts a connection. Returns its descriptor, negative after an error, and its client's address, `nil` on a unix
+    /// socket.
+    ///
+    /// The address is read now, because the kernel forgets it if the client resets the connection.
     private func accept() -> (descriptor: CInt, peer: IPAddress?) {
         var address = sockaddr_storage()
         var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
         return withUnsafeMutableBytes(of: &address) { bytes in
-            // A program started meanwhile must not inherit the descriptor: it would keep the connection open.
+            // SOCK_CLOEXEC: a program that another thread starts now would otherwise keep the connection open.
             let descriptor = accept4(listener.rawValue, bytes.baseAddress, &size, CInt(SOCK_CLOEXEC.rawValue))
             let error = errno
             let peer =
@@ -232,9 +237,12 @@ final class ScriptedServerCore: Sendable {
 
 /// Creates listening sockets.
 enum ListeningSocket {
+    /// Creates a TCP socket. The caller owns the descriptor.
+    ///
     /// - Parameters:
-    ///   - port: The port; 0 lets the kernel choose one.
-    ///   - backlog: The length of the backlog; `nil` only binds the socket.
+    ///   - host: The address to bind the socket to. Default: 127.0.0.1.
+    ///   - port: The port. Default: 0, the kernel chooses a free one.
+    ///   - backlog: The length of the backlog. With `nil` the socket is bound but does not listen.
     static func tcp(
         _ host: String = "127.0.0.1",
         port: UInt16 = 0,
@@ -242,6 +250,9 @@ enum ListeningSocket {
     ) throws -> (descriptor: CInt, port: UInt16) {
         guard let address = IPAddress(host) else { throw SystemError(call: "bind \(host)", errno: EINVAL) }
         let descriptor = try make(address.family == .ipv4 ? AF_INET : AF_INET6)
+        // A server that returns to its port must not wait for the connections of the one before.
+        var isOn: CInt = 1
+        if port != 0 { setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(4)) }
         try systemCall("bind \(host)") {
             address.withSocketAddress(port: port) { bind(descriptor, $0, $1) }
         }
@@ -250,7 +261,7 @@ enum ListeningSocket {
     }
 
     private static func port(of descriptor: CInt) throws -> UInt16 {
-        // Both address families have the port at the same offset.
+        // The port has the same offset in `sockaddr_in` and `sockaddr_in6`.
         var address = sockaddr_in6()
         var size = socklen_t(MemoryLayout<sockaddr_in6>.size)
         try withUnsafeMutableBytes(of: &address) { bytes in

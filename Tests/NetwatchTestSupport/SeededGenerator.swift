@@ -1,4 +1,4 @@
-/// SplitMix64: generates the same numbers for the same seed on every platform.
+/// A random number generator (SplitMix64) that generates the same numbers for the same seed on every platform.
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

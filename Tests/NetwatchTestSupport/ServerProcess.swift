@@ -2,32 +2,36 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A third-party server process. It inherits a listening socket, so clients need not wait for its start.
+/// A third-party server process. It inherits a listening socket, so clients can connect before the server is ready.
 ///
-/// It ends with the last reference, and with the tests' process, however that ends: a shell waits for the end of a pipe
-/// whose writing end only the tests hold.
+/// The server is killed when the last reference is released, and also when the tests' process ends, even by a crash. A
+/// shell sees to that: it reads from a pipe whose writing end only the tests hold, and kills the server when the pipe
+/// is closed.
 package final class ServerProcess: Sendable {
     /// The socket that a server inherits as descriptor 3.
     package enum Listener {
-        /// A TCP socket on a free port of an address, in a namespace or in that of the tests.
+        /// A TCP socket on a free port of an address. With `nil`, the address is in the tests' own network namespace.
         case address(String, in: NetworkNamespace?)
         /// A unix socket at a path.
         case unix(path: String)
+        /// No socket: the server opens its own, or needs none.
         case none
 
         /// A TCP socket on a free port of 127.0.0.1.
         package static let tcp = Listener.address("127.0.0.1", in: nil)
     }
 
-    /// The TCP port; 0 without a TCP socket.
+    /// The port of the inherited TCP socket; 0 if there is none.
     package let port: UInt16
     package let process: Subprocess
     private let scratch: ScratchDirectory
     private let lifeline: FileDescriptor
 
-    /// A shell script that kills the server and the processes it has started, which share its session. `TERM` is not
-    /// enough: nginx ignores it during its start. The server is killed by its process id too, because it may not have
-    /// its session yet.
+    /// A shell script that starts the server, waits for the end of its standard input, and kills the server.
+    ///
+    /// It also kills the processes that the server has started, which are in the same process group. It sends `KILL`,
+    /// because nginx ignores `TERM` during its start. It also kills the server by its process ID, because the server
+    /// may not have its own group yet.
     private static let keeper = """
         directory=$1; shift
         setsid "$@" & exec 3<&-
@@ -37,9 +41,9 @@ package final class ServerProcess: Sendable {
         """
 
     /// - Parameters:
-    ///   - scratch: The directory for the server's files. It is removed after the server's end.
-    ///   - listener: The socket to listen on.
-    ///   - command: Returns the program and its arguments for a port.
+    ///   - scratch: The directory for the server's files. It is removed after the server has ended.
+    ///   - listener: The socket that the server inherits.
+    ///   - command: Returns the path of the program and its arguments. Receives the port.
     package init(
         in scratch: ScratchDirectory,
         on listener: Listener,
@@ -50,7 +54,7 @@ package final class ServerProcess: Sendable {
         lifeline = FileDescriptor(owning: ends[1])
         let input = FileDescriptor(owning: ends[0])
         let socket = try Self.socket(for: listener)
-        // Only the server keeps the socket, so connections are refused after its end.
+        // Only the server keeps the socket. So connections are refused when the server has ended.
         defer { if let socket { close(socket.descriptor) } }
         port = socket?.port ?? 0
         self.scratch = scratch
@@ -72,6 +76,6 @@ package final class ServerProcess: Sendable {
         }
     }
 
-    /// The URL without a trailing slash: `http://127.0.0.1:PORT`.
+    /// The base URL, without a trailing slash: `http://127.0.0.1:PORT`.
     package var url: String { "http://127.0.0.1:\(port)" }
 }

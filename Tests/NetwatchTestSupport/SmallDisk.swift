@@ -1,13 +1,15 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Runs `body` on a thread that sees a file system of 64 KiB at `path`. Other threads still see the original contents.
-/// They can use files that `body` opened there for as long as those are open.
+/// Runs `body` on a thread that sees an empty file system of 64 KiB at `path`. Other threads still see the original
+/// contents of the directory, but they can use the files that `body` has opened.
+///
+/// Blocks the calling thread until `body` returns.
 package func onSmallDisk<Result: Sendable>(
     at path: String,
     _ body: @escaping @Sendable () -> Result
 ) throws -> Result {
-    /// Functions of the C library that Swift's Glibc module does not export.
+    // Swift's Glibc module does not export these functions and constants of the C library.
     typealias Unshare = @convention(c) (CInt) -> CInt
     typealias Mount =
         @convention(c) (
@@ -15,7 +17,7 @@ package func onSmallDisk<Result: Sendable>(
         ) -> CInt
     let (newNamespace, recursive, isPrivate): (CInt, UInt, UInt) = (0x0002_0000, 0x4000, 1 << 18)
     let result = Recorder<Swift.Result<Result, any Error>>()
-    // A separate thread, because it keeps the mount namespace until it ends.
+    // A separate thread, because a thread cannot leave its new mount namespace.
     try startDetachedThread(named: "small-disk") {
         result.record(
             Swift.Result {

@@ -4,17 +4,17 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A TCP server that handles each connection with a closure on a separate thread.
+/// A TCP server that calls a closure for each connection, on a separate thread.
 ///
-/// Releasing the last reference ends all connections and waits for their threads.
+/// Releasing the last reference shuts down all connections and waits for their threads.
 package final class SocketServer: Sendable {
     package let port: UInt16
     private let core: Core
 
     /// - Parameters:
-    ///   - address: The address to listen on.
-    ///   - port: The port; 0, the default, lets the kernel choose one.
-    ///   - play: Handles the server's side of a connection. The connection is closed when it returns.
+    ///   - address: The address to listen on. Default: 127.0.0.1.
+    ///   - port: The port. Default: 0, the kernel chooses a free one.
+    ///   - play: Handles the server's side of a connection. When it returns, the connection is closed.
     package init(
         address: String = "127.0.0.1",
         port: UInt16 = 0,
@@ -28,7 +28,7 @@ package final class SocketServer: Sendable {
 
     deinit { core.stop() }
 
-    /// A server that echoes everything until the client closes.
+    /// Returns a server that sends all received bytes back, until the client closes its sending side.
     package static func echo(address: String = "127.0.0.1", port: UInt16 = 0) throws -> SocketServer {
         try SocketServer(address: address, port: port) { peer in
             while case let bytes = peer.read(), !bytes.isEmpty { peer.write(bytes) }
@@ -97,25 +97,25 @@ package final class SocketServer: Sendable {
     }
 }
 
-/// The server's side of a connection. Its functions block the connection's thread.
+/// The server's side of a connection. Its methods block the connection's thread.
 package struct SocketPeer: Sendable {
     fileprivate let descriptor: CInt
 
-    /// Reads the available bytes, at least one. Returns none at the end of the stream.
+    /// Waits for data and returns the available bytes. Returns an empty array at the end of the stream.
     package func read(atMost count: Int = 1 << 16) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             initialized = max(0, recv(descriptor, buffer.baseAddress, count, 0))
         }
     }
 
-    /// Reads until the client closes.
+    /// Reads until the end of the stream.
     package func readAll() -> [UInt8] {
         var all: [UInt8] = []
         while case let bytes = read(), !bytes.isEmpty { all += bytes }
         return all
     }
 
-    /// Writes all bytes. Returns false if the connection is lost.
+    /// Writes all bytes. Returns `false` if the connection was lost before that.
     @discardableResult
     package func write(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
@@ -127,8 +127,9 @@ package struct SocketPeer: Sendable {
         return true
     }
 
-    /// Writes all bytes. Calls `whenStalled` with the number of bytes accepted so far, each time that none were
-    /// accepted for 300 ms.
+    /// Writes all bytes, and calls `whenStalled` whenever the kernel has accepted no bytes for 300 ms.
+    ///
+    /// - Parameter whenStalled: Receives the number of bytes that the kernel has accepted so far.
     package func write(_ bytes: [UInt8], whenStalled: (Int) -> Void) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -147,7 +148,7 @@ package struct SocketPeer: Sendable {
         bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, flags) }
     }
 
-    /// Waits for the server's end without reading.
+    /// Waits until the server is released or the connection is reset, without reading.
     package func waitWithoutReading() {
         var polled = pollfd(fd: descriptor, events: 0, revents: 0)
         poll(&polled, 1, -1)
@@ -155,7 +156,7 @@ package struct SocketPeer: Sendable {
 
     package func closeWrite() { shutdown(descriptor, CInt(SHUT_WR)) }
 
-    /// Makes closing reset the connection (socket(7), `SO_LINGER`).
+    /// Makes a later close reset the connection (`SO_LINGER` of socket(7)).
     package func resetWhenClosed() {
         var setting = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &setting, socklen_t(MemoryLayout<linger>.size))

@@ -1,10 +1,11 @@
 internal import CNetwatchLinux
+internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A running program and its output so far.
+/// A program in a child process, with its output so far.
 package final class Subprocess: Sendable {
-    /// How a program ended.
+    /// The way in which a program ended.
     package enum Ending: Hashable, Sendable {
         case exited(CInt)
         case signalled(CInt)
@@ -19,20 +20,22 @@ package final class Subprocess: Sendable {
     }
 
     package let pid: Int32
-    /// The lines of standard output and standard error, in the order of arrival.
+    /// The lines of standard output so far.
     package let output = Recorder<String>()
+    /// The lines of standard error so far.
     package let errors = Recorder<String>()
-    private let ending = Recorder<Ending>()
+    /// The status of waitpid(2), when the program has ended.
+    private let status = Recorder<CInt>()
 
     /// Starts a program.
     ///
     /// - Parameters:
     ///   - path: The path of the program.
     ///   - arguments: The arguments, without the program's name.
-    ///   - environment: Variables that are added to the test's environment.
-    ///   - input: The standard input; `nil` for `/dev/null`.
-    ///   - socket: The descriptor that becomes descriptor 3; `nil` for none.
-    ///   - namespace: The network namespace; `nil` for the test's own.
+    ///   - environment: The variables to add to the test's environment. Default: none.
+    ///   - input: The descriptor of the standard input. Default: `nil`, `/dev/null`.
+    ///   - socket: A descriptor that the program inherits as descriptor 3. Default: `nil`, none.
+    ///   - namespace: The network namespace of the program. Default: `nil`, the test's own.
     package init(
         _ path: String,
         _ arguments: [String],
@@ -62,39 +65,65 @@ package final class Subprocess: Sendable {
         try awaitEnding()
     }
 
-    /// Sends a signal. Has no effect after the program's end.
+    /// Sends a signal to the program. Has no effect if the program has ended.
     package func signal(_ signal: CInt) {
-        if ending.values.isEmpty { kill(pid, signal) }
+        if status.values.isEmpty { kill(pid, signal) }
     }
 
-    /// Waits until the program has ended and all its output is recorded.
+    /// Waits until the program has ended and all its output has been recorded. Returns how it ended.
+    ///
+    /// - Throws: ``Hang`` if the program takes too long. It is killed then.
     package func end() async throws -> Ending {
-        try await ending.wait { !$0.isEmpty }
-        return ending.values[0]
+        do {
+            try await status.wait { !$0.isEmpty }
+        } catch is TimeOut {
+            let hang = Hang(of: self)
+            signal(SIGKILL)
+            throw hang
+        }
+        let status = status.values[0]
+        return status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .signalled(status & 0x7f)
     }
 
-    /// Waits for the end and returns the result.
+    /// Whether the kernel wrote a core dump when the program ended (`WCOREDUMP`); `false` while it runs.
+    package var dumpedCore: Bool { status.values.contains { $0 & 0x80 != 0 } }
+
+    /// The error for a program that does not end: its last output, and what its threads wait for.
+    package struct Hang: Error, CustomStringConvertible {
+        package let description: String
+
+        init(of program: Subprocess) {
+            let last = program.output.values.suffix(3) + program.errors.values.suffix(10)
+            let threads = FileManager.default.threads(of: program.pid)
+            description = """
+                process \(program.pid) does not end; its last output: \(last); \
+                its threads: \(threads.isEmpty ? "none, so another process keeps its output open" : "\(threads)")
+                """
+        }
+    }
+
+    /// Waits until the program has ended, and returns its result.
     package func outcome() async throws -> Outcome {
         let ending = try await end()
         return Outcome(pid: pid, ending: ending, output: output.values, errors: errors.values)
     }
 
     private func awaitEnding() throws {
-        let (pid, ending) = (pid, ending)
-        // All lines are recorded when both pipes were read to their end.
+        let (pid, result) = (pid, status)
+        // Waits for both pipes to be read to their end, because only then all lines have been recorded.
         let output = output, errors = errors
         try startDetachedThread(named: "waitpid") {
             var status: CInt = 0
             while waitpid(pid, &status, 0) == -1, errno == EINTR {}
             output.waitForClosing()
             errors.waitForClosing()
-            ending.record(status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .signalled(status & 0x7f))
+            result.record(status)
         }
     }
 
     private static func pipe() throws -> (read: CInt, write: CInt) {
         var ends: [CInt] = [0, 0]
-        // `O_CLOEXEC` must be set atomically: a program that another thread starts meanwhile would keep the pipe open.
+        // O_CLOEXEC must be set atomically, because a program that another thread starts now would keep the pipe open.
         try systemCall("pipe2") { pipe2(&ends, O_CLOEXEC) }
         return (ends[0], ends[1])
     }
@@ -128,11 +157,11 @@ package final class Subprocess: Sendable {
         if let socket { posix_spawn_file_actions_adddup2(&actions, socket, 3) }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
-        // The threads of the tests block every signal, and the program must not inherit that.
+        // The tests' threads block all signals. The program must not inherit this mask.
         var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
-        // It must not inherit an ignored SIGINT either, which shells set for background commands.
+        // A shell makes background commands ignore SIGINT. The program must not inherit that either.
         var all = sigset_t()
         sigfillset(&all)
         posix_spawnattr_setsigdefault(&attributes, &all)
@@ -172,9 +201,9 @@ package final class Subprocess: Sendable {
     }
 }
 
-/// Passes a stream to the only thread that reads it.
+/// A stream that is passed to the only thread that reads it.
 private struct StreamHandle: @unchecked Sendable {
-    // Used only by that thread, from its start to its end.
+    // Only the reading thread uses the stream, so the type can be `Sendable`.
     let stream: UnsafeMutablePointer<FILE>
 
     func forEachLine(_ body: (String) -> Void) {
@@ -188,6 +217,19 @@ private struct StreamHandle: @unchecked Sendable {
             var text = String(cString: line!)
             if text.hasSuffix("\n") { text.removeLast() }
             body(text)
+        }
+    }
+}
+
+extension FileManager {
+    /// The name of each thread of a process, and the kernel function in which it waits; empty if the process has ended.
+    fileprivate func threads(of pid: Int32) -> [String] {
+        let tasks = "/proc/\(pid)/task"
+        return ((try? contentsOfDirectory(atPath: tasks)) ?? []).map { task in
+            ["comm", "wchan"].map { file in
+                let bytes = contents(atPath: "\(tasks)/\(task)/\(file)") ?? Data()
+                return String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines)
+            }.joined(separator: " in ")
         }
     }
 }

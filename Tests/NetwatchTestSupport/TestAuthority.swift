@@ -1,17 +1,17 @@
 internal import Glibc
 internal import Synchronization
 
-/// A test certificate authority, using openssl(1): a root, an intermediate, and the certificates issued by them. All
-/// files are removed with the last reference.
+/// A certificate authority for tests, based on openssl(1). It has a root certificate and an intermediate certificate,
+/// and issues further certificates with either. Releasing the last reference removes all files.
 package final class TestAuthority: Sendable {
-    /// The paths of a certificate and its key in PEM.
+    /// The paths of an issued certificate and its key, both in PEM.
     package struct Issued: Sendable {
         package let certificate: String
         package let key: String
-        /// The path of the certificate followed by the intermediate, as a server sends them.
+        /// The path of a file with the certificate followed by the intermediate, as a server sends them.
         package let chain: String
 
-        /// The same without the intermediate.
+        /// The same certificate and key with a `chain` that lacks the intermediate.
         package var alone: Issued { Issued(certificate: certificate, key: key, chain: certificate) }
     }
 
@@ -25,17 +25,20 @@ package final class TestAuthority: Sendable {
 
     private static let only = Result { try TestAuthority() }
 
-    /// Returns the authority shared by all tests of the process.
+    /// Returns the authority that all tests of the process share.
     package static func shared() throws -> TestAuthority { try only.get() }
 
     package let scratch: ScratchDirectory
-    /// openssl-ca(1) has an index, which only one process at a time may write.
+    /// The lock for the index of openssl-ca(1), which only one process at a time may write.
     private let index = Mutex(())
-    /// The arguments for each name. Tests share the files of a name, which must not change while a server reads them.
+    /// The arguments with which each certificate was issued, by name.
+    ///
+    /// Tests that use the same name share its files. So the files must not change while a server reads them.
     private let requests = Mutex<[String: [String]]>([:])
 
-    /// The certificates of the authorities, in PEM.
+    /// The path of the root certificate, in PEM.
     package var root: String { file("root.pem") }
+    /// The path of the intermediate certificate, in PEM.
     package var intermediate: String { file("intermediate.pem") }
 
     package init() throws {
@@ -52,13 +55,13 @@ package final class TestAuthority: Sendable {
         try issue("intermediate", "netwatch intermediate", .root, "authority", "", nil)
     }
 
-    /// Issues a server's certificate.
+    /// Issues the certificate of a server.
     ///
     /// - Parameters:
-    ///   - name: The name of its files, and its common name.
-    ///   - names: The subject alternative names: `DNS:example.com,IP:127.0.0.1`; `nil` for `name`.
-    ///   - issuer: The authority that signs it.
-    ///   - validity: The start and end in the format of openssl-ca(1); `nil` for a month from now.
+    ///   - name: The name of the certificate's files, and its common name.
+    ///   - names: The subject alternative names, such as `DNS:example.com,IP:127.0.0.1`. Default: `nil`, only `name`.
+    ///   - issuer: The authority that signs the certificate. Default: the intermediate.
+    ///   - validity: The start and end in the format of openssl-ca(1). Default: `nil`, 30 days from now.
     package func server(
         _ name: String,
         for names: String? = nil,
@@ -68,7 +71,7 @@ package final class TestAuthority: Sendable {
         try issue(name, name, issuer, "server", names ?? "DNS:\(name)", validity)
     }
 
-    /// Issues a client's certificate.
+    /// Issues the certificate of a client.
     package func client(_ name: String) throws -> Issued {
         try issue(name, name, .intermediate, "client", "DNS:\(name)", nil)
     }
@@ -86,20 +89,22 @@ package final class TestAuthority: Sendable {
         return issued(name)
     }
 
-    /// Revokes a certificate issued by the intermediate.
+    /// Revokes a certificate that the intermediate has issued.
     package func revoke(_ issued: Issued) throws {
         try openssl("openssl ca -config openssl.cnf -name intermediate -revoke \(issued.certificate)")
     }
 
-    /// Creates the intermediate's current revocation list, in PEM.
+    /// Writes the intermediate's current revocation list in PEM, and returns the path of the file.
     ///
-    /// - Parameter extra: Additional arguments of openssl-ca(1).
+    /// - Parameters:
+    ///   - name: The name of the file.
+    ///   - extra: Additional arguments of openssl-ca(1). Default: none.
     package func revocationList(_ name: String, _ extra: String = "") throws -> String {
         try openssl("openssl ca -config openssl.cnf -name intermediate -gencrl \(extra) -out \(name)")
         return file(name)
     }
 
-    /// Creates the current OCSP response for a certificate, for a server to staple.
+    /// Writes the current OCSP response for a certificate, and returns the path of the file. A server can staple it.
     package func status(of issued: Issued) throws -> String {
         let response = issued.certificate + ".ocsp"
         try openssl(
@@ -114,7 +119,7 @@ package final class TestAuthority: Sendable {
 
     package func file(_ name: String) -> String { scratch.file(name) }
 
-    /// Runs commands in the authority's directory.
+    /// Runs shell commands in the authority's directory, and returns their output.
     @discardableResult
     package func openssl(_ commands: String) throws -> String {
         try index.withLock { _ in try shell("set -e; cd \(scratch.path)\n\(commands)") }
@@ -137,7 +142,7 @@ package final class TestAuthority: Sendable {
         let request = [commonName, issuer.rawValue, extensions, names, dates]
         try requests.withLock { requests in
             if let known = requests[name] {
-                precondition(known == request, "two tests want different certificates named \(name)")
+                precondition(known == request, "two tests issue different certificates named `\(name)`")
                 return
             }
             try make(name, commonName, issuer, extensions, names, dates)

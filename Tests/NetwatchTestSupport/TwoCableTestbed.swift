@@ -1,24 +1,24 @@
 internal import Glibc
 package import NetwatchEventLoop
 
-/// A ``VethTestbed`` with a second cable between the same namespaces, and a host that can be reached over both.
+/// A ``VethTestbed`` with a second cable between the same namespaces, and a host that `near` can reach over both.
 ///
-/// The routes of `near` prefer the second cable. `far` drops packets that arrive over a different cable than the reply
-/// would use (`rp_filter`), so a connection is made over the right cable or not at all.
+/// The routes of `near` prefer the second cable. `far` drops a packet if its own reply would use the other cable
+/// (`rp_filter`). So a connection with a wrong combination of cable and source address fails.
 package struct TwoCableTestbed: Sendable {
-    /// A cable, seen from `near`.
+    /// The end of a cable in `near`: its interface and its address.
     package struct Cable: Sendable {
         package let name: String
         package let index: UInt32
         package let source: IPAddress
 
-        /// The binding of a socket to this cable.
+        /// The interface and source address of a socket that uses this cable.
         package var binding: SocketBinding {
             SocketBinding(interfaceIndex: index, source: source, family: .ipv4)
         }
     }
 
-    /// The host that can be reached over both cables; an address of `far`.
+    /// The address of the host that can be reached over both cables. It belongs to the loopback interface of `far`.
     package static let host = VethTestbed.remoteAddress
 
     package let testbed: VethTestbed
@@ -52,8 +52,10 @@ package struct TwoCableTestbed: Sendable {
         return Cable(name: name, index: index, source: IPAddress(source)!)
     }
 
-    /// Tells the kernel of the neighbour at the other end of the second cable, as on a link without addresses. It
-    /// forgets other neighbours with the carrier, keeps packets until they are found, and looks for them once a second.
+    /// Adds a permanent neighbour entry for the far end of the second cable.
+    ///
+    /// Without it, the kernel forgets the neighbour when the cable loses its carrier. Afterwards the kernel holds
+    /// packets back until it has found the neighbour again, for which it sends one query per second.
     package func knowNeighbour() throws {
         let address = try far.shell("ip -o link show far1 | sed 's/.*link.ether //; s/ .*//'")
         try near.ip(
@@ -61,7 +63,7 @@ package struct TwoCableTestbed: Sendable {
         )
     }
 
-    /// Makes the routes prefer the first cable.
+    /// Makes the routes of `near` prefer the first cable.
     package func preferFirstCable() throws {
         try near.ip("route del \(Self.host)")
     }

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A loopback port on which connecting never completes: its backlog is full, and Linux drops further SYNs
+/// A loopback port to which a connection is never established. Its backlog is full, so Linux drops further SYNs
 /// (`listen(2)`).
 package struct UnansweringPort: ~Copyable {
     package let port: UInt16
@@ -23,7 +23,7 @@ package struct UnansweringPort: ~Copyable {
         self.first = first
     }
 
-    /// Makes the connection that fills the backlog. It is established, but never accepted.
+    /// Makes the connection that fills the backlog. This connection is established, but never accepted.
     private static func connected(to port: UInt16) throws -> FileDescriptor {
         let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         let descriptor = FileDescriptor(owning: try systemCall("socket") { socket(AF_INET, type, 0) })
@@ -40,8 +40,8 @@ package struct UnansweringPort: ~Copyable {
     }
 }
 
-/// A loopback port that refuses connections. A socket is bound to it, so that no other test gets the port, but does not
-/// listen.
+/// A loopback port that refuses connections. A socket that does not listen is bound to the port, so that no other test
+/// gets it.
 package struct RefusingPort: ~Copyable {
     package let port: UInt16
     private let descriptor: FileDescriptor
@@ -52,7 +52,7 @@ package struct RefusingPort: ~Copyable {
         self.port = port
     }
 
-    /// The URL without a trailing slash: `http://127.0.0.1:PORT`.
+    /// The base URL, without a trailing slash: `http://127.0.0.1:PORT`.
     package var url: String { "http://127.0.0.1:\(port)" }
 }
 

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Returns its values in order, and then repeats the last one.
+/// A sequence of values whose last value is repeated for ever.
 final class Answers<Value: Sendable>: Sendable {
     private let rest: Mutex<[Value]>
 

@@ -10,7 +10,7 @@ internal import Testing
         "WWW-Authenticate",
         "Digest realm=\"netwatch\", nonce=\"0123456789\", qop=\"auth\""
     )
-    /// `user:password`
+    /// The `Authorization` field for `user:password`.
     private static let authorization = "Basic dXNlcjpwYXNzd29yZA=="
 
     private let engine: TransferEngine
@@ -19,7 +19,7 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    /// A server that asks for credentials with a 401 and a body, until a request has an `Authorization` field.
+    /// Returns a server that responds with a 401 and a body until a request has an `Authorization` field.
     private func server(_ challenges: ScriptedServer.Header..., wanting wanted: String? = nil) throws
         -> ScriptedServer
     {
@@ -104,8 +104,9 @@ internal import Testing
         #expect(record.text == "welcome")
     }
 
-    @Test func `a success before the body was sent is not final`() async throws {
-        // A server that has forgotten the NTLM state between the challenge and the response to it.
+    @Test func `a success before the body was sent is not reported`() async throws {
+        // The server simulates one that has forgotten the NTLM state after its challenge. libcurl sends the second
+        // request without the body, and gets a 200.
         let server = try ScriptedServer { request in
             request.number == 1
                 ? .respond(status: 401, headers: [.init("WWW-Authenticate", "NTLM")])
@@ -125,7 +126,7 @@ internal import Testing
         request.credentials = TransferCredentials(user: "user", password: "password", schemes: .basic)
         (request.trust.anchors, request.trust.checksHost) = (nil, false)
         let record = await engine.run(request)
-        #expect(record.failure?.phase == .response, "it is not sent again after the challenge: \(record)")
+        #expect(record.failure?.phase == .response, "must not be sent again after the challenge: \(record)")
     }
 
     // MARK: Bodies

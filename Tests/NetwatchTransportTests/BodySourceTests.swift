@@ -22,7 +22,7 @@ internal import Testing
 
     // MARK: Data on the wire
 
-    @Test func `a source of known length sends Content-Length and no other headers`() async throws {
+    @Test func `a body of known length adds Content-Length and no other header`() async throws {
         let server = try ScriptedServer()
         let source = SteppedSource(length: 5, [text("ab"), text("cde"), .end])
         let record = await engine.run(request(server, source))

@@ -118,10 +118,10 @@ internal import Testing
     }
 }
 
-/// A reader whose chunks are filled with their own number.
+/// A reader that fills each chunk with the number of the chunk.
 private final class CountingReader: BlockingReader {
     let reads = Recorder<Int>()
-    /// Blocks the read of each chunk.
+    /// The semaphore that blocks the read of each chunk.
     let gate = DispatchSemaphore(value: 0)
     private let chunks: Int
     private let fails: Bool

@@ -2,25 +2,25 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// Finding the connection that keeps libcurl busy without useful data, with simulated samples.
+/// The detection of connections that keep libcurl busy without useful data, with simulated samples.
 @Suite struct BusyLoopDetectorTests {
     private static let culprit = WatchedSocket(descriptor: 7, number: 1)
     private static let other = WatchedSocket(descriptor: 8, number: 2)
 
-    /// The values between two samples.
+    /// The changes between two samples.
     private struct Interval: Sendable {
         var used = TurnWatchdog.interval
         var useful: UInt64 = 0
         var read: [WatchedSocket: UInt64] = [culprit: 50_000_000, other: 0]
     }
 
-    /// Returns the connection that is shut down, by number of intervals.
+    /// Returns the connections that are shut down, by the index of the interval.
     private func shutDown(_ intervals: [Interval]) -> [Int: WatchedSocket] {
         var detector = BusyLoopDetector()
         var (time, useful) = (Duration.seconds(1000), UInt64(5))
         var read: [WatchedSocket: UInt64] = [:]
         var shutDown: [Int: WatchedSocket] = [:]
-        // The baseline.
+        // The first sample is the baseline.
         read = intervals[0].read.mapValues { _ in 7 }
         _ = detector.evaluate(.init(processorTime: time, usefulBytes: useful)) { read }
         for (index, interval) in intervals.enumerated() {
@@ -37,7 +37,7 @@ internal import Testing
         #expect(shutDown(Array(repeating: Interval(), count: 5)) == [3: Self.culprit])
     }
 
-    @Test func `several such connections are shut down one after another`() {
+    @Test func `several connections with useless data are shut down one after another`() {
         let both = Interval(read: [Self.culprit: 50_000_000, Self.other: 50_000_000])
         let connections = shutDown(Array(repeating: both, count: 6))
         #expect(Set(connections.values) == [Self.culprit, Self.other])
@@ -65,7 +65,7 @@ internal import Testing
     }
 
     @Test func `a thread that waits is not busy`() {
-        // As in a callback that blocks, or while the machine is suspended.
+        // A thread uses no CPU time in a callback that blocks, and while the machine is suspended.
         let interval = Interval(used: .milliseconds(5))
         #expect(shutDown(Array(repeating: interval, count: 50)).isEmpty)
     }

@@ -12,7 +12,8 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    /// Starts a transfer, cancels it three times after `moment`, and returns its only end.
+    /// Starts a transfer and cancels it three times after `moment`. Checks that it ends only once, and returns its
+    /// failure.
     private func cancelled(
         _ request: TransferRequest,
         on engine: TransferEngine,
@@ -29,12 +30,12 @@ internal import Testing
         return recorder.record.failure
     }
 
-    @Test func `cancelled before it has begun`() async throws {
+    @Test func `a transfer can be cancelled before it has begun`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         _ = await cancelled(TransferRequest(url: server.url), on: engine)
     }
 
-    @Test func `cancelled during the name lookup`() async throws {
+    @Test func `a transfer can be cancelled during the name lookup`() async throws {
         let gate = LookupGate()
         let engine = try TransferEngine(resolver: gate.resolver)
         let request = TransferRequest(url: "http://netwatch.invalid/")
@@ -44,7 +45,7 @@ internal import Testing
         await engine.settle()
     }
 
-    @Test func `cancelled while connecting`() async throws {
+    @Test func `a transfer can be cancelled while it connects`() async throws {
         let port = try UnansweringPort()
         let request = TransferRequest(url: "http://127.0.0.1:\(port.port)/")
         let failure = await cancelled(request, on: engine) { await engine.settle() }
@@ -52,12 +53,12 @@ internal import Testing
         #expect(failure?.bytesSent == 0)
     }
 
-    @Test func `cancelled while connecting, and the next transfer reuses the descriptor number`() async throws
+    @Test func `a transfer can reuse the descriptor number of one cancelled during connecting`() async throws
     {
         let port = try UnansweringPort()
         let server = try ScriptedServer { _ in .respond(status: 200, headers: [.init("Connection", "close")])
         }
-        // Other tests create sockets too, and may take the descriptor number once or twice.
+        // This is repeated, because other tests also create sockets and may take the descriptor number.
         for _ in 0..<50 {
             let unanswered = TransferRequest(url: "http://127.0.0.1:\(port.port)/")
             _ = await cancelled(unanswered, on: engine) { await engine.settle() }
@@ -68,7 +69,7 @@ internal import Testing
         }
     }
 
-    @Test func `cancelled during the TLS handshake`() async throws {
+    @Test func `a transfer can be cancelled during the TLS handshake`() async throws {
         let server = try ScriptedServer(mode: .deaf)
         let request = TransferRequest(url: "https://127.0.0.1:\(server.port)/")
         let failure = await cancelled(request, on: engine) { await server.unreadConnections(atLeast: 1) }
@@ -76,7 +77,7 @@ internal import Testing
         #expect(failure?.bytesSent == 0)
     }
 
-    @Test func `cancelled while sending the request`() async throws {
+    @Test func `a transfer can be cancelled while it sends the request`() async throws {
         let server = try ScriptedServer(mode: .deaf)
         var request = TransferRequest(url: server.url, method: "PUT")
         request.body = .bytes([UInt8](repeating: 0, count: 50_000_000))
@@ -88,7 +89,7 @@ internal import Testing
         #expect(failure.bytesSent < 50_000_000)
     }
 
-    @Test func `cancelled while waiting for the response`() async throws {
+    @Test func `a transfer can be cancelled while it waits for the response`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let failure = await cancelled(TransferRequest(url: server.url), on: engine) {
             await server.requests(atLeast: 1)
@@ -96,7 +97,7 @@ internal import Testing
         #expect(failure?.phase == .response)
     }
 
-    @Test func `cancelled while receiving the body`() async throws {
+    @Test func `a transfer can be cancelled while it receives the body`() async throws {
         let server = try ScriptedServer { _ in .endlessBody }
         let failure = await cancelled(TransferRequest(url: server.url), on: engine) {
             await server.requests(atLeast: 1)

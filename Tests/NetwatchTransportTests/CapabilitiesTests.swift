@@ -2,7 +2,7 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// The messages about a libcurl other than Debian's.
+/// The messages about a libcurl with fewer features than Debian's.
 @Suite struct CapabilitiesTests {
     private func capabilities(tls: String?, http2: Bool = true) -> TransferCapabilities {
         TransferCapabilities(version: "8.0.0", tlsLibrary: tls, supportsHTTP2: http2, decodableEncodings: [])
@@ -17,7 +17,8 @@ internal import Testing
         (nil, true, ["no TLS"]), ("GnuTLS/3.7.9", true, ["GnuTLS/3.7.9"]),
         ("OpenSSL/3.0.17", false, ["HTTP/1.1"]),
         ("GnuTLS/3.7.9", false, ["GnuTLS/3.7.9", "HTTP/1.1"]),
-        // libcurl lists inactive TLS libraries in parentheses. The active one has its own structures.
+        // libcurl puts inactive TLS libraries in parentheses. The active library decides, because our functions need
+        // its structures.
         ("(OpenSSL/3.0.0) GnuTLS/3.7.9", true, ["GnuTLS/3.7.9"]),
     ])
     func `each missing feature is described with its effect`(tls: String?, http2: Bool, words: [String]) {

@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import NetwatchEventLoop
 @testable internal import NetwatchTransport
 
-/// Hosts with several addresses, some of which do not respond.
+/// Hosts with several addresses, some of which do not answer.
 @Suite(.timeLimit(.minutes(1))) struct ConnectingTests {
     private func request(_ port: UInt16) -> TransferRequest {
         TransferRequest(url: "http://netwatch.invalid:\(port)/")
@@ -139,7 +139,7 @@ internal import Testing
 
 /// Open connections are tried before a name lookup.
 @Suite(.timeLimit(.minutes(1))) struct PooledConnectionTests {
-    /// A resolver that counts lookups, and stops responding when `isUnresponsive` is set.
+    /// The source of a resolver's answers. It counts lookups, and fails all of them when `isUnresponsive` is set.
     private final class Names: Sendable {
         let count = Atomic(0)
         let isUnresponsive = Atomic(false)
@@ -166,7 +166,7 @@ internal import Testing
 
     private var lookups: Int { names.count.load(ordering: .relaxed) }
 
-    @Test func `an open connection is used even if name servers do not respond`() async throws {
+    @Test func `an open connection is used even if name servers are silent`() async throws {
         let server = try ScriptedServer()
         #expect(await engine.run(request(server)).hasSucceeded)
         names.isUnresponsive.store(true, ordering: .relaxed)

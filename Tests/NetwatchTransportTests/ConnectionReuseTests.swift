@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// The selection of connections. libcurl never sends a request twice if it must not be repeated.
+/// The selection of connections for transfers, and that a request that must not arrive twice is sent once.
 @Suite(.timeLimit(.minutes(1))) struct ConnectionReuseTests {
     private let engine: TransferEngine
 
@@ -28,7 +28,8 @@ internal import Testing
     }
 
     @Test func `libcurl resends a request when its reused connection closes`() async throws {
-        // This shows the problem itself. If it ever fails, allowsConnectionReuse is no longer needed.
+        // This test shows why `allowsConnectionReuse` exists. If it fails with a newer libcurl, the property may no
+        // longer be needed.
         let server = try ScriptedServer.respondingOnce()
         _ = await engine.run(TransferRequest(url: server.url))
         _ = await engine.run(TransferRequest(url: server.url, method: "POST"))

@@ -41,7 +41,7 @@ internal import Testing
         table.release(transfers[0])
         table.release(transfers[1])
         #expect(reserve(2))
-        // Whichever connection was reserved, both are in use after each transfer has taken one.
+        // Either connection may have been reserved. When each transfer has taken one, both must be in use.
         table.use(by: transfers[2], origin, localPort: 1001)
         #expect(reserve(3))
         table.use(by: transfers[3], origin, localPort: 1000)

@@ -5,7 +5,7 @@ internal import Testing
 /// Response bodies with content encodings.
 @Suite(.timeLimit(.minutes(1))) struct ContentCodingTests {
     private static let text = String(repeating: "hello ", count: 20)
-    /// The text encoded with gzip.
+    /// The test's text, encoded with gzip.
     private static let gzip: [UInt8] = [
         31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 203, 72, 205, 201, 201, 87, 200, 160, 59, 9, 0, 47, 250, 248, 72,
         120, 0,

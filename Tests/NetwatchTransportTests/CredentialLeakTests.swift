@@ -4,12 +4,12 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Credentials are never sent with another transfer.
+/// The credentials of a transfer are never sent with another transfer.
 @Suite(.timeLimit(.minutes(1))) struct CredentialLeakTests {
     /// The way in which a transfer with credentials ends.
     enum Ending: String, CaseIterable, Sendable {
         case response, challenge, digest, close, reset, cancel
-        /// Its body fails.
+        /// The source of the request's body fails.
         case body
     }
 
@@ -74,7 +74,7 @@ internal import Testing
     @Test func `a transfer without credentials sends none after one whose request could not be sent`()
         async throws
     {
-        // A body of unknown length cannot be sent to an HTTP/1.0 server. libcurl detects this after it has created the
+        // libcurl cannot send a body of unknown length to an HTTP/1.0 server. It detects this after it has created the
         // `Authorization` field, which `curl_easy_reset(3)` would leave in the handle.
         let old = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n"
         let server = try ScriptedServer { _ in .send(old, then: .keep) }

@@ -2,7 +2,7 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// How bodies are split into pieces.
+/// The division of bodies into pieces.
 @Suite struct EventBufferTests {
     private var buffer = EventBuffer()
 
@@ -36,7 +36,7 @@ internal import Testing
         #expect(pieces(Array(events.prefix(1))) == [[1, 2, 3]] && events.count == 2)
     }
 
-    /// Otherwise a server that sends single bytes would fill the memory of a consumer that keeps the pieces.
+    /// A server that sends single bytes must not fill the memory of a consumer that retains the pieces.
     @Test mutating func `a piece uses at most about twice the memory of its bytes`() {
         add([UInt8](repeating: 0, count: BodyPiece.size))
         for count in [1, 2, 100, 10_000] {

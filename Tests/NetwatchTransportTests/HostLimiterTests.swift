@@ -3,7 +3,7 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// Which transfers may start, and which wait.
+/// The decision which transfers may start and which must wait.
 @Suite struct HostLimiterTests {
     private let key = HostLimiter.Key(pool: .common, origin: "http://a:80")
     private let ids = (0..<8).map { _ in TransferID() }

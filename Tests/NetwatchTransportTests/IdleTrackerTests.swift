@@ -4,7 +4,7 @@ internal import Testing
 
 /// The detection of idle transfers, with simulated time.
 @Suite struct IdleTrackerTests {
-    /// Checks once a second. Returns the checks that found no new bytes for three seconds.
+    /// Simulates a check once a second. Returns the checks that found no new bytes for three seconds.
     private func ends(_ bytes: [Int64?]) -> [Int] {
         var tracker = IdleTracker()
         let start = ContinuousClock.now
@@ -26,7 +26,7 @@ internal import Testing
         #expect(ends([0, 3_000_000, 3_000_000, 3_000_000, 3_000_000]) == [4])
     }
 
-    @Test func `the timeout restarts after time that does not count`() {
+    @Test func `the timeout restarts after a time in which silence is allowed`() {
         #expect(ends([0, 0, nil, nil, nil, nil, 0, 0, 0, 0]) == [9])
     }
 }

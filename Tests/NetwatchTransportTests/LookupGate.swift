@@ -1,7 +1,7 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Blocks a resolver's thread until the gate is opened.
+/// A gate that blocks the threads of a resolver until the test opens it.
 final class LookupGate: Sendable {
     private let entered: AsyncStream<Void>
     private let enter: AsyncStream<Void>.Continuation
@@ -17,7 +17,7 @@ final class LookupGate: Sendable {
 
     deinit { close(input) }
 
-    /// A resolver whose lookups wait for the gate and then return loopback.
+    /// A resolver whose lookups wait for the gate and then return 127.0.0.1.
     var resolver: NameResolver {
         NameResolver(lookUp: lookUp)
     }
@@ -34,6 +34,6 @@ final class LookupGate: Sendable {
         for await _ in entered { return }
     }
 
-    /// Opens the gate for all lookups. Call this once.
+    /// Opens the gate for all lookups. Must be called only once.
     func open() { close(output) }
 }

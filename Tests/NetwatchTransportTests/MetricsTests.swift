@@ -12,7 +12,7 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    /// Returns the time of each phase, in order; `nil` if it was not reached.
+    /// Returns the time of each phase, in order; `nil` for a phase that was not reached.
     private func phases(_ metrics: TransferMetrics) -> [Duration?] {
         [
             metrics.lookupEnded, metrics.connected, metrics.tlsEnded, metrics.requestReady,
@@ -48,7 +48,7 @@ internal import Testing
         #expect(!metrics.usedTLS)
     }
 
-    @Test func `a request has no end if the response begins before`() {
+    @Test func `the time at which the request was sent is nil if the response began before`() {
         var times = TransferTimes(added: .zero)
         times.responseBegins(at: .seconds(1))
         times.requestEnds(at: .seconds(2))

@@ -2,7 +2,7 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// Cached results must equal the parsed ones.
+/// A URL from the cache must be equal to the same URL parsed without it.
 @Suite struct OriginCacheTests {
     private static let texts = [
         "http://example.com", "http://example.com/", "http://example.com/a?b#c", "http://example.com?q",
@@ -36,7 +36,7 @@ internal import Testing
         }
     }
 
-    @Test func `a URL with an overlong host name is parsed as without the cache`() throws {
+    @Test func `a URL with an overlong host name is parsed without the cache`() throws {
         let text = "http://\(String(repeating: "a", count: 300))/"
         var origins = OriginCache()
         for _ in 0..<2 { #expect(try origins.url(text) == CurlURL(parsing: text)) }

@@ -5,11 +5,12 @@ internal import Testing
 
 /// Transfers that are paused for a while.
 @Suite(.timeLimit(.minutes(2))) struct PauseTests {
-    /// More than the kernel buffers for a connection (`tcp_rmem` and `tcp_wmem` together).
+    /// A body of 20 MB, which is more than the kernel buffers for a connection (`tcp_rmem` and `tcp_wmem` together).
     private static let large = [UInt8](repeating: 0x78, count: 20_000_000)
 
     private let engine: TransferEngine
-    /// Responds to `/large` with 20 MB, and to unknown paths with the request's body.
+    /// A server that responds to `/large` with 20 MB and to unknown paths with the request's body. It sends nothing for
+    /// `/silent`, and only the head for `/falling-silent`.
     private let server: ScriptedServer
 
     init() throws {
@@ -40,23 +41,24 @@ internal import Testing
         let recorder = TransferRecorder()
         let own = Recorder<TransferID>()
         let id = engine.start(request) { [engine] event in
-            // Pause before the event is recorded, because the test reacts to it.
+            // The pause must come before the event is recorded, because the test reacts to the recorded event.
             if isMoment(event), let id = own.values.first { engine.pause(id, directions) }
             recorder.deliver(event)
         }
-        // Paused until its id is recorded.
+        // The transfer must deliver nothing until its id is recorded.
         engine.pause(id, .all)
         own.record(id)
         engine.resume(id)
         return (id, recorder)
     }
 
-    /// Waits for another transfer of 20 MB, in which a transfer that is not really paused would progress.
+    /// Waits for the end of another transfer of 20 MB. A transfer that is not really paused would progress in that
+    /// time.
     private func letTimePass() async {
         _ = await engine.run(request("/large"))
     }
 
-    /// Waits for another transfer's idle timeout of 3 s, which is longer than those in these tests.
+    /// Waits for the idle timeout of another transfer: 3 s, which is longer than the idle timeouts in these tests.
     private func letIdleTimeoutPass() async {
         var request = request("/silent")
         request.idleTimeout = .seconds(3)
@@ -135,7 +137,7 @@ internal import Testing
         #expect(steps > 2)
     }
 
-    @Test func `an end during the pause is reported after it`() async throws {
+    @Test func `an end during a pause is reported after the pause`() async throws {
         let closing = try ScriptedServer { _ in .send("HTTP/1.0 200 OK\r\n\r\nabc", then: .close) }
         let recorder = TransferRecorder()
         let id = await engine.start(TransferRequest(url: closing.url), pausing: .receiving, recorder)
@@ -277,7 +279,7 @@ extension TransferEvent {
 }
 
 extension TransferEngine {
-    /// Starts and pauses in one turn of the engine's thread, so that nothing happens in between.
+    /// Starts a transfer and pauses it in one turn of the engine's thread, so that nothing happens in between.
     fileprivate func start(
         _ request: TransferRequest,
         pausing directions: TransferPause,

@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Testing
 
-/// The flags that libcurl receives for an event.
+/// The flags that libcurl receives for the events of a socket.
 @Suite struct ReadinessTests {
     @Test func `readable and writable are passed on`() {
         #expect(EventLoop.Readiness.readable.curlEvents == CURL_CSELECT_IN)

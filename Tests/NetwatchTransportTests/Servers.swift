@@ -1,9 +1,9 @@
 internal import NetwatchTestSupport
 
 extension Nginx {
-    /// Starts nginx on a unix socket, as a proxy of our server that authenticates users.
+    /// Starts nginx on a unix socket. It authenticates users and passes their requests to a server of this test.
     ///
-    /// - Parameter users: User names and passwords.
+    /// - Parameter users: The user names and passwords.
     convenience init(inFrontOf server: ScriptedServer, users: [String: String]) async throws {
         let scratch = try ScratchDirectory()
         let passwords = users.map { "\($0.key):{PLAIN}\($0.value)\n" }.joined()
@@ -23,13 +23,14 @@ extension Nginx {
 }
 
 extension ScriptedServer {
-    /// A server that closes the connection after its second request. On a reused connection, it is like a server whose
-    /// idle timeout has just expired.
+    /// Returns a server that closes the connection when it receives the second request. For a reused connection, this
+    /// looks like an idle timeout of the server that has just expired.
     static func closingSecondRequest(responding body: String = "") throws -> ScriptedServer {
         try ScriptedServer { $0.number == 2 ? .close : .respond(body) }
     }
 
-    /// A server that responds to its first request, and closes the connection after each later one.
+    /// Returns a server that responds to its first request. For each later request it closes the connection without a
+    /// response.
     static func respondingOnce() throws -> ScriptedServer {
         try ScriptedServer { $0.number == 1 ? .respond("") : .close }
     }

@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// Transfers whose packets were lost with the carrier.
+/// Transfers whose packets were lost when the carrier was lost.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(2))
@@ -17,7 +17,8 @@ struct StalledTransferTests {
 
     init() throws {
         testbed = try TwoCableTestbed()
-        // Otherwise the kernel keeps lost packets for when the neighbour is found, whatever becomes of the connection.
+        // Without this, the kernel keeps the packets until it has found the neighbour, and then sends them even if the
+        // connection is gone.
         try testbed.knowNeighbour()
         engine = try TransferEngine(networkNamespace: testbed.near.path)
         pool = TransferPool(engine: engine)
@@ -29,15 +30,16 @@ struct StalledTransferTests {
         try testbed.near.wait(until: "-br link show near1", prints: isUp ? " UP " : " DOWN ")
     }
 
-    /// Waits until the sockets of the near side are as wanted.
+    /// Waits until the output of ss(8) for the sockets of the near side satisfies a condition.
     private func sockets(where isWanted: (String) -> Bool) async throws {
         while try !isWanted(testbed.near.shell("ss -Htna")) { try await Task.sleep(for: .milliseconds(10)) }
     }
 
-    /// A connection with bytes that the peer has not acknowledged, in the output of ss(8).
+    /// Matches a connection with bytes that the peer has not acknowledged, in the output of ss(8).
     private static var undelivered: some RegexComponent { #/ESTAB +0 +[1-9]/# }
 
-    /// Starts a request over a connection that was used before, and returns when it is sent and lost.
+    /// Starts a request over a reused connection while there is no carrier. Returns when the request was sent, so that
+    /// it is lost.
     private func lost(_ change: (inout TransferRequest) -> Void = { _ in }) async throws
         -> (id: TransferID, recorder: TransferRecorder)
     {
@@ -46,8 +48,8 @@ struct StalledTransferTests {
         var first = TransferRequest(url: request.url)
         first.trust = request.trust
         _ = await pool.run(first)
-        // HTTP/2 acknowledges the server's settings. If the carrier is lost before the server's kernel has received that,
-        // the bytes to send are not those of the next request.
+        // Over HTTP/2, the client acknowledges the server's settings. If the carrier is lost before the server's kernel
+        // has received that, the unacknowledged bytes are not those of the next request.
         try await sockets { !$0.contains(Self.undelivered) }
         try setCarrier(false)
         request.url += "/lost"
@@ -97,7 +99,7 @@ struct StalledTransferTests {
         }
         let recorder = pool.start(TransferRequest(url: slow.url))
         await slow.requests(atLeast: 1)
-        // The server may have the request before the kernel has its acknowledgement.
+        // The server may have the request before this machine's kernel has received the acknowledgement.
         try await sockets { $0.contains(#/ESTAB +0 +0/#) }
         try setCarrier(false)
         pool.restartStalled(to: TwoCableTestbed.host)
@@ -120,7 +122,7 @@ struct StalledTransferTests {
         #expect(server.requests.map(\.connection) == [1, 1])
     }
 
-    /// A server that speaks HTTP/2, and answers on its first connection only.
+    /// Returns an HTTP/2 server that completes the handshake of its first connection only.
     private func secureServer() throws -> HostileHTTP2Server {
         try HostileHTTP2Server("no-handshake-again", address: TwoCableTestbed.host, in: testbed.far)
     }

@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Synchronization
 
-/// A body source that a test feeds piece by piece.
+/// A body source to which a test adds pieces one by one.
 final class SteppedSource: TransferBodySource {
     enum Piece {
         case bytes([UInt8])
@@ -33,7 +33,7 @@ final class SteppedSource: TransferBodySource {
     var rewinds: Int { state.withLock { $0.rewinds } }
     var cancellations: Int { state.withLock { $0.cancellations } }
 
-    /// Adds pieces. Safe to call on any thread.
+    /// Adds pieces. May be called on any thread.
     func add(_ pieces: Piece...) {
         let wake = state.withLock { state in
             state.pieces += pieces
@@ -50,7 +50,7 @@ final class SteppedSource: TransferBodySource {
             case .end: return .end
             case .failed(let error): return .failed(error)
             case .bytes(let bytes):
-                precondition(bytes.count <= buffer.count || buffer.count == 1, "a piece fits a buffer")
+                precondition(bytes.count <= buffer.count || buffer.count == 1, "the piece is too large")
                 if buffer.count >= bytes.count { state.next += 1 }
                 buffer.copyBytes(from: bytes.prefix(buffer.count))
                 return .bytes(min(bytes.count, buffer.count))

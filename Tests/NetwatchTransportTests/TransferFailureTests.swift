@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// How failures are distinguished.
+/// The codes, phases and messages of failures.
 @Suite(.timeLimit(.minutes(1))) struct TransferFailureTests {
     private let engine: TransferEngine
 
@@ -81,10 +81,10 @@ internal import Testing
         #expect(record.failure?.code == 8)
         #expect(record.failure?.phase == .response)
         #expect(record.failure?.message == #"the response is not HTTP: "220 mail.example ESMTP\r\n""#)
-        #expect(record.heads.isEmpty && record.text.isEmpty, "HTTP/0.9 is no answer")
+        #expect(record.heads.isEmpty && record.text.isEmpty, "delivered as HTTP/0.9")
     }
 
-    /// libcurl reads no body in a response to HEAD, whatever the protocol.
+    /// libcurl reads no body in a response to HEAD, even if the response is not HTTP.
     @Test(arguments: ["220 mail.example ESMTP\r\n", "HTTP/3.9 200 OK\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n"])
     func `a response to HEAD that is not HTTP fails`(answer: String) async throws {
         let server = try ScriptedServer { _ in .send(answer, then: .close) }
@@ -101,7 +101,7 @@ internal import Testing
         request.responseTimeout = .seconds(60)
         async let record = engine.run(request)
         await server.requests(atLeast: 1)
-        // Twice the maximum delay with which the idle timeout is noticed.
+        // The server waits for twice the maximum delay of the idle timeout's detection.
         try await Task.sleep(for: .seconds(4))
         server.release()
         #expect(await record.text == "late")
@@ -174,7 +174,7 @@ internal import Testing
         #expect(failure?.code == 28 && failure?.message.contains("took longer than") == false)
     }
 
-    @Test func `an unanswered connection attempt causes the connect timeout`() async throws {
+    @Test func `a connection attempt without an answer causes the connect timeout`() async throws {
         let port = try UnansweringPort()
         var request = TransferRequest(url: "http://127.0.0.1:\(port.port)/")
         request.connectTimeout = .milliseconds(50)
@@ -183,7 +183,7 @@ internal import Testing
         #expect(failure?.phase == .connect)
     }
 
-    @Test func `an unanswered lookup causes the connect timeout`() async throws {
+    @Test func `a lookup without an answer causes the connect timeout`() async throws {
         let gate = LookupGate()
         defer { gate.open() }
         let engine = try TransferEngine(resolver: gate.resolver)

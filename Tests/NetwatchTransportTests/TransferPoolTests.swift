@@ -133,7 +133,7 @@ internal import Testing
         await server.requests(atLeast: 1)
         let waiting = pool?.start(request(server, "/waiting"))
         var named = TransferRequest(url: "http://netwatch.invalid:\(server.port)/")
-        // Large enough for any delay of this test.
+        // This timeout is longer than any delay in this test.
         named.connectTimeout = .seconds(600)
         let lookingUp = pool?.start(named)
         await gate.isEntered()

@@ -2,7 +2,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Synchronization
 
-/// Records the events of a transfer and waits for its end.
+/// A recorder of the events of a transfer, which can wait for the end.
 final class TransferRecorder: Sendable {
     struct Record {
         var heads: [TransferHead] = []
@@ -70,14 +70,14 @@ extension TransferEngine {
         return await recorder.end()
     }
 
-    /// Waits until the engine has handled all previous calls.
+    /// Waits until the engine has handled all earlier calls.
     nonisolated func settle() async {
         _ = await run(TransferRequest(url: ""))
     }
 }
 
 extension NameResolver {
-    /// A resolver that returns these addresses for every name.
+    /// Returns a resolver that returns these addresses for every name.
     static func answering(_ addresses: String...) -> NameResolver {
         let addresses = addresses.map { IPAddress($0)! }
         return NameResolver { _ in .success(addresses) }

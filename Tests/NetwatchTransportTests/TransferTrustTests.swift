@@ -2,9 +2,10 @@ internal import Testing
 
 @testable internal import NetwatchTransport
 
-/// Equality of trusts, which decides whether transfers share connections.
+/// The equality of trusts, which decides whether transfers share connections.
 @Suite(.timeLimit(.minutes(1))) struct TransferTrustTests {
-    /// A trust for each property with a different value, of the same size where there is one.
+    /// For each property, trusts in which only this property differs from the default. Values with a length have equal
+    /// lengths, because the hash uses only the length.
     private static let variants: [(property: String, trust: TransferTrust)] = [
         ("anchors", changed { $0.anchors = nil }),
         ("anchors", changed { $0.anchors = .only(pem: Array("one".utf8)) }),
@@ -43,7 +44,8 @@ internal import Testing
 
     @Test func `transfers with different trust do not share connections`() async throws {
         let engine = try TransferEngine()
-        // Invalid revocation lists are rejected before there is a connection.
+        // Trusts with revocation lists are left out: these lists are invalid, so they are rejected before there is a
+        // connection.
         let trusts = [.standard] + Self.variants.filter { $0.property != "revocationLists" }.map(\.trust)
         for trust in trusts + trusts {
             var request = TransferRequest(url: "https://127.0.0.1:1/")

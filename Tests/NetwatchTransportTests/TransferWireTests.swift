@@ -46,7 +46,7 @@ internal import Testing
     @Test func `headers keep their order, and libcurl adds nothing to a body`() async throws {
         let server = try ScriptedServer()
         var request = TransferRequest(url: server.url, method: "POST")
-        // Above 1 MiB libcurl would send `Expect: 100-continue`.
+        // For a body of more than 1 MiB, libcurl by itself would send `Expect: 100-continue`.
         request.body = .bytes([UInt8](repeating: 0, count: 2_000_000))
         request.headers = [.init("X-b", "1"), .init("x-A", "2"), .init("X-Empty", " "), .init("X-b", "3")]
         _ = await engine.run(request)

@@ -4,7 +4,7 @@ internal import NetwatchTransport
 internal import Synchronization
 internal import Testing
 
-/// TLS in the engine, against nginx: HTTP/2, and sharing of connections depending on trust.
+/// Transfers over TLS with nginx: HTTP/2, and how trust decides about sharing connections.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
 struct TrustedTransferTests {
     private let authority: TestAuthority
@@ -17,8 +17,9 @@ struct TrustedTransferTests {
         pool = TransferPool(engine: engine)
     }
 
-    /// - Parameter answer: The nginx directive that handles a request. By default it returns the number of the
-    ///   connection.
+    /// Starts nginx with a certificate for a name.
+    ///
+    /// - Parameter answer: The nginx directive that handles a request. Default: returns the number of the connection.
     private func nginx(
         _ protocols: String = "http2",
         name: String,
@@ -97,7 +98,7 @@ struct TrustedTransferTests {
         }
         for recorder in recorders { #expect(await recorder.end().failure?.code == 28) }
         let last = recorders.compactMap { $0.record.metrics?.ended }.max() ?? .zero
-        // One after another, they would take eight times as long as the first.
+        // If the transfers failed one after another, the last would take eight times as long as the first.
         #expect(last < .seconds(3))
     }
 

@@ -5,8 +5,8 @@ internal import Testing
 
 /// The watchdog's thread.
 @Suite(.timeLimit(.minutes(1))) struct TurnWatchdogTests {
-    /// Stops at any time, between two checks or asleep. The delay decides where the thread is, and the test must pass
-    /// for each of them.
+    /// The delay decides whether the stop comes between two checks or while the thread is asleep. The thread must end
+    /// in each case.
     @Test(arguments: [
         Duration.zero, TurnWatchdog.interval / 2, TurnWatchdog.interval * 5 / 4, TurnWatchdog.interval * 3,
     ])

@@ -6,10 +6,13 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 
-/// A program that runs a queue until it is killed.
+/// A program that runs a queue until it is killed, for the crash tests.
 ///
-/// It prints `ready` once its queue is open, `accepted ID KEY` after each request that the queue accepted (`-` for no
-/// key), and `drained` at the end. Each line is one `write(2)`, so a printed line is never lost.
+/// It prints these lines, each with a single `write(2)`, so that a kill cannot lose a printed line:
+///
+/// - `ready` when its queue is open;
+/// - `accepted ID KEY` when the queue has accepted a request (`-` if there is no idempotency key);
+/// - `drained` when all requests are finished or held, in the mode `drain`.
 @main
 struct TestProcess {
     private let options: TestProcessOptions
@@ -18,7 +21,7 @@ struct TestProcess {
     static func main() async {
         do {
             let options = try TestProcessOptions(argument: CommandLine.arguments.last ?? "")
-            // Ends the process after 300 s, in case the test that started it is gone.
+            // Ends the process after 300 s, in case the test that should kill it has ended.
             alarm(300)
             try await TestProcess(options).run()
         } catch {
@@ -31,15 +34,17 @@ struct TestProcess {
         self.options = options
         try Self.prepareDisk(options)
         var configuration = OfflineQueue.Configuration(directory: options.directory)
-        // Short delays, because the server fails often and the tests do not check the backoff.
+        // The delays are short, because the server fails often and the tests do not check the backoff.
         configuration.backoffBase = .milliseconds(1)
         configuration.backoffCap = .milliseconds(20)
+        configuration.encryptionKeyFile = options.encryptionKeyFile
         queue = try await OfflineQueue(configuration: configuration)
     }
 
     private func run() async throws {
         switch options.mode {
         case .produce: try await produce()
+        case .convert: try await convert()
         case .drain: try await drain()
         }
         await queue.stop()
@@ -92,7 +97,7 @@ extension netwatch_fault {
 }
 
 extension TestProcessOptions.Crash.Place {
-    /// The VFS call to fail at, or `nil` for a crash point in the queue itself.
+    /// The call of the VFS that kills the process; `nil` for a crash point in the queue's own code.
     fileprivate var call: netwatch_call? {
         switch self {
         case .write: NETWATCH_CALL_WRITE
@@ -109,6 +114,8 @@ extension TestProcessOptions.Crash.Place {
 
 extension TestProcess {
     private func produce() async throws {
+        // An earlier process may have paused the queue.
+        if options.encryptionKeyFile != nil { _ = try await queue.resume() }
         if options.sends { try await queue.start() }
         try await releaseLanes()
         Self.say("ready")
@@ -141,6 +148,7 @@ extension TestProcess {
         var enqueueOptions = EnqueueOptions(lane: request.lane, isFIFO: request.isFIFO, id: request.id)
         enqueueOptions.isAtMostOnce = request.isAtMostOnce
         enqueueOptions.durability = options.isDurable ? .full : .normal
+        if options.hasWebhooks { enqueueOptions.onDone = Webhook(url: "\(options.url)/ended/\(request.id)") }
         if options.fault == .forgetsOrder { enqueueOptions.isFIFO = false }
         let receipt = try await queue.enqueue(queued, options: enqueueOptions)
         if options.fault != .reportsEarly {
@@ -149,10 +157,22 @@ extension TestProcess {
     }
 }
 
+// MARK: - Converting
+
+extension TestProcess {
+    private func convert() async throws {
+        // Without attempts, no commit and no body file belongs to anything but the conversion.
+        _ = try await queue.pause()
+        try await queue.start()
+        Self.say("ready")
+        while true { try await Task.sleep(for: .seconds(60)) }
+    }
+}
+
 // MARK: - Editing
 
 extension TestProcess {
-    /// Holds and releases all requests of a random FIFO lane, in a loop.
+    /// Repeatedly holds and releases all requests of a random FIFO lane.
     private func editLanes() async throws {
         var generator = SeededGenerator(seed: ~options.seed)
         while true {
@@ -164,7 +184,7 @@ extension TestProcess {
         }
     }
 
-    /// Releases requests that a kill between the hold and the release left held.
+    /// Releases requests that are still held, because an earlier process was killed between a hold and its release.
     private func releaseLanes() async throws {
         for producer in 0..<options.producers {
             _ = try await queue.release(matching: Self.lane(of: producer))
@@ -180,11 +200,12 @@ extension TestProcess {
 
 extension TestProcess {
     private func drain() async throws {
+        if options.encryptionKeyFile != nil { _ = try await queue.resume() }
         try await queue.start()
         try await releaseLanes()
         Self.say("ready")
-        // Checks the counts after each change in the directory: every commit writes to the database files, and the
-        // counts are read after the current commit.
+        // Reads the counts after each change in the queue's directory. Every commit writes to the database files there,
+        // so no change of the counts is missed.
         try await until(changesIn: options.directory) { try await !isBusy }
         Self.say("drained")
     }

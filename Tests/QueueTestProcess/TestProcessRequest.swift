@@ -1,10 +1,10 @@
 internal import NetwatchTestSupport
 
-/// A request of a ``TestProcess``. Its producer and number determine its content, so a receiver can verify that it is
-/// complete.
+/// A request of a ``TestProcess``. Its producer and number determine its whole content, so that the server can verify
+/// it.
 package struct TestProcessRequest: Hashable, Sendable {
     package let producer: Int
-    /// Increases with every request of its producer, across all runs.
+    /// The number of the request among those of its producer, in all runs of the process.
     package let number: Int
 
     package init(producer: Int, number: Int) {
@@ -12,7 +12,7 @@ package struct TestProcessRequest: Hashable, Sendable {
         self.number = number
     }
 
-    /// Returns `nil` for an id of another format.
+    /// Parses an id. Returns `nil` if it does not have the format of ``id``.
     package init?(id: some StringProtocol) {
         let parts = id.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0].first == "p",
@@ -23,18 +23,19 @@ package struct TestProcessRequest: Hashable, Sendable {
 
     package var id: String { "p\(producer)-\(number)" }
 
-    /// Every second request is FIFO, in its producer's own lane.
+    /// Whether the request belongs to its producer's FIFO lane: every second one does.
     package var isFIFO: Bool { !number.isMultiple(of: 2) }
 
     package var lane: String { isFIFO ? "p\(producer)" : "parallel-\(producer % 4)" }
 
-    /// One in eight is at-most-once: if it may already have been sent, it is held instead of sent again.
+    /// Whether the request is at-most-once: one in eight is. If such a request may already have been sent, it is held
+    /// instead of being sent again.
     package var isAtMostOnce: Bool { number % 8 == 4 }
 
-    /// Half of the requests of each kind use POST, which is not idempotent, and carry an idempotency key.
+    /// The method: POST for half of the requests of each kind, and PUT for the others. A POST gets an idempotency key.
     package var method: String { number % 4 < 2 ? "POST" : "PUT" }
 
-    /// One in sixteen is longer than 64 KiB, the largest body that the database itself stores.
+    /// The body. One in sixteen has more than 64 KiB, so that it goes into the spool.
     package var body: [UInt8] {
         var generator = SeededGenerator(seed: UInt64(producer) << 32 | UInt64(number))
         let isLong = Int.random(in: 0..<16, using: &generator) == 0

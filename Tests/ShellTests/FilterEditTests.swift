@@ -9,7 +9,7 @@ internal import Testing
 /// The edits of `netwatch queue` by a filter.
 @Suite struct FilterEditTests {
     @Test func `a request that arrives after an empty dry run is not edited`() async throws {
-        // Without a terminal the arguments are valid only with `--yes`.
+        // The arguments without `--yes` are valid only on a terminal, so the flag is removed after parsing.
         var editing = try EditOptions.parse(["--all", "--yes"])
         editing.yes = false
         let queue = FillingQueue()
@@ -21,10 +21,10 @@ internal import Testing
     }
 }
 
-/// A queue that is empty for the first edit only.
+/// A queue that has no requests at the first edit, and some at later edits.
 private final class FillingQueue: ServiceTransport {
     let name = "the test"
-    /// One value per edit.
+    /// Whether each edit was a dry run.
     let isDryRun = Mutex<[Bool]>([])
 
     func response(to request: ServiceRequest) async throws(CommandError) -> ServiceResponse {

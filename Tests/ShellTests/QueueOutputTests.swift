@@ -33,6 +33,34 @@ internal import Testing
         #expect(RequestReport(try details(members)).lines[1] == line)
     }
 
+    @Test(arguments: [
+        ("pending", 2, 1, 3, "attempts  2, 1 postponed, not counted"),
+        ("pending", 0, 0, 3, "attempts  0, 3 before the count was reset"),
+        ("inflight", 1, 0, 3, "attempts  1, 3 before the count was reset"),
+        ("inflight", 4, 0, 3, "attempts  4"),
+        // An import takes over the count, but not the list.
+        ("pending", 5, 0, 0, "attempts  5"),
+    ])
+    func `attempts before a retry are counted separately`(
+        state: String,
+        counted: Int,
+        deferred: Int,
+        last: Int,
+        line: String
+    ) throws {
+        var details = try details(#""state":"\#(state)""#)
+        (details.request.attempts, details.request.deferrals) = (counted, deferred)
+        if last > 0 {
+            let text =
+                #"[{"number":\#(last),"started":"2027-01-15T08:00:00Z","duration_seconds":0,"curl_code":0}]"#
+            details.attempts = try ControlMessage.decoder.decode(
+                [ControlMessage.Attempt].self,
+                from: Data(text.utf8)
+            )
+        }
+        #expect(RequestReport(details).lines.contains(line), "\(RequestReport(details).lines)")
+    }
+
     private func statistics(paused: Bool = false, lanes: [(String, String)] = [], closed: Int = 0) throws
         -> ControlMessage.Statistics
     {

@@ -18,7 +18,7 @@ internal import Testing
         #expect(condition.due == nil && condition.missing == [0])
     }
 
-    @Test func `with any, one part is sufficient, the longest first`() {
+    @Test func `with any, the part that has been met longest is sufficient`() {
         var condition = WaitCondition(parts: 3, isAny: true, stable: .seconds(10))
         condition.take(part: 1, isMet: true, isInterrupted: false, now: at(1))
         condition.take(part: 2, isMet: true, isInterrupted: false, now: at(2))

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// An HTTP client that is measured. Any failure terminates the process.
+/// An HTTP client that is measured.
 protocol Client: Sendable {
     /// The client's name on the command line.
     static var name: String { get }
@@ -8,8 +8,8 @@ protocol Client: Sendable {
     /// - Parameter connections: The maximum number of connections to one server.
     init(connections: Int)
 
-    /// Requests a URL. Calls the completion on any thread when the whole body is in memory, with whether the status
-    /// was 200 and the body was not empty.
+    /// Requests a URL. Calls the completion on any thread when the whole body is in memory. The completion receives
+    /// whether the status is 200 and the body is not empty.
     func get(_ url: String, _ completion: @escaping @Sendable (Bool) -> Void)
 
     /// Downloads and discards a body. Returns its length.
@@ -22,9 +22,10 @@ protocol Client: Sendable {
     func upload(_ path: String, to url: String) async throws
 }
 
+/// The error of a transfer without a usable response or file.
 struct Unanswered: Error {}
 
-/// Creates the client with a name.
+/// Creates the client that has the given name on the command line.
 func client(_ name: String, connections: Int) -> any Client {
     let all: [any Client.Type] = [
         TransportClient.self, SessionClient.self, AwaitingClient.self, FoundationClient.self,
@@ -33,6 +34,7 @@ func client(_ name: String, connections: Int) -> any Client {
     return found.init(connections: connections)
 }
 
+/// Returns the length of a file in bytes.
 func length(ofFile path: String) throws -> Int {
     try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
 }

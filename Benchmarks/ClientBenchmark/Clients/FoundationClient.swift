@@ -49,8 +49,8 @@ struct FoundationClient: Client {
     }
 }
 
-/// Counts the bytes of a body as they arrive. It needs a separate session, because only a session's delegate receives
-/// them.
+/// Downloads a body and counts its bytes as they arrive. Only the delegate of a session receives them, so the download
+/// runs in a separate session.
 private final class BodyCounter: NSObject, URLSessionDataDelegate, Sendable {
     private struct State {
         var bytes = 0

@@ -4,7 +4,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Synchronization
 
-/// netwatch's session API, as a program uses it.
+/// netwatch's `SessionManager`, with handlers for small requests.
 struct SessionClient: Client {
     static let name = "session"
 
@@ -24,7 +24,7 @@ struct SessionClient: Client {
         }
     }
 
-    /// As ``get(_:_:)``, awaited.
+    /// Does the same as ``get(_:_:)``, but awaits the response.
     fileprivate func isAnswered(_ url: String) async -> Bool {
         await manager.request(url).responseData().value?.isEmpty == false
     }
@@ -53,7 +53,7 @@ struct SessionClient: Client {
     }
 }
 
-/// A session whose small requests are awaited instead of given a handler.
+/// netwatch's `SessionManager`, with `await` instead of handlers for small requests.
 struct AwaitingClient: Client {
     static let name = "awaiting"
 

@@ -2,7 +2,7 @@ internal import Glibc
 internal import NetwatchTransport
 internal import Synchronization
 
-/// The transfer engine alone, without a session.
+/// netwatch's transfer engine alone, without a `SessionManager`.
 struct TransportClient: Client {
     static let name = "transport"
 

@@ -1,22 +1,26 @@
 package import NetwatchEventLoop
 package import NetwatchTransport
 
-/// A body that its owner keeps open, so that its contents are the same for every transfer.
+/// A request body that each transfer of a request reads from the first byte, for example after a redirect or in a
+/// retry. The code that creates the body must keep the contents available and unchanged until the request ends.
 package struct ReplayableBody: Sendable {
     let length: Int64
     let makeReader: @Sendable () -> any BlockingReader
 
     /// - Parameters:
-    ///   - length: The length in bytes. If a reader provides a different length, its transfer fails.
-    ///   - makeReader: Returns a reader that starts at the first byte. Must not block.
+    ///   - length: The length in bytes. A transfer fails if its reader provides more or fewer bytes.
+    ///   - makeReader: Returns a reader that starts at the first byte. Called once per transfer; must not block.
     package init(length: Int64, makeReader: @escaping @Sendable () -> any BlockingReader) {
         self.length = length
         self.makeReader = makeReader
     }
 
-    /// Opens a regular file, with its current length. It stays open, and is read by one transfer at a time.
+    /// Creates a body from a regular file. The length is the file's current length.
     ///
-    /// - Throws: ``SystemError`` if the file cannot be opened; `EISDIR` or `EINVAL` if it is not a regular file.
+    /// The file is opened now and stays open. All transfers share this one open file, so only one transfer at a time
+    /// may read the body.
+    ///
+    /// - Throws: ``SystemError`` if the file cannot be opened, with `EISDIR` or `EINVAL` if it is not a regular file.
     package init(file path: String) throws(SystemError) {
         let reader = try FileReader(path: path)
         self.init(length: reader.length) {

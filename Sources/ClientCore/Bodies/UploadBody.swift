@@ -6,17 +6,18 @@ internal import NetwatchTransport
 /// The body of an upload.
 package enum UploadBody: Sendable {
     case data(Data)
-    /// A file that is read again for every transfer.
+    /// A file that every transfer reads from its beginning. The second value is set if netwatch created the file for
+    /// this body. ``release()`` then deletes the file.
     case file(URL, TemporaryFile? = nil)
     /// A stream, which can be read only once.
     case stream(StreamBody)
-    /// Bytes that another owner keeps available, read again for every transfer.
+    /// A body of another owner, such as the request queue, that every transfer reads from its beginning.
     case replayable(ReplayableBody)
 
     /// Returns the body for one transfer.
     ///
-    /// - Throws: ``AFError/fileFailed(error:url:)`` if a file cannot be read, and
-    ///   `URLError.requestBodyStreamExhausted` if a stream was already read.
+    /// - Throws: ``AFError/fileFailed(error:url:)`` if a file cannot be opened, and
+    ///   `URLError.requestBodyStreamExhausted` if another transfer has already taken a stream.
     func transferBody() throws -> TransferBody {
         switch self {
         case .data(let data): .bytes(Array(data))
@@ -26,7 +27,7 @@ package enum UploadBody: Sendable {
         }
     }
 
-    /// The length in bytes; `nil` if it is not known before reading.
+    /// The length in bytes; `nil` for a stream, and for a file, because only the transfer opens it.
     var byteCount: Int64? {
         switch self {
         case .data(let data): Int64(data.count)
@@ -35,7 +36,8 @@ package enum UploadBody: Sendable {
         }
     }
 
-    /// Deletes a temporary file, because nothing will be sent any more. The request itself may stay referenced.
+    /// Deletes the temporary file, if there is one. Called at the end of the request, because the program may retain
+    /// the request for much longer.
     func release() {
         if case .file(_, let file?) = self { file.remove() }
     }
@@ -51,17 +53,17 @@ package enum UploadBody: Sendable {
 }
 
 extension UploadBody {
-    /// Creates the body of a request that has a body stream.
+    /// Creates the body from the request's `httpBodyStream`. Returns `nil` if the request has none.
     ///
-    /// - Parameter previous: The body of the previous attempt. It may be the same stream, which further attempts find
-    ///   already read.
+    /// - Parameter previous: The body of the previous attempt. If it has the same stream, it is used again, so that a
+    ///   second transfer fails with an error instead of sending an empty body.
     init?(streamOf request: URLRequest, after previous: UploadBody?) {
         if case .stream(let body)? = previous, body.isBody(of: request) {
             self = .stream(body)
             return
         }
         guard let stream = request.httpBodyStream else { return nil }
-        // A program that sends a request with a stream transfers ownership of the stream.
+        // A program must not use a stream any more after sending a request with it.
         nonisolated(unsafe) let owned = stream
         self = .stream(StreamBody(owned))
     }

@@ -3,13 +3,16 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 
 extension TransferRequest {
-    /// The field that identifies a request, so that a server can tell a repeated request from a second one
+    /// The header field by which a server recognizes a request that arrives twice
     /// (draft-ietf-httpapi-idempotency-key-header).
     private static let idempotencyKey = "Idempotency-Key"
 
+    /// Translates a request for the transfer engine.
+    ///
     /// - Parameters:
     ///   - fields: The result of ``headers(of:settings:isCrossOrigin:)``.
-    ///   - upload: The body that replaces the request's own.
+    ///   - upload: The body that is sent instead of the request's `httpBody`.
+    /// - Throws: `URLError.badURL` if the request has no URL, and the errors of ``UploadBody/transferBody()``.
     init(
         _ request: URLRequest,
         _ fields: [Header],
@@ -21,17 +24,19 @@ extension TransferRequest {
         headers = fields
         body = try upload?.transferBody() ?? request.httpBody.map { .bytes(Array($0)) }
         unixSocketPath = settings.unixSocketPath
-        // libcurl sends a request again by itself when a reused connection ends before the first byte of the
-        // response. That is harmless if the method is idempotent or a key lets the server detect it. Any other
-        // request takes a new connection, on which it cannot happen.
+        // If a reused connection ends before the first byte of the response, libcurl sends the request again. The
+        // server may then execute the request twice. This is harmless if the method is idempotent, or if the
+        // request has an idempotency key. All other requests get a new connection, on which libcurl never resends.
         allowsConnectionReuse =
             HTTPMethod.isIdempotent(method) || headers.contains { $0.isNamed(Self.idempotencyKey) }
     }
 
-    /// Returns the header fields to send. They are sorted by name, because a dictionary's order differs on
-    /// every run.
+    /// Returns the header fields to send: the fields of the request, and all fields of the session that the request
+    /// does not set. `User-Agent` and `Cookie` are appended if neither the request nor the session sets them.
     ///
-    /// - Parameter isCrossOrigin: Whether the request goes to another origin than the program named. That origin
+    /// The fields are sorted by name, because the order of a dictionary differs from run to run.
+    ///
+    /// - Parameter isCrossOrigin: Whether a redirect has led to a different origin than the program's URL. That origin
     ///   must not receive the session's secret fields.
     static func headers(of request: URLRequest, settings: SessionSettings, isCrossOrigin: Bool) -> [Header] {
         let own = request.allHTTPHeaderFields ?? [:]
@@ -53,7 +58,8 @@ extension TransferRequest {
 }
 
 extension HTTPHeaders {
-    /// The fields that may be sent to another origin. `Host` is no secret, but names the first origin.
+    /// The fields that may be sent to a different origin: all except secret fields, and except `Host`, which names the
+    /// original host.
     fileprivate var withoutOriginFields: HTTPHeaders {
         filter { !SecretHeaderFields.originBound.contains($0.key.lowercased()) }
     }

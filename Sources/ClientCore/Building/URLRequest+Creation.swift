@@ -2,9 +2,10 @@ public import Foundation
 public import FoundationNetworking
 
 extension String: URLConvertible {
-    /// Parses the text with `URL(string:)`, which percent-encodes characters that a URL must not contain.
+    /// Returns the URL that `URL(string:)` parses from the text. Characters that a URL must not contain are
+    /// percent-encoded.
     ///
-    /// - Throws: ``AFError/invalidURL(url:)``, also for empty text.
+    /// - Throws: ``AFError/invalidURL(url:)`` if the text is empty or cannot be parsed.
     public func asURL() throws -> URL {
         guard let url = URL(string: self) else { throw AFError.invalidURL(url: self) }
         return url
@@ -17,7 +18,7 @@ extension URL: URLConvertible {
 }
 
 extension URLComponents: URLConvertible {
-    /// Joins the components.
+    /// Returns the URL that consists of the components.
     ///
     /// - Throws: ``AFError/invalidURL(url:)`` if they do not form a URL.
     public func asURL() throws -> URL {
@@ -37,12 +38,12 @@ extension URLRequest {
     /// - Parameters:
     ///   - url: The URL.
     ///   - method: The method.
-    ///   - headers: Header fields. Default: none. Of two names that differ only in case, the last in sorted
-    ///     order wins. Invalid fields are refused when the request is sent.
+    ///   - headers: Header fields. Default: none. If two names differ only in case, only the field whose name
+    ///     sorts last is kept. Fields are not validated here: sending a request with an invalid field fails.
     /// - Throws: The errors of ``URLConvertible/asURL()``.
     public init(url: any URLConvertible, method: HTTPMethod, headers: HTTPHeaders? = nil) throws {
         self.init(url: try url.asURL())
-        // GET is Foundation's default, and setting it takes time.
+        // GET is Foundation's default, so setting it would only take time.
         if method != .get { httpMethod = method.rawValue }
         if let headers, !headers.isEmpty { setHeaders(headers) }
     }

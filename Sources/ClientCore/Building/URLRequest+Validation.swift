@@ -3,22 +3,22 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 
 extension URLRequest {
-    /// The body that is sent.
+    /// The source of the body that is sent.
     enum Body {
-        /// The request's own body.
+        /// The request's `httpBody` or `httpBodyStream`.
         case own
-        /// A file, a stream or a form, with its length in bytes if known.
+        /// Another body, such as a file, a stream or a form. The value is its length in bytes, or `nil` if unknown.
         case upload(byteCount: Int64?)
     }
 
-    /// Refuses a request that cannot be sent, or that would be sent differently than intended.
+    /// Throws an error if the request cannot be sent, or would be sent differently than the program intends.
     ///
-    /// A value with a line break or NUL cannot be refused if it was set with `setValue(_:forHTTPHeaderField:)`,
-    /// because Foundation has already dropped it.
+    /// This cannot detect a header value with a line break or NUL that the program sets with
+    /// `setValue(_:forHTTPHeaderField:)`: Foundation drops such a value at once.
     ///
     /// - Parameters:
     ///   - allowedSchemes: The accepted URL schemes, lower-case. Default: `http` and `https`.
-    ///   - body: The body that is sent. Default: the request's own.
+    ///   - body: The source of the body that is sent. Default: the request itself.
     ///   - fields: The header fields that are sent. Default: those of the request.
     /// - Throws: ``AFError/invalidURL(url:)`` or ``AFError/urlRequestValidationFailed(reason:)``.
     func validateForSending(
@@ -30,7 +30,7 @@ extension URLRequest {
         try validateMethod()
         try validateTimeout()
         try validate(body)
-        // Sorted, so that of several invalid fields the same one is reported each time.
+        // Sorted, so that a request with several invalid fields fails with the same error each time.
         for field in fields ?? (allHTTPHeaderFields ?? [:]).sortedFields {
             let (name, value) = (field.name, field.value)
             guard Self.isSendable(name, value), !contradicts(name, value, byteCount(body)) else {
@@ -47,7 +47,7 @@ extension URLRequest {
         guard let host = url.host(percentEncoded: false), !host.isEmpty else {
             throw AFError.urlRequestValidationFailed(reason: .missingHost(url))
         }
-        // `URL` percent-encodes everything else.
+        // A URL may contain only printable ASCII. `URL(string:)` percent-encodes most other characters, but not all.
         guard url.absoluteString.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }),
             URL.fault(ofHost: host, port: url.port) == nil
         else { throw AFError.invalidURL(url: url) }
@@ -62,15 +62,15 @@ extension URLRequest {
     }
 
     private func validateTimeout() throws {
-        // A NaN fails this comparison, too.
+        // Comparing NaN is always false, so NaN is refused as well.
         guard timeoutInterval >= 0 else {
-            let accepted = "0 for the session's timeout, or more seconds"
+            let accepted = "a positive number of seconds, or 0 for the session's timeout"
             throw AFError.invalidOption("timeoutInterval", "\(timeoutInterval)", accepted: accepted)
         }
     }
 
-    /// Refuses a body with GET and HEAD. RFC 9110 §9.3.1 does not define its meaning, and servers reject or
-    /// ignore it.
+    /// Throws an error if a GET or HEAD request has a body. RFC 9110 §9.3.1 does not define the meaning of such a
+    /// body, and servers reject or ignore it.
     private func validate(_ body: Body) throws {
         guard ["GET", "HEAD"].contains(httpMethod ?? "GET") else { return }
         if case .own = body, httpBody == nil, httpBodyStream == nil { return }
@@ -81,8 +81,8 @@ extension URLRequest {
         HTTPToken.isValid(name) && HTTPFieldValue.isValid(value)
     }
 
-    /// Whether a field contradicts the body. If two servers disagree about where a body ends, requests can be
-    /// smuggled.
+    /// Whether the field contradicts the length of the body, or how libcurl sends the body. If two servers disagree
+    /// about where a body ends, an attacker can smuggle requests.
     private func contradicts(_ name: String, _ value: String, _ byteCount: Int64?) -> Bool {
         switch name.lowercased() {
         case "transfer-encoding": true
@@ -91,7 +91,7 @@ extension URLRequest {
         }
     }
 
-    /// The length of the body in bytes; `nil` if it is only known after reading the body.
+    /// The length of the body in bytes; `nil` if it is unknown before the body has been read.
     private func byteCount(_ body: Body) -> Int64? {
         switch body {
         case .upload(let byteCount): byteCount

@@ -1,25 +1,25 @@
 public import Foundation
 
-/// An X.509 certificate, the counterpart of Security's `SecCertificate`.
+/// An X.509 certificate, the counterpart of `SecCertificate` in Apple's Security framework.
 ///
 /// Two certificates are equal if their DER bytes are equal.
 public struct Certificate: Sendable {
     /// The certificate in DER.
     public let data: Data
-    /// The subject's distinguished name: `CN=example.com,O=Example` (RFC 4514).
+    /// The subject's distinguished name in the format of RFC 4514: `CN=example.com,O=Example`.
     public let subject: String
-    /// The issuer's distinguished name, in the same form.
+    /// The issuer's distinguished name, in the same format.
     public let issuer: String
-    /// The start of the validity period; `nil` if its date cannot be read.
+    /// The start of the validity period; `nil` if the date cannot be read.
     public let notBefore: Date?
-    /// The end of the validity period; `nil` if its date cannot be read.
+    /// The end of the validity period; `nil` if the date cannot be read.
     public let notAfter: Date?
     /// The subject's public key.
     public let publicKey: PublicKey
 
     /// Creates a certificate from its bytes.
     ///
-    /// - Parameter data: A certificate in DER or PEM, at most 1 MiB. Of several in PEM, the first is used.
+    /// - Parameter data: A certificate in DER or PEM, at most 1 MiB. If PEM contains several, the first is used.
     /// - Throws: ``InvalidCredential``.
     public init(data: Data) throws(InvalidCredential) {
         self = try Self.certificates(in: data)[0]
@@ -27,16 +27,17 @@ public struct Certificate: Sendable {
 
     /// Reads a certificate from a file.
     ///
-    /// - Parameter url: A file in DER or PEM, at most 1 MiB. Of several certificates in PEM, the first is used.
+    /// - Parameter url: A file in DER or PEM of at most 1 MiB. If PEM contains several certificates, the first is used.
     /// - Throws: ``InvalidCredential``, which names the file.
     public init(contentsOf url: URL) throws(InvalidCredential) {
         let data = try CredentialFile.read(url, as: .certificate)
         do throws(InvalidCredential) { try self.init(data: data) } catch { throw error.naming(url.path) }
     }
 
-    /// Reads all certificates of a file, in file order: one in DER, or any number in PEM among other blocks.
+    /// Reads all certificates of a file, in file order.
     ///
-    /// - Parameter url: A file of at most 1 MiB.
+    /// - Parameter url: A file of at most 1 MiB, with one certificate in DER or any number in PEM. Other PEM blocks are
+    ///   ignored.
     /// - Throws: ``InvalidCredential``, which names the file. A file without certificates is also an error.
     public static func certificates(contentsOf url: URL) throws(InvalidCredential) -> [Certificate] {
         let data = try CredentialFile.read(url, as: .certificate)
@@ -45,9 +46,9 @@ public struct Certificate: Sendable {
         }
     }
 
-    /// Reads all certificates of the data, in their order: one in DER, or any number in PEM.
+    /// Parses all certificates of the data, in the order of the data.
     ///
-    /// - Parameter data: At most 1 MiB.
+    /// - Parameter data: One certificate in DER or any number in PEM, at most 1 MiB. Other PEM blocks are ignored.
     /// - Throws: ``InvalidCredential``. Data without certificates is also an error.
     public static func certificates(in data: Data) throws(InvalidCredential) -> [Certificate] {
         try CredentialFile.check(data, as: .certificate)
@@ -57,7 +58,8 @@ public struct Certificate: Sendable {
         return certificates
     }
 
-    /// The label of RFC 7468 §5.1, and the label of older programs, which OpenSSL reads as well.
+    /// The PEM labels of certificates: the label of RFC 7468 §5.1, and the label that older programs write. OpenSSL
+    /// accepts both.
     static let pemLabels = ["CERTIFICATE", "X509 CERTIFICATE"]
 
     private init(der: Data) throws(InvalidCredential) {
@@ -69,7 +71,8 @@ public struct Certificate: Sendable {
 
     init?(_ parsed: borrowing X509Certificate) {
         guard let data = parsed.der, let key = parsed.publicKey else { return nil }
-        // OpenSSL's re-encoding, so that the value equals a certificate from a handshake, which is re-encoded too.
+        // OpenSSL has encoded these bytes, as it does for the certificates of a handshake. Equal certificates therefore
+        // have equal bytes.
         self.data = data
         subject = parsed.subject
         issuer = parsed.issuer
@@ -98,13 +101,16 @@ extension Certificate: CustomStringConvertible {
         "\(subject) (by \(issuer), until \(notAfter?.formatted(.iso8601) ?? "an unknown time"))"
     }
 
-    /// The SHA-256 digest of the DER bytes: `sha256//` and base64.
+    /// The SHA-256 digest of ``data``: `sha256//` and base64.
     public var fingerprint: String { OpenSSLCoding.fingerprint(of: data) }
 }
 
 extension PEM {
-    /// Returns the contents of the blocks with these labels, at least one. Data that is not PEM is returned as a
-    /// whole.
+    /// Returns the contents of the blocks with these labels. Data without a BEGIN line counts as DER and is returned as
+    /// a whole.
+    ///
+    /// - Returns: At least one element.
+    /// - Throws: ``InvalidCredential`` if the PEM is damaged, or has no block with these labels.
     static func contents(
         of data: Data,
         labelled labels: [String],

@@ -1,21 +1,22 @@
 internal import Foundation
 
-/// Selects the certificates of the server's chain from those that it sends.
+/// Selects the certificates that form a chain from all certificates that a server sends.
 enum CertificateChain {
-    /// The maximum number of signatures that are verified. The server chooses how many certificates it sends, and all
-    /// of them can have the same name.
+    /// The maximum number of signatures that are verified for a chain. Without a limit, a server could slow the client
+    /// down with many certificates of the same name, which are all candidates for the issuer.
     private static let signatureLimit = 32
-    /// The longest chains in use have five certificates; OpenSSL's limit is 100.
+    /// The maximum number of certificates in a chain. The longest chains in use have five; OpenSSL's limit is 100.
     static let lengthLimit = 16
-    /// OpenSSL accepts at most 100 KiB of certificates (`SSL_CTX_set_max_cert_list(3)`), about 200 small ones.
+    /// The maximum number of certificates that are parsed. A server cannot send many more: OpenSSL accepts at most
+    /// 100 KiB (`SSL_CTX_set_max_cert_list(3)`), which is about 200 small certificates.
     private static let countLimit = 200
 
-    /// Returns the first certificate, the certificate whose key signed it, and so on.
+    /// Returns the first certificate, then its issuer's, and so on. Each signature is verified with the issuer's key.
     ///
-    /// Pins are compared with these certificates only. Other certificates from the server prove nothing: a server can
-    /// send any certificate in addition to its own, including a pinned one.
+    /// Pins are compared with these certificates only. Other certificates from the server prove nothing: an attacker
+    /// can send any certificate, including a pinned one, in addition to the attacker's own.
     ///
-    /// - Parameter certificates: In DER, the server's own certificate first.
+    /// - Parameter certificates: The certificates in DER, the server's own first.
     static func linked(_ certificates: [[UInt8]]) -> [ParsedCertificate] {
         var rest = certificates.prefix(countLimit).compactMap { ParsedCertificate($0) }
         guard !rest.isEmpty else { return [] }
@@ -38,13 +39,11 @@ enum CertificateChain {
     }
 }
 
-/// A certificate that can be stored in an array. Not `Sendable`.
+/// A reference to a parsed certificate, because an array cannot store the noncopyable ``X509Certificate``.
 final class ParsedCertificate {
     let x509: X509Certificate
 
-    /// Parses a certificate.
-    ///
-    /// - Parameter der: Returns `nil` if this is not a certificate.
+    /// Parses a certificate in DER; returns `nil` if the bytes are not a certificate.
     init?(_ der: [UInt8]) {
         guard let parsed = X509Certificate.reading(Data(der)) else { return nil }
         x509 = parsed

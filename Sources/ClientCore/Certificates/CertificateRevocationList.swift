@@ -1,21 +1,22 @@
 internal import CNetwatchCrypto
 public import Foundation
 
-/// A list of certificates that were revoked by their issuer (RFC 5280 §5).
+/// A list of the certificates that an issuer has revoked (RFC 5280 §5).
 public struct CertificateRevocationList: Hashable, Sendable {
     /// The list in DER.
     public let data: Data
-    /// The issuer's distinguished name: `CN=Example CA,O=Example` (RFC 4514).
+    /// The issuer's distinguished name in the format of RFC 4514: `CN=Example CA,O=Example`.
     public let issuer: String
-    /// The time at which the list was issued; `nil` if it has no readable date there.
+    /// The time at which the issuer issued the list; `nil` if this date of the list cannot be read.
     public let thisUpdate: Date?
-    /// The time by which the next list will be issued. The list is not valid afterwards. `nil` if it has no readable
-    /// date there.
+    /// The time by which the issuer will issue the next list. This list is not valid afterwards. `nil` if this date of
+    /// the list is missing or cannot be read.
     public let nextUpdate: Date?
 
     /// Creates a list from its bytes.
     ///
-    /// - Parameter data: A list in DER or PEM (`X509 CRL`), at most 64 MiB. Of several in PEM, the first is used.
+    /// - Parameter data: A list in DER or PEM (label `X509 CRL`), at most 64 MiB. If PEM contains several lists, the
+    ///   first is used.
     /// - Throws: ``InvalidCredential``.
     public init(data: Data) throws(InvalidCredential) {
         self = try Self.lists(in: data)[0]
@@ -23,16 +24,17 @@ public struct CertificateRevocationList: Hashable, Sendable {
 
     /// Reads a list from a file.
     ///
-    /// - Parameter url: A file in DER or PEM, at most 64 MiB. Of several lists in PEM, the first is used.
+    /// - Parameter url: A file in DER or PEM of at most 64 MiB. If PEM contains several lists, the first is used.
     /// - Throws: ``InvalidCredential``, which names the file.
     public init(contentsOf url: URL) throws(InvalidCredential) {
         self = try Self.lists(contentsOf: url)[0]
     }
 
-    /// Reads all lists of a file, at least one, in file order.
+    /// Reads all lists of a file, in file order.
     ///
-    /// - Parameter url: A file of at most 64 MiB.
-    /// - Throws: ``InvalidCredential``, which names the file.
+    /// - Parameter url: A file of at most 64 MiB, with one list in DER or any number in PEM.
+    /// - Returns: At least one list.
+    /// - Throws: ``InvalidCredential``, which names the file. A file without lists is also an error.
     public static func lists(contentsOf url: URL) throws(InvalidCredential) -> [CertificateRevocationList] {
         let limit = CredentialFile.revocationListLimit
         let data = try CredentialFile.read(url, as: .revocationList, limit: limit)
@@ -62,7 +64,7 @@ public struct CertificateRevocationList: Hashable, Sendable {
         nextUpdate = OpenSSLCoding.date(X509_CRL_get0_nextUpdate(parsed))
     }
 
-    /// Hashes the fields that distinguish lists, rather than up to 64 MiB for each request.
+    /// Hashes the issuer, the time and the size. Hashing the whole list could read 64 MiB for each request.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(issuer)
         hasher.combine(thisUpdate)

@@ -1,19 +1,20 @@
 internal import CNetwatchCrypto
 internal import Foundation
 
-/// Evaluates a certificate chain with OpenSSL outside of a handshake, against the given anchors.
+/// Evaluates a certificate chain with OpenSSL outside of a handshake, with the given trust anchors only.
 enum ChainEvaluation {
-    /// The minimum strength of keys and signatures: 112 bits, as Debian and Ubuntu require for TLS
-    /// (`SSL_CTX_set_security_level(3)`).
+    /// OpenSSL's security level for keys and signatures (`SSL_CTX_set_security_level(3)`). Level 2 requires a strength
+    /// of 112 bits, as Debian and Ubuntu require for TLS.
     private static let securityLevel: CInt = 2
 
-    /// Returns whether a server with this chain is trusted now.
+    /// Returns whether the chain is valid at the current time. The host name is not checked.
     ///
     /// - Parameters:
-    ///   - chain: The server's certificate, and possible intermediates between it and an anchor.
-    ///   - anchors: The trusted certificates: roots, intermediates, or the server's own.
-    ///   - lists: Revocation lists. Unless empty, they must contain a list of the issuer of the server's certificate,
-    ///     and the certificate must not be on it.
+    ///   - chain: The server's certificate first, then certificates that may link it to an anchor.
+    ///   - anchors: The trusted certificates: roots, intermediates, or the server's own certificate.
+    ///   - lists: Revocation lists. Default: none, and revocation is not checked. With lists, one of them must be from
+    ///     the issuer of the server's certificate, and this list must not contain the certificate. Otherwise the chain
+    ///     is not valid.
     static func isValid(
         _ chain: [Certificate],
         anchors: [Certificate],
@@ -53,6 +54,8 @@ enum ChainEvaluation {
         return X509_verify_cert(evaluation) == 1
     }
 
+    /// Returns a store with the anchors and lists. The caller must free the store.
+    ///
     /// - Returns: `nil` if memory is exhausted.
     private static func store(_ anchors: [Certificate], _ lists: [CertificateRevocationList])
         -> OpaquePointer?

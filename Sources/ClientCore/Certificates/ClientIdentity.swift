@@ -1,22 +1,22 @@
 public import Foundation
 internal import NetwatchTransport
 
-/// A certificate and its private key, with which a client authenticates when a server asks for a certificate.
+/// A certificate and its private key, with which a client authenticates to a server that asks for a certificate.
 ///
-/// The key is held in memory, unencrypted, for the lifetime of the value. No description contains it.
+/// The value holds the unencrypted key in memory for as long as it exists. Its description and mirror omit the key.
 public struct ClientIdentity: Hashable, Sendable {
-    /// The client's certificate and the intermediates up to its root, in the order in which they are sent.
+    /// The client's certificate and the intermediates up to its root, in the order in which netwatch sends them.
     public let certificates: [Certificate]
     let transfer: TransferIdentity
 
     /// Creates an identity from a certificate and a key.
     ///
     /// - Parameters:
-    ///   - certificates: The client's certificate, then its issuer's and so on, in PEM; or a single certificate in
-    ///     DER. At most 1 MiB.
-    ///   - privateKey: The key in PEM or DER; at most 1 MiB.
-    ///   - passphrase: The passphrase of the key, at most 1024 bytes. Default `nil`: the key is not encrypted.
-    /// - Throws: ``InvalidCredential``, also if the key does not belong to the first certificate.
+    ///   - certificates: The client's certificate, then its issuer's, and so on, in PEM; or the client's certificate
+    ///     alone in DER. At most 1 MiB.
+    ///   - privateKey: The key in PEM or DER, at most 1 MiB.
+    ///   - passphrase: The passphrase of the key, at most 1024 bytes. Default: `nil`, the key is not encrypted.
+    /// - Throws: ``InvalidCredential``, for example if the key does not belong to the first certificate.
     public init(
         certificates: Data,
         privateKey: Data,
@@ -29,9 +29,9 @@ public struct ClientIdentity: Hashable, Sendable {
     /// Reads a certificate and a key from files.
     ///
     /// - Parameters:
-    ///   - certificates: The file with the client's certificate and the intermediates up to its root.
-    ///   - privateKey: The file with the key; can be the same file.
-    ///   - passphrase: The passphrase of the key. Default `nil`: the key is not encrypted.
+    ///   - certificates: A file with the client's certificate first, then its issuer's, and so on.
+    ///   - privateKey: A file with the key. It may be the same file.
+    ///   - passphrase: The passphrase of the key. Default: `nil`, the key is not encrypted.
     /// - Throws: ``InvalidCredential``, which names the file.
     public init(
         certificatesAt certificates: URL,
@@ -47,11 +47,11 @@ public struct ClientIdentity: Hashable, Sendable {
         }
     }
 
-    /// Reads a certificate and a key from one file: PEM, or PKCS#12 (`.p12`, `.pfx`).
+    /// Reads a certificate and a key from one file.
     ///
     /// - Parameters:
-    ///   - url: A file of at most 1 MiB.
-    ///   - passphrase: The passphrase of the key or the archive. Default `nil`: it is not encrypted.
+    ///   - url: A file in PEM, or a PKCS#12 archive (`.p12`, `.pfx`), of at most 1 MiB.
+    ///   - passphrase: The passphrase of the key or the archive. Default: `nil`, neither is encrypted.
     /// - Throws: ``InvalidCredential``, which names the file.
     public init(contentsOf url: URL, passphrase: String? = nil) throws(InvalidCredential) {
         let data = try CredentialFile.read(url, as: .identity)
@@ -65,8 +65,8 @@ public struct ClientIdentity: Hashable, Sendable {
     /// Creates an identity from the contents of a file that ``init(contentsOf:passphrase:)`` accepts.
     ///
     /// - Parameters:
-    ///   - data: PEM or PKCS#12, at most 1 MiB.
-    ///   - passphrase: The passphrase of the key or the archive. Default `nil`: it is not encrypted.
+    ///   - data: PEM or a PKCS#12 archive, at most 1 MiB.
+    ///   - passphrase: The passphrase of the key or the archive. Default: `nil`, neither is encrypted.
     /// - Throws: ``InvalidCredential``.
     public init(data: Data, passphrase: String? = nil) throws(InvalidCredential) {
         try CredentialFile.check(data, as: .identity)
@@ -91,6 +91,7 @@ public struct ClientIdentity: Hashable, Sendable {
         transfer = TransferIdentity(certificates: certificates.flatMap(\.pem), key: pem)
     }
 
+    /// Returns whether the key belongs to the certificate; `nil` if OpenSSL cannot parse the certificate.
     private static func isOf(_ certificate: Certificate, _ key: borrowing PrivateKey) -> Bool? {
         guard let parsed = X509Certificate.reading(certificate.data) else { return nil }
         return parsed.isOf(key)
@@ -101,6 +102,6 @@ extension ClientIdentity: CustomStringConvertible, CustomReflectable {
     /// The description of the client's certificate.
     public var description: String { certificates.first?.description ?? "no certificate" }
 
-    /// A mirror with the certificates but not the key, because `dump` prints everything that the mirror contains.
+    /// A mirror without the key, because `dump` prints everything that a mirror contains.
     public var customMirror: Mirror { Mirror(self, children: ["certificates": certificates]) }
 }

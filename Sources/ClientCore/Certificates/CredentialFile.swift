@@ -4,12 +4,15 @@ internal import NetwatchEventLoop
 
 /// Reads credential files: only regular files, and only up to a size limit.
 enum CredentialFile {
-    /// 1 MiB is much larger than any certificate or key, and enough for a bundle of hundreds.
+    /// The size limit of certificates and keys in bytes. 1 MiB is enough for a file with hundreds of certificates.
     static let limit = 1 << 20
-    /// The largest revocation lists in public use have about 10 MB.
+    /// The size limit of revocation lists in bytes: 64 MiB. The largest lists in public use have about 10 MB.
     static let revocationListLimit = 64 << 20
     private static let chunkSize = 64 * 1024
 
+    /// Reads a file, up to one byte more than the limit. ``check(_:as:limit:)`` then rejects data that is too large.
+    ///
+    /// - Throws: ``InvalidCredential`` with ``InvalidCredential/Reason/unreadable(errno:)``.
     static func read(
         _ url: URL,
         as kind: InvalidCredential.Kind,
@@ -33,7 +36,7 @@ enum CredentialFile {
     }
 
     private static func read(_ path: String, atMost most: Int) throws(SystemError) -> Data {
-        // O_NONBLOCK: opening a FIFO must not block until it has a writer.
+        // With O_NONBLOCK, opening a FIFO does not block until the FIFO has a writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK
         let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags) })
         let descriptor = file.rawValue
@@ -46,7 +49,8 @@ enum CredentialFile {
         return try read(descriptor, atMost: most)
     }
 
-    /// Reads to the end of the file, regardless of the size that `fstat` reported.
+    /// Reads up to the end of the file or the limit. The size that `fstat` reports is not used, because a file may
+    /// grow, and files in `/proc` report 0.
     private static func read(_ descriptor: CInt, atMost most: Int) throws(SystemError) -> Data {
         var data = Data()
         while data.count < most {

@@ -1,7 +1,7 @@
 public import Foundation
 internal import NetwatchEventLoop
 
-/// A certificate, key, identity or revocation list that cannot be created from the given file or data.
+/// The error for a certificate, key, identity or revocation list that cannot be created from a file or data.
 public struct InvalidCredential: Error, Hashable, Sendable {
     /// The kinds of credentials.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
@@ -11,35 +11,35 @@ public struct InvalidCredential: Error, Hashable, Sendable {
         case publicKey = "public key"
         /// A private key.
         case privateKey = "private key"
-        /// A client's certificate and its key.
+        /// A client's certificate with its private key.
         case identity = "PKCS#12 archive"
         /// A list of revoked certificates (RFC 5280 §5).
         case revocationList = "list of revoked certificates"
     }
 
-    /// The reasons for the error.
+    /// The reasons why a credential cannot be created.
     public enum Reason: Hashable, Sendable {
-        /// The file cannot be read; the value is an `errno(3)`.
+        /// The file cannot be read. The value is the system's error number, see `errno(3)`.
         case unreadable(errno: Int32)
         /// The data is empty.
         case empty
-        /// The data is larger than the limit, in bytes.
+        /// The data is larger than the limit. The value is the limit in bytes.
         case tooLarge(limit: Int)
         /// The data is neither PEM nor DER of the expected kind, is damaged, or has trailing bytes.
         case unparseable
-        /// The data is PEM without a block of the expected kind. The value has the labels of its blocks, at most
-        /// eight.
+        /// The data is PEM without a block of the expected kind, or a PKCS#12 archive without a key or without the
+        /// key's certificate. The value contains the labels of the PEM blocks, at most eight.
         case notFound(labels: [String])
-        /// The key is encrypted, and no passphrase was given.
+        /// The key or the archive is encrypted, and no passphrase was given.
         case passphraseMissing
-        /// The passphrase does not decrypt the key.
+        /// The passphrase does not decrypt the key or the archive.
         case passphraseWrong
-        /// The archive has no digest (MAC). The passphrase cannot be checked without one, and the contents could come
-        /// from anyone.
+        /// The PKCS#12 archive has no digest (MAC). Without a digest, the passphrase cannot be checked, and anyone may
+        /// have created the archive.
         case digestMissing
         /// The key does not belong to the certificate.
         case keyMismatch
-        /// The kind of key or encryption is not supported by this OpenSSL.
+        /// The installed OpenSSL does not support the algorithm of the key or of its encryption.
         case unsupported
     }
 
@@ -76,17 +76,17 @@ extension InvalidCredential: LocalizedError, CustomStringConvertible {
         case .unparseable: "is not a \(kind.rawValue), or is damaged; \(kind.accepted) is accepted"
         case .notFound(let labels):
             "contains \(Self.list(labels)) but no \(kind.rawValue); \(kind.accepted) is accepted"
-        case .passphraseMissing: "has a \(kind.rawValue) that is encrypted; pass its passphrase"
-        case .passphraseWrong: "has a \(kind.rawValue) that the passphrase does not decrypt"
+        case .passphraseMissing: "contains an encrypted \(kind.rawValue); pass its passphrase"
+        case .passphraseWrong: "contains a \(kind.rawValue) that the passphrase does not decrypt"
         case .digestMissing:
-            "has a \(kind.rawValue) without a digest (MAC), so its origin cannot be verified; create it with a digest"
-        case .keyMismatch: "has a private key that does not belong to its certificate"
-        case .unsupported: "has a \(kind.rawValue) of a type that this OpenSSL does not support"
+            "is a \(kind.rawValue) without a digest (MAC), so its origin cannot be verified; create it with a digest"
+        case .keyMismatch: "contains a private key that does not belong to the certificate"
+        case .unsupported: "contains a \(kind.rawValue) with an algorithm that OpenSSL does not support"
         }
     }
 
     private static func list(_ labels: [String]) -> String {
-        labels.isEmpty ? "something else" : labels.map { "`\($0)`" }.joined(separator: ", ")
+        labels.isEmpty ? "other items" : labels.map { "`\($0)`" }.joined(separator: ", ")
     }
 }
 

@@ -2,8 +2,8 @@ internal import CNetwatchCrypto
 internal import Foundation
 internal import NetwatchTransport
 
-/// Calls OpenSSL, and removes the errors of the call from this thread's error queue. On the engine's thread,
-/// libcurl's next call would otherwise report them as its own.
+/// Calls OpenSSL, then removes the errors of the call from this thread's error queue. If they stayed in the queue of
+/// the engine's thread, libcurl's next call would report them as its own errors.
 func callingOpenSSL<Result>(_ body: () -> Result) -> Result {
     OpenSSL.prepare()
     ERR_set_mark()
@@ -11,7 +11,7 @@ func callingOpenSSL<Result>(_ body: () -> Result) -> Result {
     return body()
 }
 
-/// Memory that OpenSSL writes to or reads from (`BIO_s_mem(3)`).
+/// A memory buffer that OpenSSL writes to or reads from (`BIO_s_mem(3)`).
 struct OpenSSLMemory: ~Copyable {
     let bio: OpaquePointer
 
@@ -23,18 +23,21 @@ struct OpenSSLMemory: ~Copyable {
         BIO_free(bio)
     }
 
-    /// - Returns: `nil` if memory is exhausted.
+    /// Returns an empty buffer for writing; `nil` if memory is exhausted.
     private static func empty() -> OpenSSLMemory? {
         BIO_new(BIO_s_mem()).map { OpenSSLMemory($0) }
     }
 
-    /// Returns what `write` wrote. Returns `nil` unless `write` returned 1 or, as some functions do, a count.
+    /// Returns the bytes that `write` wrote to the given BIO; `nil` if `write` failed.
+    ///
+    /// - Parameter write: Calls an OpenSSL function and returns its result: a positive number for success.
     static func written(by write: (OpaquePointer) -> CInt) -> [UInt8]? {
         guard let memory = empty(), write(memory.bio) > 0 else { return nil }
         return memory.bytes()
     }
 
-    /// Calls `read` with a BIO that contains the data.
+    /// Calls `read` with a BIO that contains the data, and returns its result; `nil` if the data exceeds 2 GiB or
+    /// memory is exhausted.
     static func reading(_ data: Data, _ read: (OpaquePointer) -> OpaquePointer?) -> OpaquePointer? {
         OpenSSL.prepare()
         return data.withUnsafeBytes { bytes in
@@ -55,9 +58,9 @@ struct OpenSSLMemory: ~Copyable {
     }
 }
 
-/// DER encoding and decoding with OpenSSL's `d2i` and `i2d` functions.
+/// Encodes and decodes DER with OpenSSL's `d2i` and `i2d` functions, and converts OpenSSL's values to Swift's.
 enum OpenSSLCoding {
-    /// Returns the value that `decode` parsed; `nil` if it fails or does not consume all bytes.
+    /// Returns the value that `decode` parsed; `nil` if `decode` fails or does not consume all bytes.
     static func decoded(
         _ der: Data,
         by decode: (UnsafeMutablePointer<UnsafePointer<UInt8>?>, Int) -> OpaquePointer?,
@@ -73,7 +76,7 @@ enum OpenSSLCoding {
         }
     }
 
-    /// Returns the bytes that `encode` writes; `nil` if it fails.
+    /// Returns the bytes that `encode` writes; `nil` if `encode` fails.
     static func encoded(by encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> CInt) -> Data? {
         let count = Int(callingOpenSSL { encode(nil) })
         guard count > 0 else { return nil }
@@ -85,10 +88,10 @@ enum OpenSSLCoding {
         return written == count ? data : nil
     }
 
-    /// Returns a distinguished name on one line, most specific part first: `CN=example.com,O=Example` (RFC 4514).
+    /// Returns a distinguished name in the format of RFC 4514, most specific part first: `CN=example.com,O=Example`.
     static func text(of name: OpaquePointer?) -> String {
         guard let name else { return "" }
-        // XN_FLAG_RFC2253 without ASN1_STRFLGS_ESC_MSB, because the name is decoded as UTF-8.
+        // XN_FLAG_RFC2253 without ASN1_STRFLGS_ESC_MSB, which would escape all bytes of UTF-8 that are not ASCII.
         let flags: UInt = 0x0111_0313
         let bytes = callingOpenSSL {
             OpenSSLMemory.written { X509_NAME_print_ex($0, name, 0, flags) }
@@ -96,7 +99,7 @@ enum OpenSSLCoding {
         return String(decoding: bytes ?? [], as: UTF8.self)
     }
 
-    /// Returns `nil` for an invalid time.
+    /// Converts a time of OpenSSL; returns `nil` if it is missing or invalid.
     static func date(_ time: OpaquePointer?) -> Date? {
         guard let time, let epoch = ASN1_TIME_set(nil, 0) else { return nil }
         defer { ASN1_STRING_free(epoch) }
@@ -105,7 +108,7 @@ enum OpenSSLCoding {
         return Date(timeIntervalSince1970: TimeInterval(days) * 86_400 + TimeInterval(seconds))
     }
 
-    /// Returns `sha256//` and the digest in base64, the format of curl's `--pinnedpubkey`.
+    /// Returns the SHA-256 digest in the format of curl's `--pinnedpubkey`: `sha256//` and base64.
     static func fingerprint(of data: Data) -> String {
         var digest = [UInt8](repeating: 0, count: 32)
         let isMade = data.withUnsafeBytes { bytes in

@@ -1,29 +1,31 @@
 internal import Foundation
 
-/// A PEM block (RFC 7468): base64 between a BEGIN and an END line that contain a label.
+/// A PEM block (RFC 7468): base64 between a BEGIN and an END line with the same label.
 struct PEMBlock: Equatable {
-    /// `CERTIFICATE`, `PRIVATE KEY`, …
+    /// The label of the BEGIN line, such as `CERTIFICATE` or `PRIVATE KEY`.
     let label: String
-    /// The whole block with its BEGIN and END lines. Encrypted keys need it, because OpenSSL reads the header fields
-    /// inside.
+    /// The whole block with its BEGIN and END lines. A private key is passed to OpenSSL as this text, because an
+    /// encrypted key can have header fields after the BEGIN line.
     let text: Data
-    /// The decoded bytes; `nil` if the block is not pure base64, as with a key in the traditional encrypted format.
+    /// The decoded base64; `nil` if the block contains anything else. For example, an encrypted key in a format older
+    /// than PKCS#8 also contains header fields.
     let contents: Data?
 }
 
+/// Parses and writes PEM (RFC 7468).
 enum PEM {
     private static let begin = Data("-----BEGIN ".utf8)
     private static let end = Data("-----END ".utf8)
     private static let dashes = Data("-----".utf8)
-    /// No standard has longer labels.
+    /// The maximum length of a label in bytes. No standard has longer ones.
     private static let longestLabel = 64
 
-    /// Returns whether the data contains a BEGIN line and is therefore not treated as DER.
+    /// Returns whether the data contains a BEGIN line. Data without one is treated as DER.
     static func looksLike(_ data: Data) -> Bool { data.range(of: begin) != nil }
 
-    /// Returns the complete blocks in their order. Text between blocks is a comment.
+    /// Returns the blocks in the order of the data. Text between blocks is ignored.
     ///
-    /// - Returns: `nil` if a block begins but does not end.
+    /// - Returns: `nil` if a block has no END line with the same label.
     static func blocks(in data: Data) -> [PEMBlock]? {
         var blocks: [PEMBlock] = []
         var rest = data[...]
@@ -38,8 +40,8 @@ enum PEM {
     /// Returns the block at the start of the text.
     private static func block(in text: Data) -> PEMBlock? {
         let afterBegin = text[(text.startIndex + begin.count)...]
-        // The search is limited to the longest label. Otherwise many BEGIN lines without an END would take quadratic
-        // time.
+        // The search is limited to the maximum length of a label. Without the limit, data with many BEGIN lines that
+        // lack their closing dashes would take quadratic time.
         guard let labelEnd = afterBegin.prefix(longestLabel + dashes.count).range(of: dashes) else {
             return nil
         }
@@ -59,7 +61,7 @@ enum PEM {
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0d).contains(byte) }
 
-    /// Returns one PEM block that ends with a line break.
+    /// Returns a PEM block with the given contents. It ends with a line break, so that blocks can be concatenated.
     static func encoded(_ der: Data, label: String) -> [UInt8] {
         let base64 = der.base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
         return Array("-----BEGIN \(label)-----\n\(base64)\n-----END \(label)-----\n".utf8)

@@ -4,9 +4,10 @@ internal import Foundation
 /// The contents of a PKCS#12 archive (RFC 7292): a key, its certificate and other certificates.
 struct PKCS12Archive: ~Copyable {
     let key: PrivateKey
-    /// The certificate of the key comes first.
+    /// The key's certificate, its issuer's, and so on.
     let certificates: [Certificate]
 
+    /// Parses and decrypts an archive. An archive with an empty passphrase can also be read with `nil`.
     static func reading(_ data: Data, passphrase: String?) throws(InvalidCredential) -> PKCS12Archive {
         let parsed = OpenSSLCoding.decoded(
             data,
@@ -22,8 +23,8 @@ struct PKCS12Archive: ~Copyable {
         return try contents(of: parsed, passphrase ?? "")
     }
 
-    /// Returns whether the digest (MAC), which depends on the passphrase, is correct. Programs encode an empty
-    /// passphrase in two ways, and both are tried.
+    /// Returns whether the digest (MAC) is correct. It depends on the passphrase, so it is wrong if the passphrase is.
+    /// Programs encode an empty passphrase as an empty string or as none, so both are tried.
     private static func isIntact(_ archive: OpaquePointer, _ passphrase: String) -> Bool {
         callingOpenSSL {
             if PKCS12_verify_mac(archive, passphrase, CInt(passphrase.utf8.count)) == 1 { return true }
@@ -36,8 +37,8 @@ struct PKCS12Archive: ~Copyable {
         _ passphrase: String
     ) throws(InvalidCredential) -> PKCS12Archive {
         var (key, certificate, others): (OpaquePointer?, OpaquePointer?, OpaquePointer?)
-        // The digest was correct, so the cipher is the problem: old archives use ciphers that OpenSSL 3 has moved to
-        // its legacy provider.
+        // The digest was correct, so the passphrase is correct, too. If parsing fails, the cipher must be the problem:
+        // old archives use ciphers that OpenSSL 3 supports only with its legacy provider.
         guard callingOpenSSL({ PKCS12_parse(archive, passphrase, &key, &certificate, &others) }) == 1 else {
             throw InvalidCredential(.identity, .unsupported)
         }
@@ -48,8 +49,11 @@ struct PKCS12Archive: ~Copyable {
         return PKCS12Archive(key: owned, certificates: all)
     }
 
-    /// Takes ownership of all certificates. Returns the key's certificate and its issuers in chain order, because
-    /// archives have no order.
+    /// Returns the key's certificate, its issuer's, and so on. The archive stores certificates in any order.
+    ///
+    /// - Parameters:
+    ///   - own: The key's certificate. Without it, the result is empty.
+    ///   - others: A stack of the other certificates. This function frees all certificates and the stack.
     private static func certificates(_ own: OpaquePointer?, _ others: OpaquePointer?) -> [Certificate] {
         let all = ([own] + pointers(in: others)).compactMap { $0.flatMap { taken($0) } }
         return own == nil

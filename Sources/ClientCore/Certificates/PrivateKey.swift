@@ -1,7 +1,7 @@
 internal import CNetwatchCrypto
 internal import Foundation
 
-/// A private key, parsed by OpenSSL. It is not bound to a thread: its owner can use it from any thread.
+/// A private key, parsed by OpenSSL. Its owner can use it on any thread, but only on one at a time.
 struct PrivateKey: ~Copyable {
     let pointer: OpaquePointer
 
@@ -16,14 +16,14 @@ struct PrivateKey: ~Copyable {
         EVP_PKEY_free(pointer)
     }
 
-    /// The key in PEM, unencrypted.
+    /// The unencrypted key in PEM; `nil` if OpenSSL cannot encode it.
     var pem: [UInt8]? {
         callingOpenSSL {
             OpenSSLMemory.written { PEM_write_bio_PrivateKey($0, pointer, nil, nil, 0, nil, nil) }
         }
     }
 
-    /// Reads the first private key of the data and ignores other blocks.
+    /// Parses a private key in DER, or the first private key in PEM. Other PEM blocks are ignored.
     static func reading(_ data: Data, passphrase: String?) throws(InvalidCredential) -> PrivateKey {
         try CredentialFile.check(data, as: .privateKey)
         guard PEM.looksLike(data) else { return try readingDER(data, passphrase) }
@@ -78,7 +78,8 @@ struct PrivateKey: ~Copyable {
         return parsed != nil
     }
 
-    /// Passes an empty passphrase if there is none, because OpenSSL would otherwise prompt on the terminal.
+    /// Calls `read` with a null-terminated passphrase, which is empty if `passphrase` is `nil`. If `read` passed no
+    /// passphrase to OpenSSL, OpenSSL would prompt on the terminal.
     private static func with(
         _ passphrase: String?,
         _ read: (UnsafeMutableRawPointer?) -> OpaquePointer?
@@ -89,17 +90,18 @@ struct PrivateKey: ~Copyable {
 }
 
 extension PEMBlock {
-    /// `PRIVATE KEY`, `ENCRYPTED PRIVATE KEY`, `RSA PRIVATE KEY`, `EC PRIVATE KEY`, …
+    /// Whether the label is `PRIVATE KEY`, `ENCRYPTED PRIVATE KEY`, `RSA PRIVATE KEY`, `EC PRIVATE KEY` or similar.
     var isPrivateKey: Bool { label.hasSuffix("PRIVATE KEY") }
 
-    /// PKCS#8 is recognized by its label, older formats by a header field (RFC 1421).
+    /// Whether the block is encrypted. For PKCS#8, the label says so; for older formats, a header field does (RFC
+    /// 1421).
     fileprivate var isEncrypted: Bool {
         label.hasPrefix("ENCRYPTED") || text.range(of: Data("Proc-Type: 4,ENCRYPTED".utf8)) != nil
     }
 }
 
 extension [PEMBlock] {
-    /// The distinct labels for an error message, at most eight because a file can have thousands.
+    /// The distinct labels for an error message. At most eight, because a file can have thousands.
     var labels: [String] {
         var seen: [String] = []
         for block in self where !seen.contains(block.label) && seen.count < 8 { seen.append(block.label) }

@@ -1,16 +1,16 @@
 internal import CNetwatchCrypto
 public import Foundation
 
-/// A public key without a certificate, the counterpart of Security's `SecKey`. It can outlive the certificates that
-/// are issued for it.
+/// A public key without a certificate, the counterpart of `SecKey` in Apple's Security framework. A renewed
+/// certificate can have the key of its predecessor.
 ///
 /// Two keys are equal if their DER bytes are equal, including algorithm and parameters.
 public struct PublicKey: Hashable, Sendable {
-    /// The key in DER, as in a certificate: SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
+    /// The key as a SubjectPublicKeyInfo in DER (RFC 5280 §4.1.2.7), as certificates contain it.
     public let data: Data
 
     private static let pemLabel = "PUBLIC KEY"
-    /// The labels of blocks that contain a public key.
+    /// The labels of PEM blocks that contain a public key.
     static let pemLabels = [pemLabel] + Certificate.pemLabels
 
     /// - Parameter data: DER written by OpenSSL.
@@ -20,8 +20,8 @@ public struct PublicKey: Hashable, Sendable {
 
     /// Creates a public key from its bytes.
     ///
-    /// - Parameter data: A SubjectPublicKeyInfo in DER or PEM (`PUBLIC KEY`), or a certificate in DER or PEM; at most
-    ///   1 MiB. Of several PEM blocks, the first is used.
+    /// - Parameter data: A SubjectPublicKeyInfo (PEM label `PUBLIC KEY`) or a certificate, in DER or PEM. At most
+    ///   1 MiB. If PEM contains several of these blocks, the first is used.
     /// - Throws: ``InvalidCredential``.
     public init(data: Data) throws(InvalidCredential) {
         try CredentialFile.check(data, as: .publicKey)
@@ -48,7 +48,8 @@ public struct PublicKey: Hashable, Sendable {
         do throws(InvalidCredential) { try self.init(data: data) } catch { throw error.naming(url.path) }
     }
 
-    /// Returns OpenSSL's re-encoding of the key, so that it equals the key of a certificate.
+    /// Returns the key as OpenSSL encodes it. The keys of certificates are encoded by OpenSSL, too, so equal keys have
+    /// equal bytes.
     private static func normalized(_ der: Data) -> Data? {
         let parsed = OpenSSLCoding.decoded(
             der,
@@ -57,7 +58,7 @@ public struct PublicKey: Hashable, Sendable {
         )
         guard let parsed else { return nil }
         defer { X509_PUBKEY_free(parsed) }
-        // A server cannot use a key of an unknown algorithm.
+        // `X509_PUBKEY_get0` fails if OpenSSL does not know the key's algorithm. No server could present such a key.
         guard callingOpenSSL({ X509_PUBKEY_get0(parsed) }) != nil else { return nil }
         return OpenSSLCoding.encoded { i2d_X509_PUBKEY(parsed, $0) }
     }
@@ -67,6 +68,6 @@ extension PublicKey: CustomStringConvertible {
     /// The ``fingerprint``.
     public var description: String { fingerprint }
 
-    /// The SHA-256 digest of the DER bytes: `sha256//` and base64, the format of curl's `--pinnedpubkey`.
+    /// The SHA-256 digest of ``data`` in the format of curl's `--pinnedpubkey`: `sha256//` and base64.
     public var fingerprint: String { OpenSSLCoding.fingerprint(of: data) }
 }

@@ -3,9 +3,9 @@ internal import NetwatchTransport
 extension ServerTrust {
     /// OpenSSL's result for a certificate chain.
     public struct Verdict: Hashable, Sendable, CustomStringConvertible {
-        /// The problem; `nil` if there is none.
+        /// The problem; `nil` if the chain is trusted.
         public let problem: Problem?
-        /// `X509_V_OK` (0) or one of `X509_V_ERR_…` (`X509_verify_cert_error_string(3)`).
+        /// OpenSSL's code: `X509_V_OK` (0), or one of the `X509_V_ERR_…` codes of `X509_verify_cert_error_string(3)`.
         public let code: Int32
         /// The index of the certificate with the problem: 0 is the server's own, 1 its issuer's, and so on.
         public let depth: Int
@@ -19,11 +19,11 @@ extension ServerTrust {
             message = verdict.message
         }
 
-        /// Whether there is no problem.
+        /// Whether OpenSSL trusts the chain: ``problem`` is `nil`.
         public var isTrusted: Bool { problem == nil }
 
-        /// OpenSSL's message, the code and the index of the certificate: `certificate has expired (10, certificate
-        /// 0)`.
+        /// OpenSSL's message. For a problem, the code and the index of the certificate follow:
+        /// `certificate has expired (10, certificate 0)`.
         public var description: String { isTrusted ? message : "\(message) (\(code), certificate \(depth))" }
     }
 
@@ -31,7 +31,7 @@ extension ServerTrust {
     public enum Problem: String, Hashable, Sendable, CaseIterable {
         /// A certificate has expired.
         case expired
-        /// A certificate is not valid yet; this machine's clock may be wrong.
+        /// A certificate is not valid yet, or this machine's clock is wrong.
         case notYetValid
         /// The server's certificate is self-signed.
         case selfSigned
@@ -41,16 +41,17 @@ extension ServerTrust {
         case badSignature
         /// A certificate was revoked.
         case revoked
-        /// There is no valid revocation list of the issuer.
+        /// The revocation of a certificate cannot be checked, because there is no valid revocation list of its issuer.
         case revocationUnknown
-        /// A certificate must not be used for its role in the chain: as a server's or as an authority's certificate.
+        /// A certificate must not be used for its role in the chain. For example, the server's certificate is only for
+        /// clients, or an issuer is not a certificate authority.
         case wrongUse
         /// A key or a signature is weaker than this system's policy allows.
         case tooWeak
-        /// Another problem, see ``Verdict/code``.
+        /// Any other problem; ``Verdict/code`` identifies it.
         case other
 
-        /// Returns `nil` for `X509_V_OK`.
+        /// Converts OpenSSL's code; returns `nil` for `X509_V_OK`.
         init?(code: Int32) {
             switch code {
             case 0: return nil

@@ -1,15 +1,20 @@
 internal import Foundation
 internal import NetwatchTransport
 
-/// The certificates that a server presents in a TLS handshake, the counterpart of Security's `SecTrust`.
+/// The certificates that a server presents in a TLS handshake, and OpenSSL's evaluation of them. The counterpart of
+/// `SecTrust` in Apple's Security framework.
 public struct ServerTrust: Hashable, Sendable {
-    /// The requested host, in the form that ``ServerTrustPolicyManager/serverTrustPolicy(forHost:)`` receives.
+    /// The requested host: a lowercase ASCII name without a trailing dot, or an address without brackets. This is the
+    /// form that ``ServerTrustPolicyManager/serverTrustPolicy(forHost:)`` receives.
     public let host: String
-    /// The server's certificate, the certificate whose key signed it, and so on, up to the root if that is known or
-    /// was sent. Other certificates that the server sends are omitted, because they prove nothing.
+    /// The certificate chain: the server's certificate, then its issuer's, and so on. It ends with the root if the
+    /// server sent the root or this system knows it.
+    ///
+    /// Other certificates that the server sends are omitted. They prove nothing, because no certificate in the chain
+    /// was issued by one of them.
     public let certificates: [Certificate]
-    /// OpenSSL's result for the chain, against this system's authorities and the current time. It does not include
-    /// the host name; see ``certificateNamesHost``.
+    /// OpenSSL's result for the chain, with this system's certificate authorities and the current time. The result
+    /// ignores the host name, which ``certificateNamesHost`` checks.
     public let verdict: Verdict
 
     init(_ presented: PresentedTrust) {
@@ -18,10 +23,11 @@ public struct ServerTrust: Hashable, Sendable {
         verdict = Verdict(presented.verdict)
     }
 
-    /// The public keys of the certificates, in the same order.
+    /// The public keys of ``certificates``, in the same order.
     public var publicKeys: [PublicKey] { certificates.map(\.publicKey) }
 
-    /// Whether the server's own certificate names the host (RFC 6125; wildcards only for a whole label).
+    /// Whether the server's own certificate names the host, by RFC 6125. A wildcard is accepted only as a whole label:
+    /// `*.example.com`, but not `w*.example.com`.
     public var certificateNamesHost: Bool { certificateNames(host) }
 
     func certificateNames(_ host: String) -> Bool {
@@ -31,6 +37,7 @@ public struct ServerTrust: Hashable, Sendable {
         return parsed.x509.names(host: host)
     }
 
-    /// Whether the server would be trusted without a policy: ``verdict`` and ``certificateNamesHost``.
+    /// Whether the server would be trusted without a policy: ``verdict`` has no problem, and ``certificateNamesHost``
+    /// is true.
     public var isTrustedByDefault: Bool { verdict.isTrusted && certificateNamesHost }
 }

@@ -1,10 +1,12 @@
 internal import Foundation
 internal import NetwatchEventLoop
 
-/// The normalized host for policy lookups: a lowercase ASCII name without a trailing dot, or an address in its
-/// canonical form without brackets.
+/// Normalizes hosts, so that different spellings of a host have the same server trust policy.
 enum TrustHost {
-    /// - Returns: `nil` if the text is not a host: if it is empty or has a scheme, a port, a path or a wildcard.
+    /// Returns a lowercase ASCII name without a trailing dot, or an address in its canonical form without brackets.
+    ///
+    /// - Returns: `nil` if the text is not a host, for example because it is empty or has a scheme, a port, a path or a
+    ///   wildcard.
     static func normalized(_ text: String) -> String? {
         var host = text[...]
         if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }

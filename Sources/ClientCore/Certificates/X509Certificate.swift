@@ -2,7 +2,7 @@ internal import CNetwatchCrypto
 internal import Foundation
 internal import NetwatchEventLoop
 
-/// A certificate, parsed by OpenSSL. It is not bound to a thread: its owner can use it from any thread.
+/// A certificate, parsed by OpenSSL. Its owner can use it on any thread, but only on one at a time.
 struct X509Certificate: ~Copyable {
     let pointer: OpaquePointer
 
@@ -17,7 +17,7 @@ struct X509Certificate: ~Copyable {
         X509_free(pointer)
     }
 
-    /// - Returns: `nil` if the data is not a certificate.
+    /// Parses a certificate in DER; returns `nil` if the data is not a certificate.
     static func reading(_ der: Data) -> X509Certificate? {
         OpenSSLCoding.decoded(der, by: { d2i_X509(nil, $0, $1) }, free: { X509_free($0) })
             .map { X509Certificate(owning: $0) }
@@ -33,16 +33,17 @@ struct X509Certificate: ~Copyable {
         OpenSSLCoding.encoded { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), $0) }
     }
 
+    /// Returns whether the certificate was issued for the private key.
     func isOf(_ key: borrowing PrivateKey) -> Bool {
         callingOpenSSL { X509_check_private_key(pointer, key.pointer) == 1 }
     }
 
-    /// Returns whether the issuer's name is the other certificate's subject.
+    /// Returns whether this certificate names the other certificate's subject as its issuer.
     func names(asIssuer other: borrowing X509Certificate) -> Bool {
         X509_NAME_cmp(X509_get_issuer_name(pointer), X509_get_subject_name(other.pointer)) == 0
     }
 
-    /// Returns whether the certificate was signed with the other certificate's key.
+    /// Returns whether the other certificate's key signed this certificate.
     func isSigned(by other: borrowing X509Certificate) -> Bool {
         callingOpenSSL {
             guard let key = X509_get0_pubkey(other.pointer) else { return false }
@@ -50,8 +51,8 @@ struct X509Certificate: ~Copyable {
         }
     }
 
-    /// Returns whether the certificate names the host, by RFC 6125. Wildcards stand only for a whole label, as in
-    /// libcurl.
+    /// Returns whether the certificate names the host, by RFC 6125. As in libcurl, a wildcard is accepted only as a
+    /// whole label.
     func names(host: String) -> Bool {
         callingOpenSSL {
             if IPAddress(host) != nil { return X509_check_ip_asc(pointer, host, 0) == 1 }

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// The properties of a `URLSessionConfiguration` on Linux, and how netwatch treats each.
+/// The properties of a `URLSessionConfiguration` on Linux, grouped by how netwatch treats them.
 ///
-/// A property is ignored if that is harmless. It is refused if ignoring it would send data to a destination, or
-/// by a route, that the program has ruled out.
+/// netwatch ignores an unsupported property if that is harmless. It refuses the configuration if ignoring the
+/// property would send data to a destination, or by a route, that the program has ruled out.
 enum ConfigurationProperty: String, CaseIterable, Sendable {
     // Used. Refused only if the value is invalid.
     case httpAdditionalHeaders
@@ -15,7 +15,7 @@ enum ConfigurationProperty: String, CaseIterable, Sendable {
     case httpShouldSetCookies
     case httpMaximumConnectionsPerHost
 
-    // Refused, unless the value asks for the existing behaviour.
+    // Refused, unless the value requests what netwatch does anyway.
     case connectionProxyDictionary
     case allowsCellularAccess
     case protocolClasses
@@ -31,7 +31,8 @@ enum ConfigurationProperty: String, CaseIterable, Sendable {
     case urlCredentialStorage
     case urlCache
 
-    /// Returns the first refused property with a hint, or `nil` if there is none.
+    /// Returns why the configuration is refused: its first refused property, the reason, and what is accepted. `nil` if
+    /// the configuration is accepted.
     static func refusal(of configuration: URLSessionConfiguration) -> String? {
         allCases.lazy.compactMap { property in
             property.refusal(of: configuration).map { "`\(property.rawValue)` \($0)" }
@@ -47,11 +48,12 @@ enum ConfigurationProperty: String, CaseIterable, Sendable {
         case .protocolClasses:
             Self.hasOwnClasses(configuration) ? "are not called; leave the default" : nil
         case .requestCachePolicy:
-            Self.wantsOnlyCache(configuration) ? "is not supported: there is no cache" : nil
+            Self.wantsOnlyCache(configuration) ? "allows only cached responses, but there is no cache" : nil
         case .identifier:
             configuration.identifier == nil
                 ? nil
-                : "selects a background session, which is not supported; use the queue for requests that outlive the process"
+                : "selects a background session, which is not supported; for requests that outlive the process, "
+                    + "use `SessionManager.background(queue:)` of the library OfflineQueue"
         case .timeoutIntervalForRequest: Self.refusal(ofTimeout: configuration.timeoutIntervalForRequest)
         case .timeoutIntervalForResource: Self.refusal(ofTimeout: configuration.timeoutIntervalForResource)
         default: nil
@@ -59,7 +61,7 @@ enum ConfigurationProperty: String, CaseIterable, Sendable {
     }
 
     private static func refusal(ofTimeout seconds: TimeInterval) -> String? {
-        seconds >= 0 ? nil : "is \(seconds); accepted: 0 for the default, or more seconds"
+        seconds >= 0 ? nil : "is \(seconds); accepted: a positive number of seconds, or 0 for the default"
     }
 
     private static func hasOwnClasses(_ configuration: URLSessionConfiguration) -> Bool {

@@ -2,12 +2,16 @@ internal import NetwatchTransport
 
 /// The header fields of the default session.
 enum DefaultHTTPHeaders {
-    /// The encodings that libcurl can decode, depending on its build. It cannot decode `compress`, which
-    /// Alamofire 4 offers: the transfer would end with `CURLE_BAD_CONTENT_ENCODING`.
+    /// The encodings that libcurl can decode, best first. A build of libcurl may lack some of them.
+    ///
+    /// Alamofire 4 also offers `compress`. libcurl cannot decode it: a transfer with such a response would fail
+    /// with `CURLE_BAD_CONTENT_ENCODING`.
     static let encodings = ["br", "gzip", "deflate"]
 
+    /// Returns `Accept-Encoding`, `Accept-Language` and `User-Agent`.
+    ///
     /// - Parameters:
-    ///   - info: The values that the fields are made from. Default: this machine and program.
+    ///   - info: The properties that the fields are created from. Default: those of this program and machine.
     ///   - decoders: The encodings that libcurl can decode. Default: ``encodings``.
     static func headers(
         for info: ProgramInfo = .current,
@@ -20,19 +24,22 @@ enum DefaultHTTPHeaders {
         ]
     }
 
-    /// Returns the field in the order of ``encodings``, best first. `identity` (RFC 9110 §12.5.3) if there is
-    /// none, because a missing field would allow every encoding.
+    /// Returns the value of `Accept-Encoding`: those of ``encodings`` that are in `decoders`, best first.
+    ///
+    /// If there are none, the value is `identity` (RFC 9110 §12.5.3). Without the field, the server could choose any
+    /// encoding.
     static func acceptEncoding(_ decoders: [String]) -> String {
         let offered = encodings.filter(decoders.contains)
         return offered.isEmpty ? "identity" : ranked(offered)
     }
 
-    /// Returns the field with up to six languages, because qualities are written in tenths.
+    /// Returns the value of `Accept-Language` with at most six languages. Qualities are written in tenths, so more
+    /// than ten could not be ranked.
     static func acceptLanguage(_ languages: [String]) -> String {
         ranked(languages.prefix(6))
     }
 
-    /// Appends qualities (RFC 9110 §12.4.2) from 1.0 down in steps of 0.1.
+    /// Returns the values with qualities (RFC 9110 §12.4.2): 1.0 for the first, and 0.1 less for each following one.
     private static func ranked(_ values: some Sequence<String>) -> String {
         values.enumerated()
             .map { "\($0.element);q=\($0.offset == 0 ? "1.0" : "0.\(10 - $0.offset)")" }

@@ -1,15 +1,15 @@
 /// The user's languages as language tags (RFC 5646), from the environment variables that `gettext` reads.
 ///
-/// `Locale.preferredLanguages` does not read them on Linux.
+/// On Linux, Foundation's `Locale.preferredLanguages` does not read these variables.
 enum PreferredLanguages {
-    /// The language of untranslated programs.
+    /// The language of programs without translations, which the locales `C` and `POSIX` select.
     private static let untranslated = "en"
 
     /// Returns the languages, best first, without duplicates. Never empty.
     ///
-    /// The locale is the first non-empty value of `LC_ALL`, `LC_MESSAGES` and `LANG`. Unless it is `C` or
-    /// `POSIX`, the languages in `LANGUAGE` come before it (gettext manual, "The LANGUAGE variable"). Invalid
-    /// locale names are ignored.
+    /// The locale is the first non-empty value of `LC_ALL`, `LC_MESSAGES` and `LANG`. If it is `C` or `POSIX`, the
+    /// result is English. For any other locale, the languages in `LANGUAGE` come first (gettext manual, "The LANGUAGE
+    /// variable"). Invalid locale names are ignored.
     static func list(_ environment: [String: String]) -> [String] {
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy
             .compactMap { environment[$0] }
@@ -20,8 +20,7 @@ enum PreferredLanguages {
         return tags.isEmpty ? [untranslated] : unique(tags)
     }
 
-    /// Returns the locales up to the first one that needs no translation, because gettext never looks beyond
-    /// it.
+    /// Returns the locales up to and including the first `C` or `POSIX`, because gettext ignores those after it.
     private static func upToUntranslated(_ locales: [String]) -> ArraySlice<String> {
         locales[...(locales.firstIndex(where: isUntranslated) ?? locales.count - 1)]
     }
@@ -30,7 +29,8 @@ enum PreferredLanguages {
         ["C", "POSIX"].contains(locale.prefix { $0 != "." && $0 != "@" })
     }
 
-    /// Converts a locale to a language tag: `de_AT.UTF-8@euro` to `de-AT`, `sr_RS@latin` to `sr-Latn-RS`.
+    /// Converts a locale to a language tag: `de_AT.UTF-8@euro` to `de-AT`, `sr_RS@latin` to `sr-Latn-RS`. Returns
+    /// `nil` for an invalid locale.
     static func tag(_ locale: String) -> String? {
         if isUntranslated(locale) { return untranslated }
         let name = locale.prefix { $0 != "." && $0 != "@" }

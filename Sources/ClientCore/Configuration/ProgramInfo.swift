@@ -1,11 +1,11 @@
 internal import Foundation
 internal import Glibc
 
-/// The properties of the program and the machine that the default header fields are made from.
+/// The properties of the program and the machine from which the default header fields are created.
 struct ProgramInfo: Sendable {
     /// The environment variables.
     var environment: [String: String] = [:]
-    /// The name that the program was started with, possibly with a path.
+    /// The first argument of the program: its name, possibly with a path.
     var program = ""
     /// The program's version, if it has an `Info.plist` with one.
     var programVersion: String?
@@ -32,11 +32,11 @@ struct ProgramInfo: Sendable {
     }
 }
 
-/// The file that names the operating system (`os-release(5)`).
+/// The contents of the file that describes the operating system (`os-release(5)`).
 struct OSRelease: Sendable {
     private let values: [String: String]
 
-    /// Parses lines of `NAME=value` or `NAME="value"`. The last value of a name counts.
+    /// Parses lines of the form `NAME=value` or `NAME="value"`. If a name occurs twice, the last value is used.
     init(_ text: String) {
         var values: [String: String] = [:]
         for line in text.split(whereSeparator: \.isNewline) {
@@ -46,15 +46,15 @@ struct OSRelease: Sendable {
         self.values = values
     }
 
-    /// The display name of the system, or else its name and version; `nil` if both are missing.
+    /// `PRETTY_NAME`, or else `NAME` and `VERSION_ID`; `nil` if all are missing.
     var operatingSystemName: String? {
         if let name = value("PRETTY_NAME") { return name }
         let parts = [value("NAME"), value("VERSION_ID")].compactMap { $0 }
         return parts.isEmpty ? nil : parts.joined(separator: " ")
     }
 
-    /// The contents of `/etc/os-release`, or else `/usr/lib/os-release`, or else nothing. At most 64 KiB are
-    /// read.
+    /// The contents of `/etc/os-release`, or else of `/usr/lib/os-release`; empty if neither can be read. At most
+    /// 64 KiB are read.
     static var ofThisMachine: OSRelease {
         let paths = ["/etc/os-release", "/usr/lib/os-release"]
         let contents = paths.lazy.compactMap(beginning).first ?? Data()
@@ -71,7 +71,8 @@ struct OSRelease: Sendable {
         values[name].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// Removes quotes and backslashes, which is accurate enough for names.
+    /// Removes the surrounding quotes and all backslashes. Escape sequences are not decoded, because the names of
+    /// operating systems need none.
     private static func unquoted(_ value: Substring) -> String {
         guard let quote = value.first, quote == "\"" || quote == "'", value.count > 1, value.last == quote
         else { return String(value) }

@@ -2,31 +2,40 @@ public import Foundation
 public import FoundationNetworking
 internal import NetwatchTransport
 
-/// Options for how a request is sent. An option that is `nil` falls back to the session's
-/// ``SessionManager/requestOptions``, and then to the session's configuration or to netwatch's default.
+/// Options for how a request is sent.
+///
+/// If an option of a request is `nil`, the request uses the option of the session
+/// (``SessionManager/requestOptions``). If that is `nil`, too, the request uses the session's configuration or
+/// netwatch's default.
 public struct RequestOptions: Sendable, Hashable {
     /// The time limit for the name lookup, the connection and the TLS handshake of a transfer together, in
     /// seconds. Default: 15.
     public var connectTimeout: TimeInterval?
-    /// The maximum time in seconds without a byte in either direction once connected. Exceeding it is detected
-    /// up to two seconds late. Default: the configuration's `timeoutIntervalForRequest`, 60.
+    /// The maximum time in seconds during which an established connection neither sends nor receives a byte. The
+    /// transfer may fail up to two seconds later.
     ///
-    /// A `URLRequest` whose `timeoutInterval` is not 60 overrides the session's option, but not this option of
-    /// the request.
+    /// The first of these that is set applies:
+    ///
+    /// 1. this option of the request
+    /// 2. the `timeoutInterval` of the `URLRequest`, unless it is 60, which is Foundation's default
+    /// 3. this option of the session
+    /// 4. the configuration's `timeoutIntervalForRequest`, by default 60
     public var idleTimeout: TimeInterval?
-    /// The time limit of an attempt in seconds. It includes waiting for other requests, redirects, and the last
-    /// byte. Default: the configuration's `timeoutIntervalForResource`, seven days.
+    /// The time limit of an attempt in seconds, from its start to the last byte of the response. It includes
+    /// redirects, and the time during which the attempt waits for other requests. Default: the configuration's
+    /// `timeoutIntervalForResource`, by default seven days.
     public var totalTimeout: TimeInterval?
-    /// The priority among requests that wait for the same host, from 0 (last) to 1 (first). Over HTTP/2 also
-    /// the request's share of the connection (`CURLOPT_STREAM_WEIGHT`), if the server supports it. Default:
-    /// 0.5.
+    /// The priority among requests that wait for the same host, from 0 (last) to 1 (first). Default: 0.5.
+    ///
+    /// Over HTTP/2, the priority also sets the request's share of the connection (`CURLOPT_STREAM_WEIGHT`), if the
+    /// server supports that.
     public var priority: Float?
-    /// The maximum number of bytes of a decoded response kept in memory. A longer response ends the request
-    /// with `URLError.dataLengthExceedsMaximum`. Downloads and data streamed to a closure are not limited.
-    /// Default: 16 MiB.
+    /// The maximum size of a response body in memory, in bytes after decoding. A request with a longer response
+    /// fails with `URLError.dataLengthExceedsMaximum`. Downloads, and responses streamed to a closure, are not
+    /// limited. Default: 16 MiB.
     public var maximumDataBytes: Int?
 
-    /// Creates options. Every option that is `nil` falls back to the session.
+    /// Creates options. The session's value applies to each option that is `nil`.
     public init(
         connectTimeout: TimeInterval? = nil,
         idleTimeout: TimeInterval? = nil,
@@ -43,11 +52,11 @@ public struct RequestOptions: Sendable, Hashable {
 }
 
 extension RequestOptions {
-    /// Limits the memory that any server can use. Most programs never receive more than this in memory: they
-    /// download longer responses to files.
+    /// The default of ``maximumDataBytes``: 16 MiB. It limits how much memory a server can make the client use.
+    /// Programs usually download longer responses to files.
     static let defaultMaximumDataBytes = 16 * 1024 * 1024
 
-    /// Returns these options, with missing ones taken from `others`.
+    /// Returns these options. Those that are `nil` are taken from `others`.
     func over(_ others: RequestOptions) -> RequestOptions {
         RequestOptions(
             connectTimeout: connectTimeout ?? others.connectTimeout,
@@ -60,14 +69,16 @@ extension RequestOptions {
 
     var totalTimeoutDuration: Duration? { totalTimeout.map { Duration(seconds: $0) } }
 
+    /// Throws an error if an option is out of range.
+    ///
     /// - Throws: ``AFError/URLRequestValidationFailureReason/invalidOption(name:value:accepted:)``.
     func check() throws {
-        let seconds = "seconds above 0"
+        let seconds = "more than 0 seconds"
         let timeouts = [
             ("connectTimeout", connectTimeout), ("idleTimeout", idleTimeout), ("totalTimeout", totalTimeout),
         ]
         for (name, value) in timeouts {
-            // A NaN fails this comparison, too.
+            // Comparing NaN is always false, so NaN is refused as well.
             if let value, !(value > 0) { throw AFError.invalidOption(name, "\(value)", accepted: seconds) }
         }
         if let priority, !(0...1).contains(priority) {
@@ -80,14 +91,14 @@ extension RequestOptions {
 }
 
 extension TransferRequest {
-    /// Applies the options that map directly to a transfer.
+    /// Sets the options that the engine handles itself: the connect timeout and the priority.
     mutating func apply(_ options: RequestOptions) {
         if let timeout = options.connectTimeout { connectTimeout = Duration(seconds: timeout) }
         if let priority = options.priority { self.priority = priority }
     }
 }
 
-/// A request with its options, for all functions of a session that accept a ``URLRequestConvertible``.
+/// A request with its options. All functions of a session that accept a ``URLRequestConvertible`` accept it.
 public struct OptionedRequest: URLRequestConvertible {
     let request: any URLRequestConvertible
     let options: RequestOptions

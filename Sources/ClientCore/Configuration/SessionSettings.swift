@@ -3,14 +3,14 @@ internal import FoundationNetworking
 internal import NetwatchEventLoop
 internal import NetwatchTransport
 
-/// The settings that a session reads from a `URLSessionConfiguration`. They are read once: later changes to the
-/// configuration have no effect, as with URLSession.
+/// The settings that a session reads from a `URLSessionConfiguration` when it is created. Later changes to the
+/// configuration have no effect, as with `URLSession`.
 struct SessionSettings: Sendable {
-    /// Added to each request that has no field of the same name.
+    /// The header fields that are added to each request. A request's own field of the same name overrides them.
     let headers: HTTPHeaders
-    /// The same fields, sorted, for requests that set no header fields.
+    /// ``headers`` sorted by name, so that requests that set no header fields need not sort them again.
     let sortedHeaders: [TransferRequest.Header]
-    /// The maximum time without a byte in either direction.
+    /// The maximum time during which a connection neither sends nor receives a byte.
     let idleTimeout: Duration
     /// The maximum duration of an attempt, including its redirects.
     let totalTimeout: Duration
@@ -20,10 +20,10 @@ struct SessionSettings: Sendable {
     let cookies: CookieJar?
     /// Whether requests get a `Cookie` field.
     let sendsCookies: Bool
-    /// The refused property and its value: the client does not support it and must not ignore it silently. The
-    /// session then sends no requests.
+    /// The reason why the configuration is refused: a property that netwatch does not support and must not
+    /// ignore. `nil` if the configuration is accepted. A session with a refused configuration sends no requests.
     let refusal: String?
-    /// The socket that all requests are sent to, instead of the hosts in their URLs.
+    /// The path of the unix socket to which all requests are sent, instead of the hosts in their URLs; `nil` for TCP.
     let unixSocketPath: String?
 
     /// Foundation's default of `timeoutIntervalForRequest`, in seconds.
@@ -47,7 +47,7 @@ struct SessionSettings: Sendable {
         unixSocketPath = nil
     }
 
-    /// Settings without header fields and cookies.
+    /// Creates settings without header fields and cookies.
     init(unixSocketPath: String? = nil) {
         headers = [:]
         sortedHeaders = []
@@ -60,28 +60,28 @@ struct SessionSettings: Sendable {
         self.unixSocketPath = unixSocketPath
     }
 
-    /// Returns the `Cookie` field that is added to a request, if any.
+    /// Returns the value of the `Cookie` field for a request; `nil` if no cookie is sent.
     func cookieField(for request: URLRequest) -> String? {
         guard sendsCookies, request.httpShouldHandleCookies, let url = request.url else { return nil }
         return cookies?.field(for: url)
     }
 
-    /// Returns the maximum time without a byte in either direction for a request.
+    /// Returns the idle timeout of a request: its `timeoutInterval`, or the session's idle timeout if that is 60.
     ///
-    /// That is the request's `timeoutInterval`, if set. Foundation cannot distinguish 60 as a set value from 60
-    /// as the default, so 60 selects the session's value.
+    /// 60 is Foundation's default, which cannot be distinguished from a 60 that the program has set.
     func idleTimeout(of request: URLRequest) -> Duration {
         guard request.timeoutInterval != Self.defaultIdleTimeout else { return idleTimeout }
         return .timeout(request.timeoutInterval) ?? idleTimeout
     }
 
-    /// Foundation cannot distinguish 6 as a set value from 6 as the default, so 6 selects netwatch's default.
+    /// Returns the connection limit per host. 6 selects netwatch's default, because 6 is Foundation's default and
+    /// cannot be distinguished from a 6 that the program has set.
     private static func connectionsPerHost(_ number: Int) -> Int {
         number == defaultConnectionsPerHost ? TransferPool.defaultConnectionsPerHost : max(1, number)
     }
 
-    /// Names that differ only in case are the same field. The last in sorted order wins, so the result is the
-    /// same on every run.
+    /// Converts header fields. Names that differ only in case are the same field: the field whose name sorts last is
+    /// kept, so that the result is the same on every run.
     private static func headers(_ fields: [AnyHashable: Any]) -> HTTPHeaders {
         var headers: HTTPHeaders = [:]
         var spellings: [String: String] = [:]
@@ -97,7 +97,8 @@ struct SessionSettings: Sendable {
 }
 
 extension Duration {
-    /// - Returns: `nil` for zero, which selects the next default. An infinite interval becomes 68 years.
+    /// Converts an interval in seconds. Returns `nil` for 0: the caller then uses its own default. An infinite interval
+    /// becomes 68 years, because adding much more to a time would overflow.
     fileprivate static func timeout(_ interval: TimeInterval) -> Duration? {
         guard interval > 0 else { return nil }
         return .seconds(min(interval, TimeInterval(Int32.max)))

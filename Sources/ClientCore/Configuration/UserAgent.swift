@@ -7,20 +7,19 @@ extension TransferRequest {
 
 /// The `User-Agent` field (RFC 9110 §10.1.5).
 enum UserAgent {
-    /// The maximum length of a name in characters. Names come from the local machine, but servers limit the
-    /// size of all header fields together.
+    /// The maximum length of each name in characters. Servers reject requests with very long header fields.
     private static let maximumLength = 64
 
-    /// Returns `program/1.0 (Debian GNU/Linux 12 bookworm; Linux 6.1) netwatch/0.1.0`, without the unknown
-    /// parts.
+    /// Returns the value of the field: `program/1.0 (Debian GNU/Linux 12 bookworm; Linux 6.1) netwatch/0.1.0`.
+    /// Unknown parts are omitted.
     static func text(for info: ProgramInfo) -> String {
         let system = [
             words(info.osRelease.operatingSystemName),
-            // Without the patch level, which would reveal the machine's known vulnerabilities.
+            // The patch level is omitted, because it would reveal which vulnerabilities the machine has.
             info.kernelRelease.versionNumbers(2).map { "Linux \($0)" },
         ]
         let comment = system.compactMap { $0 }.joined(separator: "; ")
-        // The field must begin with a product, not with a comment.
+        // The field must begin with a product (`name/version`), not with a comment in parentheses.
         let product = program(info).map { [$0] } ?? []
         let parts = product + (comment.isEmpty ? [] : ["(\(comment))"])
         let own = TransferRequest.defaultUserAgent
@@ -33,14 +32,15 @@ enum UserAgent {
         return info.programVersion.flatMap(token).map { "\(name)/\($0)" } ?? name
     }
 
-    /// Returns the characters that are allowed in a token (RFC 9110 §5.6.2).
+    /// Returns the text without the characters that a token must not contain (RFC 9110 §5.6.2); `nil` if none remain.
     private static func token(_ text: String) -> String? {
         let token = text.filter { HTTPToken.isValid(String($0)) }.prefix(maximumLength)
         return token.isEmpty ? nil : String(token)
     }
 
-    /// Returns the characters that are allowed in a comment (RFC 9110 §5.6.5), with single spaces between words.
-    /// Parentheses are removed, because they start nested comments and might not match.
+    /// Returns the text without the characters that a comment must not contain (RFC 9110 §5.6.5), and with single
+    /// spaces between words; `nil` if none remain. Parentheses are removed, because they would nest comments and
+    /// might not be balanced.
     private static func words(_ text: String?) -> String? {
         let plain = (text ?? "").filter { $0.isASCII && !"()\\".contains($0) && ($0 == " " || isVisible($0)) }
         let words = plain.split(separator: " ").joined(separator: " ").prefix(maximumLength)

@@ -3,38 +3,41 @@ internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import Synchronization
 
-/// Watches the network paths of a session's connections, and renews the connections when a path changes. A
-/// connection from a local address that is gone appears alive until something is sent over it.
+/// Watches the network paths to the addresses that a session is connected to. When a path changes, later requests
+/// use new connections.
 ///
-/// Only new connections are recorded, so a request over an existing one has no cost here. Connections to this
-/// machine need no network and are not watched.
+/// An old connection may be dead: if its local address is gone, it looks alive until something is sent over it.
+///
+/// Only new connections are recorded, so a request over an existing connection needs no work here. Connections to
+/// this machine need no network and are not watched.
 final class ConnectionWatches: Sendable {
     fileprivate struct Entry {
         let id: UInt64
         var watch: PathWatch?
-        /// The generation of the path when last seen; `nil` before the first status. `isReachable` is the last
-        /// reachability.
+        /// The path generation of the last status; `nil` before the first status.
         var generation: UInt64?
+        /// Whether the last status was reachable.
         var isReachable = false
     }
 
     fileprivate struct State {
         var entries: [String: Entry] = [:]
-        /// The addresses, the least recently recorded first.
+        /// The watched addresses, the least recently recorded first.
         var order: [String] = []
         var lastID: UInt64 = 0
     }
 
-    /// The maximum number of watched addresses; a session rarely has connections to more. Connections to other
-    /// addresses end by the idle timeout when their path has changed.
+    /// The maximum number of watched addresses. A session rarely has connections to more. If the path to an
+    /// unwatched address changes, requests over its connections fail only when their idle timeout expires.
     static let limit = 64
 
     private let paths: SessionPaths
     private let renew: @Sendable () -> Void
     private let state = Mutex(State())
 
-    /// - Parameter renew: Makes later requests use new connections. Called on the monitor's thread, which it
-    ///   must not block.
+    /// - Parameters:
+    ///   - paths: The session's path monitor.
+    ///   - renew: Makes later requests use new connections. Called on the monitor's thread, which it must not block.
     init(_ paths: SessionPaths, renew: @escaping @Sendable () -> Void) {
         self.paths = paths
         self.renew = renew
@@ -46,7 +49,8 @@ final class ConnectionWatches: Sendable {
     /// The path generations of the addresses whose status is known.
     var generations: [String: UInt64] { state.withLock { $0.entries.compactMapValues(\.generation) } }
 
-    /// Records a connection to an address. Returns whether it is the only watched address now.
+    /// Records a connection to an address, and watches the address if it is new. Returns whether the address is new and
+    /// the only watched one.
     func record(_ address: String) -> Bool {
         guard let parsed = IPAddress(address), !parsed.isLoopback, let host = NetworkHost(address) else {
             return false
@@ -61,7 +65,7 @@ final class ConnectionWatches: Sendable {
         return count == 1
     }
 
-    /// Ends all watches, because no connections are left.
+    /// Ends all watches. Called when the session has no connections left.
     func endAll() {
         let entries = state.withLock { state in
             defer { state = State(lastID: state.lastID) }
@@ -87,7 +91,9 @@ final class ConnectionWatches: Sendable {
 }
 
 extension ConnectionWatches.State {
-    /// Returns the id of a new entry, and the watch of the entry that it evicts.
+    /// Moves the address to the end of the order, and adds an entry if it has none.
+    ///
+    /// - Returns: The id of the new entry, if one was added, and the watch of the entry evicted for it.
     fileprivate mutating func record(_ address: String) -> (id: UInt64?, dropped: PathWatch?) {
         order.removeAll { $0 == address }
         order.append(address)
@@ -98,10 +104,11 @@ extension ConnectionWatches.State {
         return (lastID, entries.removeValue(forKey: order.removeFirst())?.watch)
     }
 
-    /// Returns whether connections to the address may be dead.
+    /// Stores the status of an address. Returns true if connections to the address may be dead, for one of these
+    /// reasons:
     ///
-    /// They may be if the path has another generation, which means another route. They also count as dead as
-    /// soon as the path is lost, so that a request that waits for the path never reuses an old connection.
+    /// - The path has a new generation, which means a different route.
+    /// - The path is lost. A request that waits for the path must not reuse an old connection afterwards.
     fileprivate mutating func update(_ address: String, _ id: UInt64, _ status: PathStatus) -> Bool {
         guard var entry = entries[address], entry.id == id else { return false }
         let isFirst = entry.generation == nil

@@ -2,24 +2,24 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetworkReachability
 
-/// A failed attempt of a request, as far as a decision about its retry needs it.
+/// The properties of a failed attempt from which ``ConnectivityRetrier`` decides about a retry.
 struct FailedAttempt: Sendable {
     let error: any Error
     /// The URL of the last transfer.
     let url: URL?
-    /// The number of retries so far.
+    /// The number of retries of the request so far.
     let retryCount: UInt
 
-    /// The host that the attempt failed at, also after redirects.
+    /// The host of the transfer that failed. After a redirect, it can differ from the host of the request.
     fileprivate var host: NetworkHost? {
         ((error as? URLError)?.failingURL ?? url)?.host.flatMap { NetworkHost($0) }
     }
 }
 
-/// Decides when a request that failed because there was no network is retried: as soon as there is a path to its
+/// Decides when to retry requests that failed because there was no network: as soon as there is a path to their
 /// host.
 ///
-/// It may be used from any thread and by several sessions. Requests to the same host share one watch.
+/// Several sessions may share a retrier, and any thread may use it. Requests to the same host share one watch.
 final class ConnectivityRetrier: Sendable {
     let waits: PathWaits
     private let monitor: PathMonitor?
@@ -29,10 +29,11 @@ final class ConnectivityRetrier: Sendable {
 
     /// - Parameters:
     ///   - monitor: The monitor of the paths. Default: `nil`, the monitor of the request's session.
-    ///   - maximumRetries: The maximum number of retries of a request, counting those by other retriers.
-    ///   - pacing: How requests that have waited for the same host are spread over time.
-    ///   - isOfflineError: Whether to wait after a failure. Default: ``isNotConnected(_:)``.
-    ///   - isUsable: Whether a path ends the wait. Called on the monitor's thread. Default: any path.
+    ///   - maximumRetries: The maximum number of retries of a request, including retries by other retriers.
+    ///   - pacing: Spreads the retries of requests that wait for the same host over time.
+    ///   - isOfflineError: Returns whether an error means that there is no network. Default: ``isNotConnected(_:)``.
+    ///   - isUsable: Returns whether a path is sufficient for a retry. Called on the monitor's thread. Default: any
+    ///     path is.
     init(
         monitor: PathMonitor? = nil,
         maximumRetries: UInt,
@@ -47,18 +48,19 @@ final class ConnectivityRetrier: Sendable {
         waits = PathWaits(pacing) { $0.path.map(isUsable) ?? false }
     }
 
-    /// Whether an error is `URLError.notConnectedToInternet`.
+    /// Returns whether an error is `URLError.notConnectedToInternet`.
     @Sendable
     static func isNotConnected(_ error: any Error) -> Bool {
         (error as? URLError)?.code == .notConnectedToInternet
     }
 
-    /// Waits for the path to the host of a failed attempt.
+    /// Waits until there is a path to the host of a failed attempt, and returns the delay before the retry.
     ///
     /// - Parameters:
-    ///   - paths: The paths of the request's session.
+    ///   - attempt: The failed attempt.
+    ///   - paths: The path monitor of the request's session.
     ///   - longest: The maximum time to wait for the path; `nil` for no limit.
-    /// - Returns: The delay before the retry; `nil` if the request is not retried.
+    /// - Returns: The time that the caller must wait before the retry; `nil` if the request must not be retried.
     func delay(
         after attempt: FailedAttempt,
         _ paths: SessionPaths,

@@ -4,14 +4,15 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import NetworkReachability
 
-/// The destinations that must be unreachable for a failure to mean that there is no network.
+/// The addresses for which a route is looked up after a failed transfer. If none of them has a route, the transfer
+/// failed because there was no network.
 enum OfflineCheck: Hashable, Sendable {
     /// All known addresses of the host.
     case host([IPAddress])
-    /// Every destination, because the host's address is not known.
+    /// No address of the host is known. `PathTarget.general`, which stands for the internet, is looked up instead.
     case general
 
-    /// The addresses; `nil` for every destination.
+    /// The addresses of the host; `nil` for ``general``.
     var addresses: [IPAddress]? {
         switch self {
         case .host(let addresses): addresses
@@ -19,7 +20,8 @@ enum OfflineCheck: Hashable, Sendable {
         }
     }
 
-    /// Returns `nil` if a missing network cannot be the cause, for example because a host has answered.
+    /// Creates the check for a failed transfer. Returns `nil` if the cause cannot be a missing network, for example
+    /// because the host has responded.
     ///
     /// - Parameters:
     ///   - failure: The failure of the transfer.
@@ -33,7 +35,7 @@ enum OfflineCheck: Hashable, Sendable {
 }
 
 extension TransferFailure {
-    /// Whether the transfer failed before any host answered: no address was found, or no connection was made.
+    /// Whether the transfer failed before a host responded: the name lookup failed, or no connection was established.
     fileprivate var mayBeOffline: Bool {
         switch code {
         // CURLE_COULDNT_RESOLVE_HOST
@@ -56,7 +58,7 @@ extension String {
 }
 
 extension PathStatus.Verdict {
-    /// Whether the kernel has no route; `nil` if it could not be asked.
+    /// Whether the kernel has no route; `nil` if the kernel could not be queried.
     var isOffline: Bool? {
         switch self {
         case .reachable: false

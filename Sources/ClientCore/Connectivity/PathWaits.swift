@@ -1,14 +1,15 @@
 internal import NetworkReachability
 internal import Synchronization
 
-/// Requests that wait for a path to their host. All waiters for one host share one watch, which ends with the
-/// last of them.
+/// Requests that wait for a path to their host. All waiters for the same host share one watch, which is cancelled when
+/// the last of them stops waiting.
 final class PathWaits: Sendable {
     /// The result of a wait.
     enum Outcome: Hashable, Sendable {
-        /// The path was never missing.
+        /// The path was already reachable at the first status after the failure. The failure therefore had another
+        /// cause, and the retry needs a backoff.
         case alreadyReachable
-        /// The path has come back. The request is retried after the delay.
+        /// The path was missing and has come back. The delay spreads the retries of all waiters over time.
         case reachable(after: Duration)
         /// The wait timed out or was cancelled.
         case ended
@@ -17,7 +18,7 @@ final class PathWaits: Sendable {
     /// The destination that requests wait for.
     struct Key: Hashable {
         let host: NetworkHost
-        /// Part of the key because a retrier may serve sessions with different monitors.
+        /// The path monitor. It is part of the key because a retrier may serve sessions with different monitors.
         let monitor: ObjectIdentifier
     }
 
@@ -32,21 +33,21 @@ final class PathWaits: Sendable {
         let id: UInt64
         var waiters: [Waiter] = []
         var watch: PathWatch?
-        /// Whether the path has been seen missing.
+        /// Whether a status without a usable path has been received.
         var wasMissing = false
     }
 
     fileprivate struct State {
         var queues: [Key: Queue] = [:]
-        /// The waits that were cancelled before they began.
+        /// The ids of waits that were cancelled before they joined a queue.
         var cancelled: Set<UInt64> = []
         var lastID: UInt64 = 0
     }
 
-    /// 68 years. Adding much more to the current time would overflow.
+    /// The maximum duration of a timer: 68 years. Adding much more to the current time would overflow.
     private static let longestSleep: Duration = .seconds(Int32.max)
 
-    /// Calls a closure after a delay, unless the returned task has been cancelled by then.
+    /// A function that calls a closure after a delay, unless the returned task is cancelled before.
     typealias Timer = @Sendable (Duration, _ body: @escaping @Sendable () -> Void) -> Task<Void, any Error>
 
     private let pacing: RetryPacing
@@ -55,8 +56,9 @@ final class PathWaits: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - timer: Replaceable for tests.
-    ///   - endsWait: Whether a status ends a wait. Called on the monitor's thread.
+    ///   - pacing: Spreads the retries of requests that have waited for the same host over time.
+    ///   - timer: Starts the timeouts of waits. Tests replace it.
+    ///   - endsWait: Returns whether a status ends a wait. Called on the monitor's thread.
     init(
         _ pacing: RetryPacing,
         timer: @escaping Timer = { time, body in
@@ -72,7 +74,7 @@ final class PathWaits: Sendable {
         self.endsWait = endsWait
     }
 
-    /// The number of waiters, and of hosts seen to be unreachable.
+    /// The number of waiters, and the number of hosts that were reported as unreachable while requests waited for them.
     var count: (waiters: Int, unreachable: Int) {
         state.withLock { state in
             let waiters = state.queues.values.map(\.waiters.count)
@@ -83,8 +85,10 @@ final class PathWaits: Sendable {
     /// Waits for a path to a host.
     ///
     /// - Parameters:
+    ///   - host: The host.
+    ///   - monitor: The monitor that watches the path.
     ///   - maximum: The maximum time to wait; `nil` for no limit.
-    /// - Returns: The result; ``Outcome/ended`` immediately if the task is cancelled.
+    /// - Returns: The result. If the task is cancelled, the function returns ``Outcome/ended`` immediately.
     func wait(for host: NetworkHost, _ monitor: PathMonitor, atMost maximum: Duration?) async -> Outcome {
         let key = Key(host: host, monitor: ObjectIdentifier(monitor))
         let id = newID()
@@ -113,7 +117,7 @@ final class PathWaits: Sendable {
         case .cancelled: return waiter.end(.ended)
         case .opened(let queue): watch(key, queue, monitor)
         }
-        // Only after the waiter has joined: an immediate timeout would not find it otherwise.
+        // The timeout starts only after the waiter has joined, so that an immediate timeout finds the waiter.
         if let maximum { limit(waiter.id, key, to: maximum) }
     }
 
@@ -183,7 +187,7 @@ extension PathWaits.Waiter {
 extension PathWaits.State {
     fileprivate enum Entry {
         case joined
-        /// The first waiter of a new queue, with the queue's id.
+        /// The waiter is the first of a new queue. The value is the queue's id.
         case opened(UInt64)
         case cancelled
     }
@@ -198,7 +202,7 @@ extension PathWaits.State {
         return .opened(waiter.id)
     }
 
-    /// Stores the timeout of a waiter. Returns whether it is still waiting.
+    /// Stores the timeout of a waiter. Returns whether the waiter is still waiting.
     fileprivate mutating func setTimeout(
         _ timeout: Task<Void, any Error>,
         of id: UInt64,

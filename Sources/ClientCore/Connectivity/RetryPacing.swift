@@ -1,31 +1,32 @@
 internal import NetwatchEventLoop
 
-/// The pacing of retries after the path to a host has returned.
+/// The pacing of retries when the path to a host has come back.
 ///
-/// The first few requests are retried immediately, in the order in which they failed. The rest follow one by one.
-/// Otherwise a thousand requests would open a thousand connections at once to a server that may have just restarted.
-/// The machines behind one router get their path back in the same second, so the intervals are random.
+/// The first few requests are retried immediately, in the order in which they failed. The rest follow one by one, so
+/// that a thousand requests do not open a thousand connections at once to a server that may have just restarted. The
+/// intervals are random, because all machines behind a router get their path back in the same second.
 public struct RetryPacing: Hashable, Sendable {
-    /// The number of requests retried immediately. Default: 4, fewer than the six connections that browsers
-    /// open to a host. Values below 1 become 1.
+    /// The number of requests that are retried immediately. Default: 4, which is fewer than the six connections that
+    /// browsers open to a host. Values below 1 become 1.
     public let atOnce: Int
-    /// The average interval between the following requests. Each interval is multiplied by a random factor from
-    /// 0.5 to 1.5. Default: 25 ms, which is 40 requests per second, or 25 s for a thousand. Negative values
-    /// become zero.
+    /// The average interval between the other requests. Each interval is multiplied by a random factor from 0.5 to
+    /// 1.5. Default: 25 ms. At this interval, a thousand requests take 25 s. Negative values become zero.
     public let interval: Duration
-    /// The delay before the first retry of a request that failed although the host had a path. The delay doubles with
-    /// each retry and is multiplied by a random factor from 0.75 to 1. Default: 250 ms. Minimum: 1 ms.
+    /// The delay before the first retry of a request that failed although there was a path to its host. The delay
+    /// doubles with each such failure, and is multiplied by a random factor from 0.75 to 1. Default: 250 ms. Values
+    /// below 1 ms become 1 ms.
     public let firstDelay: Duration
-    /// The maximum of that delay. Default: 30 s. Values below ``firstDelay`` become ``firstDelay``.
+    /// The limit up to which ``firstDelay`` is doubled. Default: 30 s. Values below ``firstDelay`` become
+    /// ``firstDelay``.
     public let longestDelay: Duration
 
     /// Creates a retry pacing.
     ///
     /// - Parameters:
-    ///   - atOnce: The number of requests retried immediately. Default: 4.
+    ///   - atOnce: The number of requests that are retried immediately. Default: 4.
     ///   - interval: The average interval between the following requests. Default: 25 ms.
-    ///   - firstDelay: The delay before the first retry although the host had a path. Default: 250 ms.
-    ///   - longestDelay: The maximum of that delay. Default: 30 s.
+    ///   - firstDelay: The delay before the first retry after a failure although there was a path. Default: 250 ms.
+    ///   - longestDelay: The limit up to which `firstDelay` is doubled. Default: 30 s.
     public init(
         atOnce: Int = 4,
         interval: Duration = .milliseconds(25),
@@ -38,7 +39,7 @@ public struct RetryPacing: Hashable, Sendable {
         self.longestDelay = max(longestDelay, self.firstDelay)
     }
 
-    /// Returns the delay of each of `count` requests from now, in their order.
+    /// Returns the delays, from now, after which `count` waiting requests are retried, in ascending order.
     func offsets(of count: Int, using generator: inout some RandomNumberGenerator) -> [Duration] {
         var offset = Duration.zero
         return (0..<count).map { index in
@@ -47,7 +48,9 @@ public struct RetryPacing: Hashable, Sendable {
         }
     }
 
-    /// - Parameter failures: How often the request failed although there was a path. 0 means no delay.
+    /// Returns the delay before a retry of a request.
+    ///
+    /// - Parameter failures: The number of times that the request failed although there was a path. 0 means no delay.
     func delay(after failures: Int, using generator: inout some RandomNumberGenerator) -> Duration {
         guard failures > 0 else { return .zero }
         return firstDelay.doubled(times: failures - 1, upTo: longestDelay)

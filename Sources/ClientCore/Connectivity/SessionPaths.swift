@@ -2,19 +2,20 @@ internal import Dispatch
 internal import NetworkReachability
 internal import Synchronization
 
-/// The path monitor of a session, created on first use. A program whose requests stay on this machine and do
-/// not fail therefore needs no thread for it.
+/// The path monitor of a session, created on first use. So a program has no monitor thread as long as its requests stay
+/// on this machine and do not fail.
 final class SessionPaths: Sendable {
     private let make: @Sendable () -> PathMonitor
     private let monitor = Mutex<PathMonitor?>(nil)
-    /// The queue on which the monitor is created, which takes about a millisecond.
+    /// The queue on which the monitor is created. Creating a monitor takes about a millisecond.
     private let queue = DispatchQueue(label: "netwatch.paths", target: .global(qos: .utility))
 
     init(_ make: @escaping @Sendable () -> PathMonitor) {
         self.make = make
     }
 
-    /// Calls `body` once with the monitor: immediately if it exists, or else on a separate queue.
+    /// Calls `body` once with the monitor: immediately if the monitor exists, otherwise on a separate queue after
+    /// creating it.
     func withMonitor(_ body: @escaping @Sendable (PathMonitor) -> Void) {
         if let monitor = monitor.withLock({ $0 }) { return body(monitor) }
         queue.async { body(self.started()) }
@@ -28,8 +29,11 @@ final class SessionPaths: Sendable {
     /// Whether the monitor has been created.
     var isStarted: Bool { monitor.withLock { $0 != nil } }
 
-    /// Checks whether the destinations of a failure are reachable now. `answer` is called once, on the
-    /// monitor's thread, which it must not block.
+    /// Looks up whether the addresses of a check are reachable now.
+    ///
+    /// - Parameters:
+    ///   - check: The addresses to look up after a failed transfer.
+    ///   - answer: Receives the verdict. Called once, on the monitor's thread, which it must not block.
     func evaluate(
         _ check: OfflineCheck,
         answer: @escaping @Sendable (PathStatus.Verdict) -> Void

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// The identity of a cookie (RFC 6265 §5.3, step 11).
+/// The identity of a cookie (RFC 6265 §5.3, step 11): a new cookie with the same key replaces the old one.
 struct CookieKey: Hashable, Sendable {
     let name: String
-    /// Starts with a dot if the cookie also applies to subdomains, as in Foundation.
+    /// The lower-case domain. It starts with a dot if the cookie also applies to subdomains, as in Foundation.
     let domain: String
     let path: String
 
@@ -17,12 +17,17 @@ extension CookieKey {
     }
 }
 
-/// A cookie that its server is allowed to set (RFC 6265 §5.3; prefixes and secure cookies: 6265bis §5.7).
+/// A cookie that the server is allowed to set, by RFC 6265 §5.3. For secure cookies and name prefixes, the stricter
+/// rules of draft-ietf-httpbis-rfc6265bis §5.7 apply.
 struct AcceptedCookie: Sendable {
     let key: CookieKey
     let parsed: SetCookie
 
-    /// - Returns: `nil` if the server is not allowed to set the cookie.
+    /// Returns `nil` if the server is not allowed to set the cookie.
+    ///
+    /// - Parameters:
+    ///   - parsed: The parsed `Set-Cookie` field.
+    ///   - origin: The URL of the response.
     init?(_ parsed: SetCookie, from origin: CookieOrigin) {
         guard !parsed.isSecure || origin.isSecure else { return nil }
         guard let domain = Self.domain(of: parsed, from: origin) else { return nil }
@@ -32,8 +37,8 @@ struct AcceptedCookie: Sendable {
         self.parsed = parsed
     }
 
-    /// Returns the domain to store. Foundation marks a domain cookie, as opposed to a host-only cookie, by a
-    /// leading dot.
+    /// Returns the domain to store; `nil` if the server is not allowed to set the domain. A leading dot marks a cookie
+    /// that also applies to subdomains, as in Foundation.
     private static func domain(of parsed: SetCookie, from origin: CookieOrigin) -> String? {
         guard let domain = parsed.domain else { return origin.host }
         let isNoDomain = CookieScope.isAddress(origin.host) || !domain.dropLast().contains(".")
@@ -41,15 +46,15 @@ struct AcceptedCookie: Sendable {
         return CookieScope.host(origin.host, matches: domain) ? "." + domain : nil
     }
 
-    /// Whether the cookie meets the conditions of its name prefix, on which servers rely.
+    /// Whether the cookie meets the conditions of its name prefix, `__Host-` or `__Secure-`. Servers rely on them.
     private static func meetsPrefixConditions(of parsed: SetCookie) -> Bool {
         let name = parsed.name.lowercased()
         if name.hasPrefix("__host-") { return parsed.isSecure && parsed.domain == nil && parsed.path == "/" }
         return !name.hasPrefix("__secure-") || parsed.isSecure
     }
 
-    /// Whether this cookie, set over plain HTTP, would shadow a secure one (6265bis §5.7, "leave secure cookies
-    /// alone").
+    /// Whether this cookie comes from a plain HTTP server and would replace or shadow a stored secure cookie. Such
+    /// a cookie must be dropped (rfc6265bis §5.7, "leave secure cookies alone").
     func wouldHide(_ stored: HTTPCookie, from origin: CookieOrigin) -> Bool {
         guard !origin.isSecure, stored.needsSecurity, stored.name == key.name else { return false }
         let domain = CookieKey(stored).bareDomain
@@ -64,11 +69,13 @@ struct AcceptedCookie: Sendable {
 }
 
 extension HTTPCookie {
-    /// Marks a secure cookie in its comment, which browsers no longer use. Foundation writes `Secure` to its
-    /// file in a form that it cannot read back, so after a restart the cookie would be sent over plain HTTP. It
-    /// does read the comment back.
+    /// The comment that marks a secure cookie. Browsers no longer use comments of cookies.
+    ///
+    /// Foundation writes the attribute `Secure` to its file in a form that it cannot read. After a restart, the
+    /// cookie would therefore be sent over plain HTTP. The comment is written and read correctly.
     private static let secureMark = "Secure"
 
+    /// Creates the cookie to store. Returns `nil` if Foundation rejects its properties.
     convenience init?(_ cookie: AcceptedCookie) {
         var properties: [HTTPCookiePropertyKey: Any] = [
             .name: cookie.parsed.name,
@@ -85,6 +92,7 @@ extension HTTPCookie {
         self.init(properties: properties)
     }
 
+    /// Whether the cookie must only be sent over HTTPS.
     var needsSecurity: Bool { isSecure || comment == Self.secureMark }
 
     func isExpired(at now: Date) -> Bool {
@@ -102,12 +110,13 @@ extension HTTPCookie {
         return isForHost && CookieScope.path(origin.path, matches: path)
     }
 
-    /// The time Foundation created the cookie, in seconds. It is the time of the last replacement at the
-    /// latest.
+    /// The time at which Foundation created the cookie or last replaced it, in seconds; 0 if unknown. Used only for
+    /// comparisons.
     var created: TimeInterval {
         properties?[HTTPCookiePropertyKey("Created")] as? TimeInterval ?? 0
     }
 
+    /// Whether replacing this cookie with the other one would change nothing. Both must have the same ``CookieKey``.
     func isSame(as other: HTTPCookie) -> Bool {
         value == other.value && expiresDate == other.expiresDate && needsSecurity == other.needsSecurity
             && isHTTPOnly == other.isHTTPOnly

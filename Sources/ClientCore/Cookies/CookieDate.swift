@@ -1,7 +1,9 @@
 internal import Foundation
 
-/// A date in a cookie, parsed as leniently as RFC 6265 §5.1.1 requires. Parts may come in any order, the first
-/// of each kind counts, and other tokens are ignored. Time zones are ignored too: every date is UTC.
+/// A date in a cookie, parsed as leniently as RFC 6265 §5.1.1 requires:
+///
+/// - The time, day, month and year may come in any order. If one of them occurs several times, the first is used.
+/// - Other words are ignored, also time zones: every date is UTC.
 struct CookieDate: Equatable, Sendable {
     let date: Date
 
@@ -20,7 +22,7 @@ struct CookieDate: Equatable, Sendable {
     }
 }
 
-/// The parts of a date found so far.
+/// The parts of a date that have been found so far.
 private struct Parts {
     typealias Token = String.UTF8View.SubSequence
 
@@ -41,7 +43,7 @@ private struct Parts {
         }
     }
 
-    /// The date; `nil` if a part is missing or out of range, or if the month does not have that day.
+    /// The date; `nil` if a part is missing or out of range, for example for the 30th of February.
     var date: Date? {
         guard let time, let day, let month, let year, year >= 1601, (1...31).contains(day),
             time.hour <= 23, time.minute <= 59, time.second <= 59
@@ -56,7 +58,7 @@ private struct Parts {
         )
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = .gmt
-        // `Calendar` would turn the 30th of February into a day in March.
+        // `Calendar` turns the 30th of February into a day in March.
         guard let date = calendar.date(from: parts), calendar.component(.day, from: date) == day
         else { return nil }
         return date
@@ -66,7 +68,7 @@ private struct Parts {
         let fields = token.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard fields.count == 3 else { return nil }
         let numbers = fields.enumerated().map { index, field in
-            // Only the last field may be followed by other characters.
+            // Other characters may follow the digits only in the last field.
             index < 2 && !field.allSatisfy(isDigit) ? nil : number(field, digits: 1...2)
         }
         guard let hour = numbers[0], let minute = numbers[1], let second = numbers[2] else { return nil }
@@ -79,7 +81,7 @@ private struct Parts {
         return names.firstIndex(of: name).map { $0 + 1 }
     }
 
-    /// Parses a number with a digit count in `digits`, followed by a non-digit or the end.
+    /// Returns the number at the start of the token; `nil` if the count of its digits is not in `digits`.
     private static func number(_ token: Token, digits: ClosedRange<Int>) -> Int? {
         let number = token.prefix(while: isDigit)
         return digits.contains(number.count) ? Int(String(decoding: number, as: UTF8.self)) : nil
@@ -87,6 +89,7 @@ private struct Parts {
 
     private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 
+    /// Returns the year for two digits: 70 to 99 mean 1970 to 1999, and 0 to 69 mean 2000 to 2069.
     private static func fullYear(_ year: Int) -> Int {
         switch year {
         case 70...99: year + 1900

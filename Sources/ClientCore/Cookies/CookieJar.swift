@@ -2,51 +2,50 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Synchronization
 
-/// Stores the cookies of responses and returns those of requests, as RFC 6265 specifies. It uses an
-/// `HTTPCookieStorage` that the program may also read and change.
+/// Stores the cookies of responses and returns those for requests, by the rules of RFC 6265. The cookies are in an
+/// `HTTPCookieStorage`, which the program may also read and change.
 ///
-/// Foundation only stores the cookies. Its parser on Linux ignores `Max-Age`, accepts `Domain=com` from any
-/// host, and splits fields at commas.
+/// Foundation only stores the cookies. Its parser is not used: on Linux it ignores `Max-Age`, accepts `Domain=com`
+/// from any host, and splits fields at commas.
 ///
-/// `HTTPCookieStorage.shared` rewrites a file in the user's data directory whenever a cookie changes.
-/// Therefore, no function of this class may be called on the engine's thread. An ephemeral storage stays in
-/// memory.
+/// No function of this class may be called on the engine's thread, because `HTTPCookieStorage.shared` rewrites a
+/// file in the user's data directory whenever a cookie changes. An ephemeral storage stays in memory.
 ///
-/// There is no list of public suffixes, so `a.co.uk` may set a cookie for `Domain=co.uk`. A domain without an
-/// inner dot is rejected.
+/// There is no list of public suffixes, so `a.co.uk` may set a cookie for `Domain=co.uk`. A domain without an inner
+/// dot, such as `com`, is rejected.
 final class CookieJar: Sendable {
     /// The maximum number of cookies per domain. RFC 6265 §6.1 requires at least 50; browsers allow 180.
     static let maximumPerDomain = 180
-    /// The maximum number of cookies, the minimum that RFC 6265 §6.1 requires.
+    /// The maximum number of cookies in total. RFC 6265 §6.1 requires at least this many.
     static let maximum = 3000
-    /// The maximum number of cookies accepted from one response, because the storage may write a file for each.
+    /// The maximum number of cookies accepted from a response. The storage may rewrite its file for each of them.
     static let maximumPerResponse = 50
-    /// The maximum length of a `Cookie` field: 50 cookies of the maximum size.
+    /// The maximum length of a `Cookie` field in bytes: 50 cookies of the maximum size.
     static let maximumFieldBytes = 50 * SetCookie.maximumBytes
 
     private let storage: HTTPCookieStorage
     private let policy: HTTPCookie.AcceptPolicy
-    /// The creation times of cookies that have since been replaced, because Foundation resets the time with
-    /// each replacement. The lock also makes reading and then writing the storage atomic.
+    /// The times at which replaced cookies were first created, because Foundation resets the time with each
+    /// replacement. The lock also makes it atomic to read the storage and then write it.
     private let creationTimes = Mutex<[CookieKey: TimeInterval]>([:])
 
     /// - Parameters:
-    ///   - storage: The storage of the cookies. Its own policy also applies: under `never` it stores none.
-    ///   - policy: Which cookies are accepted.
+    ///   - storage: The storage of the cookies. Its own policy also applies: with `never`, it stores no cookies.
+    ///   - policy: The servers whose cookies are accepted.
     init(_ storage: HTTPCookieStorage, policy: HTTPCookie.AcceptPolicy) {
         self.storage = storage
         self.policy = policy
     }
 
-    /// Whether cookies are being stored at the moment, possibly to disk.
+    /// Whether another thread is storing or reading cookies at the moment, and may be waiting for the disk.
     var isBusy: Bool { creationTimes.withLockIfAvailable { _ in } == nil }
 
     // MARK: Sending
 
-    /// Returns the `Cookie` field of a request, or `nil` if no cookie matches. Longer paths come first; of
-    /// equal paths, the older cookie (RFC 6265 §5.4).
+    /// Returns the value of the `Cookie` field for a request; `nil` if no cookie matches.
     ///
-    /// Cookies beyond ``maximumFieldBytes`` are left out.
+    /// Cookies with longer paths come first. If paths are equally long, the older cookie comes first (RFC 6265 §5.4).
+    /// Cookies beyond ``maximumFieldBytes`` are omitted.
     func field(for url: URL, at now: Date = Date()) -> String? {
         let (cookies, creationTimes) = creationTimes.withLock { (self.cookies, $0) }
         guard !cookies.isEmpty, let origin = CookieOrigin(url) else { return nil }
@@ -71,7 +70,8 @@ final class CookieJar: Sendable {
     ///   - setCookieValues: The values of the response's `Set-Cookie` fields. Values after the first
     ///     ``maximumPerResponse`` are dropped.
     ///   - url: The URL of the response.
-    ///   - mainDocumentURL: The main document for `onlyFromMainDocumentDomain`. `nil` stands for `url`.
+    ///   - mainDocumentURL: The main document for the policy `onlyFromMainDocumentDomain`; `nil` accepts any `url`.
+    ///   - now: The current time. Tests pass another.
     func store(_ setCookieValues: [String], from url: URL, mainDocumentURL: URL?, at now: Date = Date()) {
         guard !setCookieValues.isEmpty, let origin = CookieOrigin(url), accepts(from: origin, mainDocumentURL)
         else { return }
@@ -109,14 +109,19 @@ final class CookieJar: Sendable {
             return
         }
         guard let new = HTTPCookie(cookie) else { return }
-        // Do not rewrite the file for a server that repeats an unchanged cookie in each response.
+        // A server may repeat an unchanged cookie in each response. Storing it again would rewrite the file.
         if let old, old.isSame(as: new) { return }
         creationTimes[cookie.key] = old.map { DatedCookie($0, creationTimes).created }
         storage.setCookie(new)
     }
 
-    /// Removes cookies: first the expired ones, then the oldest of a domain above its limit, then the oldest of
-    /// all.
+    /// Removes cookies, in this order:
+    ///
+    /// 1. expired cookies
+    /// 2. the oldest cookies of each domain that exceeds ``maximumPerDomain``
+    /// 3. the oldest of all cookies beyond ``maximum``
+    ///
+    /// - Parameter taken: The cookies that were just stored. Only their domains can exceed the limit.
     private func evict(
         in taken: [AcceptedCookie],
         _ creationTimes: inout [CookieKey: TimeInterval],
@@ -148,7 +153,7 @@ final class CookieJar: Sendable {
     private var cookies: [HTTPCookie] { storage.cookies ?? [] }
 }
 
-/// A cookie and the time it was first set.
+/// A cookie and the time at which it was first created.
 private struct DatedCookie {
     let cookie: HTTPCookie
     let created: TimeInterval

@@ -3,28 +3,34 @@ internal import FoundationNetworking
 
 /// Domain and path matching of cookies (RFC 6265 §5.1.3 and §5.1.4).
 enum CookieScope {
-    /// Whether `host` matches a cookie's `domain`, which is lower-case and has no leading dot.
+    /// Whether `host` is the `domain` of a cookie or a subdomain of it.
+    ///
+    /// - Parameters:
+    ///   - host: The lower-case host.
+    ///   - domain: The lower-case domain without a leading dot.
     static func host(_ host: String, matches domain: String) -> Bool {
         guard host != domain else { return true }
         return host.hasSuffix("." + domain) && !isAddress(host)
     }
 
-    /// Whether a request to `path` matches a cookie's path.
+    /// Whether `path` is the path of a cookie or below it.
     static func path(_ path: String, matches cookiePath: String) -> Bool {
         guard path.hasPrefix(cookiePath) else { return false }
         return path.utf8.count == cookiePath.utf8.count || cookiePath.hasSuffix("/")
             || path.utf8.dropFirst(cookiePath.utf8.count).first == UInt8(ascii: "/")
     }
 
-    /// Returns the path of a cookie without a `Path` attribute: the URL's path up to its last slash.
+    /// Returns the path of a cookie without a `Path` attribute: the URL's path up to its last slash, without the slash.
     static func defaultPath(of path: String) -> String {
         guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/"), slash > path.startIndex
         else { return "/" }
         return String(path[..<slash])
     }
 
-    /// Whether the host is an IP address, which has no parent domains. It is if it contains colons, or if its
-    /// last label is a number, as in the WHATWG URL standard. libcurl takes `127.1` and `0x7f.1` for addresses.
+    /// Whether the host is an IP address. An address has no parent domains, so its cookies apply to it alone.
+    ///
+    /// A host is an address if it contains a colon, or if its last label is a number (WHATWG URL standard). For
+    /// example, libcurl treats `127.1` and `0x7f.1` as addresses.
     static func isAddress(_ host: String) -> Bool {
         guard !host.contains(":"), let label = host.split(separator: ".").last?.lowercased()
         else { return host.contains(":") }
@@ -33,15 +39,16 @@ enum CookieScope {
     }
 }
 
-/// The parts of a URL that RFC 6265 uses.
+/// The parts of a request's URL that decide about its cookies.
 struct CookieOrigin: Equatable, Sendable {
-    /// Lower-case. An IPv6 address has no brackets.
+    /// The lower-case host. An IPv6 address has no brackets.
     let host: String
-    /// Percent-encoded, as sent; `/` if the URL has no path.
+    /// The path, percent-encoded as it is sent; `/` if the URL has no path.
     let path: String
+    /// Whether the scheme is `https`.
     let isSecure: Bool
 
-    /// - Returns: `nil` without a host, and for schemes other than http and https.
+    /// Returns `nil` if the URL has no host, or a scheme other than `http` and `https`.
     init?(_ url: URL) {
         let scheme = url.scheme?.lowercased()
         guard scheme == "http" || scheme == "https" else { return nil }
@@ -52,8 +59,8 @@ struct CookieOrigin: Equatable, Sendable {
         isSecure = scheme == "https"
     }
 
-    /// Whether both hosts belong to the same site. Without a list of public suffixes this is only certain for a
-    /// host, its parents and its children.
+    /// Whether both hosts are certain to belong to the same site: they are equal, or one is a subdomain of the other.
+    /// To recognize two subdomains of a site, a list of public suffixes would be needed.
     func isSameSite(as other: CookieOrigin) -> Bool {
         CookieScope.host(host, matches: other.host) || CookieScope.host(other.host, matches: host)
     }

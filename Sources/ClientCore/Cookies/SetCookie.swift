@@ -1,35 +1,38 @@
 internal import Foundation
 
-/// A `Set-Cookie` field, parsed by RFC 6265 §5.2. Whether the server is allowed to set the cookie is not
-/// checked yet.
+/// A `Set-Cookie` field, parsed as leniently as RFC 6265 §5.2 requires of clients. ``AcceptedCookie`` checks whether
+/// the server is allowed to set the cookie.
 ///
-/// The parser is the lenient one that the RFC specifies for clients. Where draft-ietf-httpbis-rfc6265bis is
-/// stricter, it follows the draft and says so.
+/// Where draft-ietf-httpbis-rfc6265bis is stricter, the parser follows the draft. Comments call it 6265bis.
 struct SetCookie: Equatable, Sendable {
     var name: String
     var value: String
     /// The expiry date; `nil` for a session cookie.
     var expires: Date?
-    /// The value of `Domain`, lower-case and without its leading dot; `nil` if missing or empty.
+    /// The value of `Domain`, lower-case and without a leading dot; `nil` if the attribute is missing or empty.
     var domain: String?
-    /// The value of `Path`; `nil` stands for the path of the URL that set the cookie.
+    /// The value of `Path`; `nil` if it is missing or does not begin with a slash. ``CookieScope/defaultPath(of:)``
+    /// then applies.
     var path: String?
     var isSecure = false
     var isHTTPOnly = false
 
-    /// The maximum length of name and value together (6265bis §5.6).
+    /// The maximum length of name and value together, in bytes (6265bis §5.6).
     static let maximumBytes = 4096
-    /// The maximum length of an attribute; a longer one is ignored (6265bis §5.6).
+    /// The maximum length of an attribute's value in bytes. Longer attributes are ignored (6265bis §5.6).
     static let maximumAttributeBytes = 1024
-    /// The maximum lifetime in seconds (6265bis §5.5).
+    /// The maximum lifetime in seconds: 400 days (6265bis §5.5).
     static let maximumAge: TimeInterval = 400 * 24 * 60 * 60
 
+    /// Parses a field. Returns `nil` if it has no `=`, has no name, contains control characters, or is too long.
+    ///
+    /// 6265bis allows an empty name. This parser does not, because servers disagree about how to read a `Cookie` field
+    /// with a nameless cookie.
+    ///
     /// - Parameters:
-    ///   - field: The value of one `Set-Cookie` field. Fields are never joined, because dates contain commas
-    ///     (RFC 6265 §3).
-    ///   - now: When the field was received.
-    /// - Returns: `nil` if the field has no `=`, has no name, contains control characters, or is too long.
-    ///   6265bis allows an empty name, but servers disagree about what the client then sends.
+    ///   - field: The value of a single `Set-Cookie` field. Several fields must not be joined with commas, because
+    ///     dates contain commas (RFC 6265 §3).
+    ///   - now: The time at which the field was received.
     init?(_ field: String, at now: Date) {
         guard !field.unicodeScalars.contains(where: Self.isControl) else { return nil }
         var parts = field.split(separator: ";", omittingEmptySubsequences: false).makeIterator()
@@ -42,7 +45,7 @@ struct SetCookie: Equatable, Sendable {
         expires = lifetime.end
     }
 
-    /// The two attributes for the lifetime. `Max-Age` overrides `Expires`, in any order.
+    /// The two attributes for the lifetime. `Max-Age` overrides `Expires`, whichever comes first.
     private struct Lifetime {
         var maxAge: Date?
         var expires: Date?
@@ -50,8 +53,7 @@ struct SetCookie: Equatable, Sendable {
         var end: Date? { maxAge ?? expires }
     }
 
-    /// Reads an attribute. A later attribute replaces an earlier one of the same name. Unknown attributes are
-    /// ignored.
+    /// Reads an attribute. If a name occurs twice, the later attribute is used. Unknown attributes are ignored.
     private mutating func read(attribute: Substring, _ lifetime: inout Lifetime, _ now: Date) {
         let parts = attribute.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let text = parts.count == 2 ? Self.trimmed(parts[1]) : ""
@@ -71,7 +73,8 @@ struct SetCookie: Equatable, Sendable {
         CookieDate(text).map { min($0.date, now.addingTimeInterval(maximumAge)) }
     }
 
-    /// Parses `Max-Age`. Zero and below expires the cookie. A number beyond `Int` counts as very large.
+    /// Returns the expiry date for a value of `Max-Age`; `nil` if the value is not a number. 0 and negative numbers
+    /// expire the cookie at once. The maximum is ``maximumAge``.
     private static func maxAge(_ text: String, at now: Date) -> Date? {
         let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
         guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
@@ -80,13 +83,13 @@ struct SetCookie: Equatable, Sendable {
         return seconds == 0 ? .distantPast : now.addingTimeInterval(min(TimeInterval(seconds), maximumAge))
     }
 
-    /// Parses `Domain`. An empty one is ignored (RFC 6265 §5.2.3).
+    /// Parses the value of `Domain`. An empty value is ignored (RFC 6265 §5.2.3).
     private static func domain(_ text: String) -> String? {
         let name = text.hasPrefix(".") ? String(text.dropFirst()) : text
         return name.isEmpty ? nil : name.lowercased()
     }
 
-    /// Whether the character is a control character. A tab counts as white space (6265bis §5.6).
+    /// Whether the character is a control character. A tab is not: it counts as white space (6265bis §5.6).
     private static func isControl(_ character: Unicode.Scalar) -> Bool {
         (character.value < 0x20 && character != "\t") || character.value == 0x7f
     }

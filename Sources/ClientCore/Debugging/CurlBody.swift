@@ -1,18 +1,20 @@
 internal import Foundation
 
-/// The body of a curl command.
+/// The option of a curl command that sets the body.
 struct CurlBody {
-    /// The option that sets the body; `nil` without a body.
+    /// The option and its argument; `nil` without a body.
     private(set) var option: String?
-    /// A hint for the reader. It never contains text from the request: it is printed as a shell comment, which
-    /// a line break would end.
+    /// A note for the user about standard input. It is printed as a shell comment. It must not contain text from the
+    /// request, because a line break would end the comment.
     private(set) var note: String?
 
-    /// The maximum length of an argument on Linux, without the terminating NUL: `MAX_ARG_STRLEN`, 32 pages
-    /// (`execve(2)`).
+    /// The maximum length of an argument in bytes, without the terminating NUL. Linux accepts 32 pages, including the
+    /// NUL (`MAX_ARG_STRLEN`, `execve(2)`).
     private static let longestArgument = 32 * 4096 - 1
 
-    /// - Parameter contentType: The request's `Content-Type`.
+    /// Creates the option for a body.
+    ///
+    /// - Parameter contentType: The request's `Content-Type`, from which `secrets` finds out what to redact.
     init(_ body: CurlCommand.Body, contentType: String?, _ secrets: CurlSecrets) {
         switch body {
         case .none: return
@@ -27,7 +29,7 @@ struct CurlBody {
         guard data.count <= Self.longestArgument else {
             return setInput("\(data.count) bytes, too many for an argument")
         }
-        // Not --data-binary, which reads a file if the text begins with @.
+        // --data-binary would read a file if the text begins with @.
         option = "--data-raw " + Shell.quoted(secrets.body(text, contentType: contentType))
     }
 
@@ -36,8 +38,8 @@ struct CurlBody {
         note = "the body, \(what), is read from standard input"
     }
 
-    /// Returns the body as text. Returns `nil` if it is not UTF-8 or contains control characters, because a
-    /// terminal would execute them when the command is pasted.
+    /// Returns the body as text; `nil` if the body is not UTF-8 or contains control characters. A terminal would
+    /// execute control characters when the user pastes the command.
     private static func text(_ data: Data) -> String? {
         let isControl = { (byte: UInt8) in byte < 0x20 && ![0x09, 0x0a, 0x0d].contains(byte) || byte == 0x7f }
         return data.contains(where: isControl) ? nil : String(data: data, encoding: .utf8)

@@ -2,34 +2,36 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// A shell command that makes curl(1) send the same request.
+/// A shell command with which curl(1) sends a given request.
 ///
-/// The text starts with the prompt `$ `. The rest runs in any POSIX shell. curl may add fields that the request
-/// does not set: `Accept`, `User-Agent`, `Expect`.
+/// The text starts with the prompt `$ `. The rest runs in any POSIX shell. If the request does not set `Accept`,
+/// `User-Agent` or `Expect`, curl may add them.
 struct CurlCommand: Sendable {
     /// The source of the body.
     enum Body: Hashable, Sendable {
         case none
         case data(Data)
         case file(path: String)
-        /// A stream. The command reads it from curl's standard input.
+        /// A stream. curl reads the body from its standard input instead.
         case stream
     }
 
-    /// The text if no command can be created.
+    /// The text that replaces the command if it cannot be created.
     static let failure = "$ curl command could not be created"
 
     /// The request; `nil` if creating it failed.
     let request: URLRequest?
-    /// The session's fields. The request's own fields override them.
+    /// The session's header fields. The request's own fields override them.
     var sessionHeaders: HTTPHeaders = [:]
-    /// The credentials for a server that asks for them.
+    /// The credentials that are sent if the server requires authentication.
     var credential: (user: String, password: String)?
     /// The `Cookie` field from the cookie storage. The request's own field overrides it.
     var cookies: String?
     var body: Body
 
-    /// - Parameter body: `nil` selects the body of `request`.
+    /// Creates the command for a request.
+    ///
+    /// - Parameter body: The body that replaces the request's own. Default: `nil`, the request's own body is sent.
     init(_ request: URLRequest?, body: Body? = nil) {
         self.request = request
         self.body = body ?? Self.body(of: request)
@@ -42,10 +44,10 @@ struct CurlCommand: Sendable {
 
     /// Returns the command, with one option per line and the URL in the last line.
     ///
-    /// - Parameter redactingSecrets: Whether credentials, cookies, and values whose names suggest a secret are
-    ///   written as `REDACTED`; see ``CurlSecrets``.
-    /// - Returns: ``failure`` for a request that would not be sent: it has no URL, its scheme is not HTTP, or
-    ///   HTTP does not allow its method or one of its fields.
+    /// - Parameter redactingSecrets: Whether `REDACTED` replaces secrets, such as credentials and cookies; see
+    ///   ``CurlSecrets``.
+    /// - Returns: ``failure`` if the request has no URL, its scheme is neither `http` nor `https`, or its method or one
+    ///   of its header fields is invalid.
     func text(redactingSecrets: Bool = false) -> String {
         guard let url = request?.url.flatMap(Self.sendable), HTTPToken.isValid(method) else {
             return Self.failure
@@ -59,7 +61,7 @@ struct CurlCommand: Sendable {
         var lines = [methodOption, credentialOption(secrets)].compactMap(\.self)
         lines += fields.options(secrets, hasBody: self.body != .none)
         lines += [body.option].compactMap(\.self)
-        // Without --globoff, curl expands all brackets and braces except those of an IPv6 address.
+        // Without --globoff, curl expands brackets and braces as patterns, except for the brackets of an IPv6 address.
         if target.contains(where: "[]{}".contains) { lines.append("--globoff") }
         lines.append(Shell.quoted(target) + (body.note.map { " # \($0)" } ?? ""))
         return (["$ curl -v"] + lines).joined(separator: " \\\n\t")
@@ -70,18 +72,19 @@ struct CurlCommand: Sendable {
     private var methodOption: String? {
         switch (method, body) {
         case ("GET", .none): nil
-        // With `-X HEAD` curl would wait for a body as long as the response's Content-Length.
+        // With `-X HEAD`, curl would wait for a body of the length that the response announces.
         case ("HEAD", .none): "--head"
         default: "-X \(Shell.quoted(method))"
         }
     }
 
     private func credentialOption(_ secrets: CurlSecrets) -> String? {
-        // Without a colon curl would ask for the password.
+        // Without a colon, curl would prompt for the password.
         credential.map { "-u " + Shell.quoted("\($0.user):\(secrets.value($0.password))") }
     }
 
-    /// Returns the URL without its fragment, which is never sent, or `nil` if requests cannot be sent to it.
+    /// Returns the URL without its fragment, which is never sent; `nil` if the URL is not `http` or `https` or has no
+    /// host.
     private static func sendable(_ url: URL) -> String? {
         guard ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false else {
             return nil
@@ -90,13 +93,13 @@ struct CurlCommand: Sendable {
     }
 }
 
-/// Quoting for a POSIX shell (IEEE 1003.1, Shell Command Language §2.2.2).
+/// Quotes arguments for a POSIX shell (IEEE 1003.1, Shell Command Language §2.2.2).
 enum Shell {
-    /// Returns the text as one word. The text may contain anything but NUL.
+    /// Returns the text as one word of a command. The text must not contain NUL.
     static func quoted(_ text: String) -> String {
         guard text.isEmpty || !text.utf8.allSatisfy(isLetterOrDigit) else { return text }
-        // Iterates over scalars: an apostrophe with a combining accent is another `Character`, but the same
-        // byte to the shell.
+        // Iterates over scalars, because the shell only sees bytes: for Swift, an apostrophe with a combining
+        // accent is a different `Character`.
         var word = "'".unicodeScalars
         for scalar in text.unicodeScalars {
             if scalar == "'" { word += "'\\''".unicodeScalars } else { word.append(scalar) }

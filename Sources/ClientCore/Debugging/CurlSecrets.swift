@@ -3,18 +3,25 @@ internal import NetwatchTransport
 
 /// Redacts the parts of a request that must not appear in a log.
 ///
-/// Secrets are: a password, the user information of a URL, the fields `Authorization`, `Proxy-Authorization`,
-/// `Cookie` and `Set-Cookie`, and every value whose name suggests a secret. Such values are other header
-/// fields, items of a query or a form, and members of JSON objects. A body that is neither a form nor JSON
-/// cannot be searched, so it is redacted completely. Paths and bodies in files are not redacted.
+/// These parts are secrets:
+///
+/// - the password of the credentials
+/// - the user and password in a URL
+/// - the header fields of ``SecretHeaderFields``, such as `Authorization` and `Set-Cookie`
+/// - the value of any other header field, query item, form item or JSON member whose name suggests a secret
+/// - a text body that is neither a form nor JSON, because it cannot be searched
+///
+/// The path of a URL, and a body that curl reads from a file, are not redacted.
 struct CurlSecrets {
+    /// Whether secrets are redacted. If this is false, all functions return their argument.
     let isRedacting: Bool
 
     private static let replacement = "REDACTED"
+    /// Parts of names that suggest a secret.
     private static let secretWords = [
         "token", "secret", "key", "password", "passwd", "passphrase", "signature",
     ]
-    /// Names that look like secrets but are not.
+    /// Names that contain one of ``secretWords`` but do not denote a secret.
     private static let exceptions = ["idempotency-key"]
 
     func value(_ text: String) -> String {
@@ -43,10 +50,11 @@ struct CurlSecrets {
 
     private static func suggestsSecret(_ name: String) -> Bool {
         let name = name.lowercased()
+        if SecretQueryItems.names.contains(name) { return true }
         return !exceptions.contains(name) && secretWords.contains(where: name.contains)
     }
 
-    /// `scheme://user:password@host/path`
+    /// Replaces the user and password in `scheme://user:password@host/path`.
     private static func withoutCredentials(_ url: String) -> String {
         guard let start = url.firstRange(of: "://")?.upperBound else { return url }
         let authority = url[start...].prefix { $0 != "/" }
@@ -54,7 +62,8 @@ struct CurlSecrets {
         return url[..<start] + replacement + url[end...]
     }
 
-    /// Redacts a query or a form: `name=value&name=value`. Old servers separate the items by semicolons.
+    /// Redacts a query or a form: `name=value&name=value`. Items may also be separated by semicolons, as old servers
+    /// do.
     private static func items(_ text: String) -> String {
         pieces(text, "&").map { pieces($0, ";").map(item).joined(separator: ";") }.joined(separator: "&")
     }
@@ -71,7 +80,7 @@ struct CurlSecrets {
         return (parts[0], parts.count > 1 ? parts[1] : nil)
     }
 
-    /// Splits by Unicode scalars, because a separator followed by a combining accent must still separate.
+    /// Splits the text at Unicode scalars. Splitting at characters would miss a separator with a combining accent.
     private static func pieces(
         _ text: String,
         _ separator: Unicode.Scalar,
@@ -82,7 +91,7 @@ struct CurlSecrets {
             .map(String.init)
     }
 
-    /// - Returns: `nil` if the text is not JSON.
+    /// Redacts JSON; returns `nil` if the text is not JSON.
     private static func json(_ text: String) -> String? {
         let object = try? JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed)
         let options: JSONSerialization.WritingOptions = [

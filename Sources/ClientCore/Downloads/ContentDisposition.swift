@@ -1,13 +1,14 @@
 /// Parses the file name in a `Content-Disposition` field (RFC 6266).
 enum ContentDisposition {
-    /// Returns the name as the server sent it, unsanitized: `filename*` if it can be decoded, otherwise `filename`.
+    /// Returns `filename*` if it can be decoded, otherwise `filename`; `nil` if both are missing. The name is as the
+    /// server sent it: ``SuggestedFilename`` makes it safe.
     static func filename(in value: String) -> String? {
         let parameters = parameters(of: value)
         return parameters["filename*"].flatMap(extended) ?? parameters["filename"]
     }
 
-    /// Returns the parameters with lowercase names. Of duplicates, the first is used. Parsing stops at invalid
-    /// syntax.
+    /// Returns the parameters by their lowercase names. If a name occurs twice, the first parameter is used. Parsing
+    /// stops at invalid syntax.
     private static func parameters(of value: String) -> [String: String] {
         var rest = value.unicodeScalars[...].drop { $0 != ";" }
         var parameters: [String: String] = [:]
@@ -25,6 +26,7 @@ enum ContentDisposition {
         return parameters
     }
 
+    /// Removes the scalars at the start for which `isPart` is true. Returns them without white space at both ends.
     private static func take(
         _ rest: inout Substring.UnicodeScalarView,
         while isPart: (Unicode.Scalar) -> Bool
@@ -35,7 +37,7 @@ enum ContentDisposition {
         return String(String.UnicodeScalarView(text.reversed().drop(while: isBlank).reversed()))
     }
 
-    /// Returns `nil` if the closing quotation mark is missing.
+    /// Removes the quoted string at the start and returns its contents; `nil` if the closing quotation mark is missing.
     private static func quoted(_ rest: inout Substring.UnicodeScalarView) -> String? {
         rest.removeFirst()
         var text = String.UnicodeScalarView()
@@ -47,8 +49,8 @@ enum ContentDisposition {
         return nil
     }
 
-    /// Decodes an extended value such as `UTF-8'en'na%C3%AFve.txt` (RFC 8187 §3.2). ISO-8859-1 was the other
-    /// character set of RFC 5987.
+    /// Decodes an extended value such as `UTF-8'en'na%C3%AFve.txt` (RFC 8187 §3.2); returns `nil` if it is invalid.
+    /// ISO-8859-1 is also accepted, because the earlier RFC 5987 allowed it.
     private static func extended(_ value: String) -> String? {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let bytes = percentDecoded(parts[2]) else { return nil }

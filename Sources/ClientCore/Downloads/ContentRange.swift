@@ -2,10 +2,10 @@
 enum ContentRange: Hashable, Sendable {
     /// `bytes 2-5/10`; the total is `nil` for `*`.
     case part(ClosedRange<Int64>, total: Int64?)
-    /// `bytes */10`, in the response to an unsatisfiable range.
+    /// `bytes */10`, in a 416 response to a request for bytes that do not exist.
     case unsatisfied(total: Int64)
 
-    /// Returns `nil` unless the text has exactly one of these forms and the range is consistent.
+    /// Parses a value. Returns `nil` if the text has neither of these forms, or if the range contradicts the total.
     init?(_ text: String) {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, words[0].lowercased() == "bytes" else { return nil }
@@ -32,7 +32,7 @@ enum ContentRange: Hashable, Sendable {
         return first...last
     }
 
-    /// Parses digits only, because `Int64.init` would accept a sign. 18 digits cannot overflow.
+    /// Parses 1 to 18 digits, which cannot overflow. `Int64.init` alone would accept a sign.
     private static func number(_ text: Substring) -> Int64? {
         guard 1...18 ~= text.utf8.count, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
         return Int64(text)

@@ -4,31 +4,32 @@ public import FoundationNetworking
 
 /// A request whose response body is written to a file.
 public final class DownloadRequest: Request, @unchecked Sendable {
-    // Stores nothing: see the comment in Request on `@unchecked Sendable`.
+    // This class must not have stored properties; see the comment in `Request` on `@unchecked Sendable`.
 
-    /// What may be created or removed when the file is moved to its destination.
+    /// Whether missing directories are created, and an existing file is replaced, when the file is moved.
     public typealias DownloadOptions = ClientCore.DownloadOptions
 
-    /// Returns the file's destination. Called once on the request's queue, when the response is complete and
-    /// has passed validation.
+    /// A closure that returns the destination of the downloaded file. It is called once, on the request's queue,
+    /// when the response is complete and has passed validation.
     ///
     /// - Parameters:
-    ///   - temporaryURL: The file's current location. The file is moved after the closure has returned.
+    ///   - temporaryURL: The current location of the file. The file is moved after the closure has returned.
     ///   - response: The head of the response.
     public typealias DownloadFileDestination =
         @Sendable (_ temporaryURL: URL, _ response: HTTPURLResponse) -> (
             destinationURL: URL, options: DownloadOptions
         )
 
-    /// Returns a destination in one of the user's directories, with the file name that the server suggests.
+    /// Returns a closure whose destination is in one of the user's directories, with the file name that the server
+    /// suggests.
     ///
-    /// The name comes from `Content-Disposition`, or else from the last path component of the URL. It never
-    /// leads out of the directory. On a server the directory often does not exist: in that case, write a
-    /// closure that returns ``DownloadOptions/createIntermediateDirectories``.
+    /// The name comes from `Content-Disposition`, or else from the last path component of the URL. The name never
+    /// leads out of the directory. The download fails if the directory does not exist, which is common on servers.
+    /// There, write a closure that returns ``DownloadOptions/createIntermediateDirectories``.
     ///
     /// - Parameters:
     ///   - directory: The directory. Default: `Documents` in the user's home.
-    ///   - domain: The domain of the directory. Default: the user's.
+    ///   - domain: The domain in which Foundation looks for the directory. Default: the user's home.
     public class func suggestedDownloadDestination(
         for directory: FileManager.SearchPathDirectory = .documentDirectory,
         in domain: FileManager.SearchPathDomainMask = .userDomainMask
@@ -40,18 +41,20 @@ public final class DownloadRequest: Request, @unchecked Sendable {
         }
     }
 
-    /// The number of response bytes received on the wire, including those of earlier attempts that are resumed.
-    /// The total is -1 while it is unknown.
+    /// The number of received bytes of the response body, and its total size. Bytes count as they are sent over the
+    /// network, before decoding. If the download is resumed, the bytes of the earlier attempts count, too. The total is
+    /// -1 while it is unknown.
     public var progress: Progress { core.downloadProgress.progress }
 
-    /// Data that resumes the download. Set once the request has failed, if the server supports resuming.
+    /// Data with which ``SessionManager/download(resumingWith:to:)`` resumes the download. Set when the request has
+    /// failed, if the server supports resuming; otherwise `nil`.
     public var resumeData: Data? { core.snapshot.now.resumeData }
 
     /// Cancels the request. Its handlers receive `URLError.cancelled`. Does nothing if the request has
     /// finished. Returns immediately.
     ///
-    /// - Parameter producingResumeData: Whether the received part is kept so that the response's `resumeData`
-    ///   can resume it. ``Request/cancel()`` keeps it.
+    /// - Parameter producingResumeData: Whether the received part of the file is kept, so that the response's
+    ///   `resumeData` can resume the download. ``Request/cancel()`` keeps the part.
     @discardableResult
     public func cancel(producingResumeData: Bool) -> Self {
         core.perform { core in
@@ -62,11 +65,11 @@ public final class DownloadRequest: Request, @unchecked Sendable {
         return cancel()
     }
 
-    /// Sets a closure that is called as the response arrives. A second call replaces the closure.
+    /// Sets a closure that is called repeatedly while the response arrives. A second call replaces the closure.
     ///
     /// - Parameters:
     ///   - queue: The queue that the closure is called on. Default: the session's
-    ///     ``SessionManager/completionQueue``. If the queue is busy, several updates result in one call.
+    ///     ``SessionManager/completionQueue``. While the queue is busy, several updates are merged into one call.
     ///   - closure: Receives the request's ``progress``.
     @discardableResult
     @preconcurrency
@@ -82,8 +85,8 @@ public final class DownloadRequest: Request, @unchecked Sendable {
 
     /// Adds a handler for the response, whether the request succeeds or fails.
     ///
-    /// Handlers are called in the order they were added. A handler added after the request has finished is
-    /// still called.
+    /// Handlers are called in the order in which they were added. A handler that is added after the request has
+    /// finished is also called.
     ///
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's

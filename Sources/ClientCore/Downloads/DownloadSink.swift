@@ -1,22 +1,26 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// Writes a response body to a file, or appends it to a partial file.
+/// A sink that writes a response body to a new file, or appends it to a partial file.
 struct DownloadSink: ResponseSink {
-    /// The file that is written to.
+    /// The file to which the body is written.
     enum Origin: Sendable {
+        /// A new file in the temporary directory.
         case temporary
-        /// A file that outlives the process, so that a later request can continue it.
+        /// A file at a path that the program has chosen. It stays when the process ends, so that a later request
+        /// can continue it.
         case kept(URL)
         /// The partial file of a resume record.
         case resuming(ResumeRecord)
     }
 
-    /// How the current body is handled.
+    /// The destination of the current body.
     private enum Writing {
         case nothing
+        /// The body is part of the download.
         case part(PartialDownload)
-        /// A body that is not part of the download, written to a separate file. The partial file is kept.
+        /// The body is not part of the download, for example an error page. It is written to a separate file, and
+        /// the partial file is kept.
         case separate(PartialDownload)
 
         var file: PartialDownload? {
@@ -29,21 +33,26 @@ struct DownloadSink: ResponseSink {
 
     private let origin: Origin
     private let destination: DownloadRequest.DownloadFileDestination?
-    /// Whether received data is kept when the request fails.
+    /// Whether the partial file is kept when the request fails.
     var keepsPartialFile = true
 
     private var partialFile: PartialDownload?
     private var writing = Writing.nothing
-    /// The request before any redirect. A later process sends it again.
+    /// The request before any redirect, which a later process sends again.
     private var request: URLRequest?
     /// The record with which the remaining bytes were requested.
     private var requestedRecord: ResumeRecord?
+    /// Whether the next request must not ask for a range.
     private var needsWholeFile = false
+    /// Whether the current body has been received completely.
     private var isComplete = false
+    /// The expected length of the file, if the server has reported it.
     private var total: Int64?
+    /// The offset in the file at which the current body starts.
     private(set) var offset: Int64 = 0
+    /// The destination of the file after it was moved.
     private var moved: URL?
-    /// The result that ``finish(_:)`` returned. Afterwards nothing is moved or removed.
+    /// The result that ``finish(_:)`` returned. Afterwards, no file is moved or removed.
     private var result: ResponseBody?
 
     init(_ origin: Origin, to destination: DownloadRequest.DownloadFileDestination?) {
@@ -54,7 +63,8 @@ struct DownloadSink: ResponseSink {
     mutating func prepare(_ request: inout URLRequest) throws {
         let partialFile = try self.partialFile ?? open(for: request)
         self.partialFile = partialFile
-        // A complete file that validation rejected is not continued; the result would be the same.
+        // A complete file can be left from an attempt that validation rejected. Continuing it would give the same
+        // result.
         if isWholeFile { needsWholeFile = true }
         result = nil
         moved = nil
@@ -66,7 +76,7 @@ struct DownloadSink: ResponseSink {
         for header in requestedRecord?.requestHeaders ?? [] {
             request.setValue(header.value, forHTTPHeaderField: header.name)
         }
-        // Keep the original request even after a redirect: the redirect's target may be valid only once.
+        // After a redirect, the original request is kept, because the target of a redirect may be valid only once.
         self.request = self.request ?? request
     }
 
@@ -99,8 +109,10 @@ struct DownloadSink: ResponseSink {
             needsWholeFile = true
             return .sendAgain
         case .alreadyComplete:
-            // The total length is now known, so the last byte can be requested. The response to it identifies the
-            // version.
+            // The server has refused the range, and its version is as long as the partial file.
+            // - If the total was unknown, the next request asks for the last byte. Its response identifies the version.
+            // - If the total was known, the refused request already asked for the last byte, so the next request asks
+            //   for the whole file.
             needsWholeFile = requestedRecord.total != nil
             try partialFile.continueWriting(from: requestedRecord.received, total: requestedRecord.received)
             return .sendAgain
@@ -110,8 +122,8 @@ struct DownloadSink: ResponseSink {
         return .accept
     }
 
-    /// Writes a response that is not the file to a separate file, so that it does not overwrite a file that the user
-    /// keeps.
+    /// Starts to write a response to a request without a range. An error page is written to a separate file, so that
+    /// it does not overwrite a file at a path that the program has chosen.
     private mutating func beginWhole(
         _ partialFile: PartialDownload,
         _ request: URLRequest,
@@ -137,7 +149,7 @@ struct DownloadSink: ResponseSink {
     mutating func end(_ failure: (any Error)?) throws {
         needsWholeFile = false
         guard failure == nil else {
-            // Another attempt can continue the file.
+            // Update the record, so that another attempt can continue the file.
             _ = partialFile?.resumeRecord()
             return
         }
@@ -168,18 +180,18 @@ struct DownloadSink: ResponseSink {
         return body
     }
 
-    /// Returns whether an incomplete file outlives the request: because it can be continued, or because the user
-    /// keeps it.
+    /// Returns whether an incomplete file stays after the request: it can be continued, or it is at a path that the
+    /// program has chosen.
     private func staysInPartialFile(_ body: ResponseBody) -> Bool {
         guard case .part = writing else { return false }
         if case .kept = origin { return true }
         return body.resumeData != nil
     }
 
-    /// The file that contains the response.
+    /// The file that contains the current body; `nil` if there is none.
     private var current: PartialDownload? { writing.file ?? (isComplete ? partialFile : nil) }
 
-    /// Whether the file is complete, so that nothing can be continued.
+    /// Whether the partial file is complete, so that there is nothing to continue.
     private var isWholeFile: Bool {
         if case .separate = writing { return false }
         return isComplete

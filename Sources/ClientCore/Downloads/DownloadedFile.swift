@@ -2,22 +2,23 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Moves a finished file to its destination atomically. The destination never holds a part of the file, and an
-/// existing file there stays until it is replaced.
+/// Moves a finished file to its destination atomically. The destination never contains only a part of the file. An
+/// existing file there stays until the new one replaces it.
 ///
-/// At its destination, the file has the permissions of a newly created file: 0666 without the umask. Until then it
-/// has 0600.
+/// The file has the permissions 0600 until it is moved. At its destination, it has the permissions of a newly created
+/// file: 0666 without the bits of the umask.
 enum DownloadedFile {
     /// Moves a file.
     ///
     /// - Parameters:
-    ///   - source: The path of the file. It is kept if this fails.
-    ///   - open: A path to the open file that does not depend on its name (`/proc/self/fd/N`). The file is copied
-    ///     from it if the name was removed, for example by a cleaner of the temporary directory. Default `nil`: a
-    ///     removed name is an error.
+    ///   - source: The path of the file. If the move fails, the file stays there.
+    ///   - open: A second path to the file, through its open descriptor (`/proc/self/fd/N`). The file is copied from
+    ///     there if `source` was deleted, for example by a program that cleans the temporary directory. Default:
+    ///     `nil`, a deleted `source` is an error.
     ///   - destination: A file URL.
     ///   - options: Whether existing files are replaced and directories are created.
     ///   - isDurable: Whether to wait until the new name is on disk.
+    /// - Throws: ``SystemError``.
     static func move(
         _ source: String,
         open: String? = nil,
@@ -36,14 +37,14 @@ enum DownloadedFile {
                 if exists(source) { try removeFile(source) }
             }
         }
-        // Ignore errors: a file system without permissions rejects this, and the file has already been moved.
+        // Errors are ignored: the file has already been moved, and some file systems have no permissions.
         _ = chmod(path, 0o666 & ~umask)
         if isDurable { try Directory.sync(directoryPath(of: path)) }
     }
 
     private static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// A download can be kept at its destination from the start.
+    /// Returns whether both paths are the same file. A partial file can be at its destination from the start.
     private static func isSame(_ source: String, _ path: String) -> Bool {
         var one = stat()
         var other = stat()
@@ -63,7 +64,8 @@ enum DownloadedFile {
         }
     }
 
-    /// Uses `link(2)`, because `rename(2)` would replace a file that another process creates at this moment.
+    /// Moves a file to a path that must not exist. `rename(2)` would replace a file that another process creates at
+    /// the same time, so this uses `link(2)`.
     private static func putWhereNothingIs(_ source: String, _ path: String) throws(SystemError) {
         do {
             try systemCall("link to \(path)") { link(source, path) }
@@ -75,13 +77,14 @@ enum DownloadedFile {
         }
     }
 
-    /// On file systems without hard links, creates an empty file to reserve the name.
+    /// Reserves a name with an empty file. Used for file systems without hard links.
     private static func claim(_ path: String) throws(SystemError) {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
         _ = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags, 0o600) })
     }
 
-    /// Copies the file under a hidden name and then moves it, for example to another file system.
+    /// Copies a file to the destination's directory under a hidden name, then moves the copy. Used if the source is on
+    /// another file system.
     private static func copy(
         _ source: String,
         _ path: String,
@@ -128,11 +131,11 @@ enum DownloadedFile {
             throw SystemError(call: "mkdir \(path)", errno: error)
         }
         try makeDirectory(parent)
-        // Another process may have created it in the meantime.
+        // Another process may have created the directory in the meantime.
         if mkdir(path, 0o777) != 0, errno != EEXIST { throw SystemError(call: "mkdir \(path)", errno: errno) }
     }
 
-    /// Read from `/proc`, because `umask(2)` returns the mask only by changing it for all threads.
+    /// The umask of the process, read from `/proc`. `umask(2)` cannot return it without changing it for all threads.
     private static var umask: mode_t {
         let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         let line = text.split(separator: "\n").first { $0.hasPrefix("Umask:") }

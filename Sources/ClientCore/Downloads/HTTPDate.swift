@@ -5,10 +5,11 @@ package enum HTTPDate {
     ]
     private static let pattern = Array("aaa, 00 aaa 0000 00:00:00 GMT".utf8)
 
-    /// Returns the seconds since 1970 of a date like `Sun, 06 Nov 1994 08:49:37 GMT`, or `nil` for any other text, also
+    /// Returns the seconds since 1970 for a date like `Sun, 06 Nov 1994 08:49:37 GMT`; `nil` for any other text, also
     /// for the two obsolete forms.
     ///
-    /// Downloads use it to compare validators. They can always start again, so a strict parser loses nothing there.
+    /// Downloads use this to compare validators. A strict parser is harmless there, because a download with an unknown
+    /// date can start over.
     static func seconds(_ text: String) -> Int64? {
         let bytes = Array(text.utf8)
         guard bytes.count == pattern.count, zip(bytes, pattern).allSatisfy(isMatch) else { return nil }
@@ -31,8 +32,8 @@ package enum HTTPDate {
         }
     }
 
-    /// Returns the days since 1970 in the Gregorian calendar. Years start in March, so that the leap day is the last
-    /// day of the year.
+    /// Returns the days since 1970 in the Gregorian calendar. The calculation uses years that start in March, so that
+    /// the leap day is the last day of a year.
     private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
         let year = month <= 2 ? year - 1 : year
         let dayOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
@@ -44,11 +45,12 @@ package enum HTTPDate {
 // MARK: - Obsolete forms
 
 extension HTTPDate {
-    /// Returns the seconds since 1970 of a date in any of the three forms, or `nil` for any other text.
+    /// Returns the seconds since 1970 for a date in any of the three forms; `nil` for any other text.
     package static func secondsInAnyForm(_ text: String) -> Int64? {
         let words = text.split { " ,-".contains($0) }.map(String.init)
         guard words.count >= 5 else { return nil }
-        // "Sun Nov  6 08:49:37 1994", otherwise "Sun, 06 Nov 1994 08:49:37 GMT" or "Sunday, 06-Nov-94 …".
+        // The form of asctime(3) is "Sun Nov  6 08:49:37 1994", with the month before the day. The other two are
+        // "Sun, 06 Nov 1994 08:49:37 GMT" and "Sunday, 06-Nov-94 08:49:37 GMT".
         let isAsctime = Int(words[1]) == nil
         let (day, month) = isAsctime ? (words[2], words[1]) : (words[1], words[2])
         let (time, year) = isAsctime ? (words[3], words[4]) : (words[4], words[3])
@@ -66,7 +68,7 @@ extension HTTPDate {
         return ((days * 24 + clock[0]) * 60 + clock[1]) * 60 + clock[2]
     }
 
-    /// Parses a year. Two digits (RFC 850) mean 1970 to 2069.
+    /// Parses a year. A year of two digits (RFC 850) is in 1970 to 2069.
     private static func fullYear(_ text: String) -> Int64? {
         guard let year = Int64(text), (0...9999).contains(year) else { return nil }
         guard text.utf8.count == 2 else { return year >= 1900 ? year : nil }

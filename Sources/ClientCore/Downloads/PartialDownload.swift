@@ -5,29 +5,35 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Synchronization
 
-/// Owns one partial file, from its first byte until it is moved or left in place.
+/// The partial file of a download, from its first byte until it is moved or left in place.
 ///
-/// A file in the temporary directory is deleted with its owner, unless ``resumeRecord()``, ``leaveInPlace()`` or
-/// ``move(to:options:)`` has released it. A *kept* file, at a path of the user's, stays. Its resume record is stored
-/// next to it from the first byte on, so that another process can continue it after this one was killed.
+/// There are two kinds of files:
+///
+/// - A *temporary* file is in the temporary directory. It is deleted when this object is released, unless
+///   ``resumeRecord()``, ``leaveInPlace()`` or ``move(to:options:)`` was called.
+/// - A *kept* file is at a path that the program has chosen, and is not deleted. Its ``ResumeRecord`` is stored next
+///   to it from the first byte on, so that another process can continue the file after this process was killed.
 ///
 /// All methods can block on disk I/O. Calls from several threads are serialized.
 final class PartialDownload: Sendable {
-    /// The number of bytes after which a kept file is synced and its record replaced.
+    /// The number of bytes after which a kept file is synced and its record replaced: 16 MiB.
     ///
-    /// A power failure loses at most this much, one second at 128 Mbit/s. The two syncs then take a small part of the
-    /// time for writing, even on a rotating disk. A killed process loses nothing.
+    /// A power failure loses at most this much, which is one second at 134 Mbit/s. A killed process loses nothing. At
+    /// this interval, syncing the file and its record takes only a small part of the time for writing, even on a
+    /// rotating disk.
     static let syncInterval: Int64 = 16 << 20
 
     private struct State: ~Copyable {
         var file: PartialFile
-        /// The record with which the file can be continued.
+        /// The record with which the file can be continued; `nil` if it cannot be continued.
         var record: ResumeRecord?
+        /// The number of bytes that are known to be on disk.
         var synced: Int64
-        /// Whether the whole file belongs to the record's version. Before the server has responded, the file may
-        /// contain garbage from a power failure, so no new record must be written.
+        /// Whether ``continueWriting(from:total:)`` or ``startOver(_:_:)`` was called, so that all bytes of the file
+        /// belong to the record's version. Before that call, the file may contain invalid bytes from a power failure,
+        /// so no new record must be written.
         var isStarted = false
-        /// Whether the file stays when its owner is released.
+        /// Whether the file stays when the `PartialDownload` is released.
         var isRetained: Bool
         /// Whether the file has been moved, left in place or deleted and must not be used any more.
         private(set) var isClosed = false
@@ -66,7 +72,7 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Creates a file in the temporary directory.
+    /// Creates a temporary file.
     ///
     /// - Throws: ``AFError/fileFailed(error:url:)``.
     static func temporary() throws -> PartialDownload {
@@ -74,10 +80,9 @@ final class PartialDownload: Sendable {
         return PartialDownload(file, isKept: false)
     }
 
-    /// Opens the file at a path of the user's: an earlier partial download of the same URL, or a new file.
-    /// ``resumption`` is `nil` for a new file.
+    /// Opens or creates a kept file. If the file has a record of the same URL, ``resumption`` returns the record.
     ///
-    /// The contents do not change before ``continueWriting(from:total:)`` or ``startOver(_:_:)`` is called.
+    /// The contents of the file do not change before ``continueWriting(from:total:)`` or ``startOver(_:_:)`` is called.
     /// ``startOver(_:_:)`` discards everything in the file.
     ///
     /// - Parameters:
@@ -98,8 +103,10 @@ final class PartialDownload: Sendable {
         return PartialDownload(file, record: record, isKept: true, syncInterval: syncInterval)
     }
 
-    /// Opens the file of a record that the program has passed. The record is not trusted: the file must be one that a
-    /// download created, and it does not change before the server has responded.
+    /// Opens the file of a record that the program has passed.
+    ///
+    /// The record is not trusted: if no download has created the file, this function throws an error. The contents of
+    /// the file do not change before the server has responded.
     ///
     /// - Throws: ``AFError/fileFailed(error:url:)``, ``AFError/DownloadResumeFailureReason/partialFileMissing(at:)``,
     ///   ``AFError/DownloadResumeFailureReason/partialFileInUse(at:)``, or
@@ -117,8 +124,9 @@ final class PartialDownload: Sendable {
         return PartialDownload(file, record: usable, isKept: stored != nil)
     }
 
-    /// Checks that a download created the file, because a record can name any file. Such a file has a unique name
-    /// pattern, or a record of the same version next to it.
+    /// Checks that a download has created the file, because a record from the program can name any file.
+    ///
+    /// A temporary file is recognized by its name, a kept file by a stored record of the same version.
     private static func check(_ record: ResumeRecord, _ stored: ResumeRecord?) throws {
         let invalid = { AFError.downloadResumeFailed(reason: .resumeDataInvalid($0)) }
         guard let stored else {
@@ -128,7 +136,7 @@ final class PartialDownload: Sendable {
         }
         guard stored.url == record.url, stored.validator == record.validator else {
             throw invalid(
-                "partialFile `\(record.partialFile)` was started over after this record was written"
+                "the record stored for partialFile `\(record.partialFile)` is of another URL or version"
             )
         }
     }
@@ -139,21 +147,22 @@ final class PartialDownload: Sendable {
     /// The length of the file in bytes.
     var received: Int64 { state.withLock { $0.file.length } }
 
-    /// The record with which the remaining bytes can be requested; `nil` if there is nothing to continue.
+    /// The record with which the remaining bytes can be requested; `nil` if the file cannot be continued.
     var resumption: ResumeRecord? { state.withLock { $0.record } }
 
     /// Continues the existing file. Call this or ``startOver(_:_:)`` before the first ``append(_:)``.
     ///
     /// - Parameters:
-    ///   - offset: The offset of ``ResumeDecision/continueAt(_:total:)``. Bytes after it are dropped.
+    ///   - offset: The offset of ``ResumeDecision/continueAt(_:total:)``. The file is truncated to it.
     ///   - total: The total length, if known.
     func continueWriting(from offset: Int64, total: Int64?) throws {
         try withState { state in
-            // `ftruncate` would extend a shorter file with zeros.
+            // With an offset after the end, `ftruncate` would extend the file with zeros.
             guard 0...state.file.length ~= offset else {
                 throw SystemError(call: "ftruncate \(state.file.path)", errno: EINVAL)
             }
-            // Truncate before writing the record: it contains the current boot, so all bytes count as valid.
+            // Truncate before writing the record. The new record contains the current boot, so all bytes of the file
+            // count as valid from then on.
             try state.file.truncate(to: offset)
             state.synced = min(state.synced, offset)
             state.isStarted = true
@@ -162,7 +171,7 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Starts over: discards the contents and the record.
+    /// Discards the contents and the record, and starts a new download with a new record.
     ///
     /// - Parameters:
     ///   - request: The original request.
@@ -172,12 +181,13 @@ final class PartialDownload: Sendable {
             state.record = nil
             state.synced = 0
             if isKept {
-                // Remove the record before the contents: it must not describe bytes of another version, not even
-                // after a power failure.
+                // Remove the record before the contents. Even after a power failure, the record must not describe
+                // bytes of another version.
                 try ResumeRecordFile(of: state.file.path).remove()
                 try state.file.truncate(to: 0)
             } else if state.file.length > 0 {
-                // An old record may still name this file, so it is replaced by a new one.
+                // The program may still have a record that names this file. The new version gets a file with another
+                // name, so that this record never describes bytes of another version.
                 let fresh = try TemporaryFiles.newFile()
                 let old = state.file.path
                 state.file = fresh
@@ -192,7 +202,8 @@ final class PartialDownload: Sendable {
 
     /// Appends bytes to the file.
     ///
-    /// - Throws: ``AFError/fileFailed(error:url:)``. Bytes already written are kept and can be continued.
+    /// - Throws: ``AFError/fileFailed(error:url:)``. The bytes that were written before stay in the file, which can be
+    ///   continued.
     func append(_ bytes: some Sequence<UInt8>) throws {
         try withState { state in
             guard state.isStarted else { throw SystemError(call: "write \(state.file.path)", errno: EINVAL) }
@@ -204,12 +215,13 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Ends the writing and checks that the file is complete.
+    /// Checks that the file is complete at the end of the body.
     ///
-    /// - Parameter total: The expected length of the file, if known.
-    /// - Throws: `URLError.networkConnectionLost` if the file is shorter; it can be continued.
-    ///   ``AFError/DownloadResumeFailureReason/rangeAnswerInvalid(_:)`` if it is longer; it cannot be continued.
-    ///   ``AFError/fileFailed(error:url:)``.
+    /// - Parameter total: The expected length of the file; `nil` for the total of the record.
+    /// - Throws:
+    ///   - `URLError.networkConnectionLost` if the file is shorter. It can be continued.
+    ///   - ``AFError/DownloadResumeFailureReason/rangeAnswerInvalid(_:)`` if it is longer. It cannot be continued.
+    ///   - ``AFError/fileFailed(error:url:)`` if a shorter file cannot be synced.
     func finish(expecting total: Int64?) throws {
         try withState { state in
             guard let total = total ?? state.record?.total, total != state.file.length else { return }
@@ -223,8 +235,10 @@ final class PartialDownload: Sendable {
         }
     }
 
-    /// Returns the record with which the download can be continued later, and keeps the file. Returns `nil` if the
-    /// download cannot be continued; a temporary file is then deleted with its owner.
+    /// Syncs the file and returns the record with which the download can be continued later. The file then stays, even
+    /// if it is temporary.
+    ///
+    /// - Returns: `nil` if the download cannot be continued, or the file cannot be synced.
     func resumeRecord() -> ResumeRecord? {
         state.withLock { state in
             guard !state.isClosed, state.record != nil, state.file.length > 0 else { return nil }
@@ -244,7 +258,8 @@ final class PartialDownload: Sendable {
             state.isRetained = true
             do {
                 try state.file.sync()
-                // Remove the record first: after the move, another request may own the path and the record there.
+                // Remove the record first. After the move, another request may write to the old path and store its
+                // record there.
                 if isKept { try ResumeRecordFile(of: state.file.path).remove() }
                 try DownloadedFile.move(
                     source.path,
@@ -288,7 +303,8 @@ final class PartialDownload: Sendable {
         do {
             try state.file.sync()
         } catch {
-            // The kernel has dropped the pages that it could not write, but reads still return them.
+            // Truncate the file to its synced bytes. After a failed fsync the kernel does not try again to write the
+            // pages, but reads may still return their contents.
             try? state.file.truncate(to: state.synced)
             try? writeRecord(&state)
             throw error
@@ -297,12 +313,14 @@ final class PartialDownload: Sendable {
         try writeRecord(&state)
     }
 
+    /// Updates the record, and stores it next to a kept file.
     private func writeRecord(_ state: inout State) throws(SystemError) {
         guard state.isStarted else { return }
         state.record = state.record?.updated(received: state.file.length, synced: state.synced)
         if isKept, let record = state.record { try ResumeRecordFile(of: state.file.path).write(record) }
     }
 
+    /// Calls `body` under the lock. Throws ``AFError/fileFailed(error:url:)`` with `EBADF` if the file is closed.
     private func withState(_ body: (inout State) throws -> Void) throws {
         try state.withLock { state in
             let path = state.file.path
@@ -320,7 +338,7 @@ final class PartialDownload: Sendable {
         try mappingErrors(at: URL(fileURLWithPath: path), body)
     }
 
-    /// Converts system errors to errors of the client.
+    /// Calls `body` and converts its system errors to ``AFError``.
     private static func mappingErrors<Result: ~Copyable>(
         at url: URL,
         _ body: () throws -> Result
@@ -338,7 +356,8 @@ final class PartialDownload: Sendable {
 }
 
 extension ResumeRecord {
-    /// Returns the record with the number of valid bytes in the file; `nil` if there are none.
+    /// Returns this record, updated for a partial file of the given length: `received` becomes the number of valid
+    /// bytes. Returns `nil` if the file does not match the record.
     fileprivate func continued(in length: Int64, _ path: String) -> ResumeRecord? {
         guard let usable = usable(of: length) else { return nil }
         var record = self

@@ -1,19 +1,18 @@
 internal import NetwatchTransport
 
 extension ResumeRecord {
-    /// The offset of the first missing byte; 0 if there is nothing to continue and no range must be requested.
+    /// The offset of the first byte to request. If it is 0, the request must not ask for a range.
     ///
-    /// For a complete file, the last byte is requested again. The response is then a 206 that identifies the version,
-    /// whereas a request for no bytes would be rejected with 416.
+    /// For a complete file, this is the offset of the last byte, which is requested again. The server responds with 206
+    /// and identifies the version. It would reject a request for zero bytes with 416.
     var offset: Int64 {
         guard let total, received >= total else { return received }
         return max(total - 1, 0)
     }
 
-    /// The header fields of a request for the remaining bytes, in addition to its own, which must not contain any of
-    /// these.
+    /// The header fields that a request for the remaining bytes needs. They replace fields of the same names.
     ///
-    /// `Accept-Encoding` is included because offsets in a compressed body are different.
+    /// `Accept-Encoding` is one of them, because a compressed body has different offsets.
     var requestHeaders: [TransferRequest.Header] {
         guard offset > 0 else { return [] }
         return [
@@ -24,24 +23,23 @@ extension ResumeRecord {
     }
 }
 
-/// How the response to a request for the remaining bytes affects the partial file.
+/// What to do with the partial file after the response to a request for the remaining bytes.
 enum ResumeDecision: Sendable {
-    /// The body continues at this offset. Bytes of the partial file after it must be dropped first.
+    /// The body continues the file at this offset. The file must be truncated to the offset first.
     case continueAt(Int64, total: Int64?)
-    /// The body is the whole current version.
+    /// The body is the whole current version, which replaces the contents of the partial file.
     case startOver
-    /// Neither the partial file nor this body is usable: repeat the request without a range.
+    /// Neither the partial file nor the body can be used. The request must be sent again without a range.
     case restartWithoutRange
-    /// The partial file is complete: continue at `record.received`, without a body.
+    /// The partial file has as many bytes as the server's version, so there is no body.
     case alreadyComplete
-    /// The body is not part of the download, for example an error page. The partial file is kept and can be continued
-    /// later; the body is written to a separate file.
+    /// The body is not part of the download, for example an error page. It is written to a separate file. The partial
+    /// file is kept and can be continued later.
     case otherBody
     /// The response is inconsistent. The partial file is kept.
     case fail(AFError)
 
-    /// Returns the decision about the response to a request that was sent with a non-empty
-    /// ``ResumeRecord/requestHeaders``.
+    /// Returns the decision about the response to a request that was sent with ``ResumeRecord/requestHeaders``.
     ///
     /// - Parameters:
     ///   - record: The record that the request was created from.
@@ -57,7 +55,7 @@ enum ResumeDecision: Sendable {
     }
 
     private static func partDecision(_ record: ResumeRecord, _ head: TransferHead) -> ResumeDecision {
-        // A multipart body, which was not requested, has its Content-Range fields in the parts.
+        // A multipart response also fails this check, because its Content-Range fields are in the parts.
         let values = head.fields.values(of: "content-range")
         guard values.count == 1, case .part(let range, let total)? = ContentRange(values[0]) else {
             return invalid("Content-Range `\(values.joined(separator: ", "))` is not a byte range")
@@ -76,8 +74,8 @@ enum ResumeDecision: Sendable {
         return .continueAt(range.lowerBound, total: total ?? record.total)
     }
 
-    /// With `If-Range`, a 416 applies to the requested version, because any other version would have been sent as a
-    /// whole.
+    /// Returns the decision about a 416. The request had `If-Range`, so a 416 means that the server still has the
+    /// version of the record. It would have sent any other version as a whole, with 200.
     private static func unsatisfiedDecision(_ record: ResumeRecord, _ head: TransferHead) -> ResumeDecision {
         guard case .unsatisfied(let total)? = head.singleField("content-range").flatMap(ContentRange.init),
             total == record.received, !isContradiction(record.total, total),

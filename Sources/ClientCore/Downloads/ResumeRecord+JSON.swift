@@ -39,7 +39,7 @@ extension ResumeRecord: Codable {
             updated: try Self.date(values, .updated)
         )
         guard 0...received ~= synced, received <= total ?? .max else {
-            throw Unreadable("synced, received and total bytes contradict each other")
+            throw Unreadable("syncedBytes, receivedBytes and totalBytes are not in ascending order")
         }
         guard partialFile.hasPrefix("/"), !partialFile.utf8.contains(0) else {
             throw Unreadable("partialFile `\(partialFile)` is not an absolute path")
@@ -94,7 +94,7 @@ extension ResumeRecord {
         init(_ text: String) { self.text = text }
     }
 
-    /// Decodes a record from ``data``.
+    /// Decodes a record from JSON that ``data`` has returned.
     ///
     /// - Throws: ``AFError/DownloadResumeFailureReason/resumeDataInvalid(_:)`` with a description of the error.
     init(data: Data) throws {

@@ -2,19 +2,19 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// The data needed to continue a download later, in this or another process. It is stored as human-readable JSON.
+/// The data with which a download can be continued later, in this or another process. It is stored as readable JSON.
 ///
-/// It contains neither the header fields of the request nor the user and password of its URL. It does contain the
-/// URL's query, which identifies the resource. Secrets in the query are therefore stored in the record.
+/// The record does not contain the header fields of the request, or the user and password of its URL. It contains the
+/// URL's query, which identifies the resource. A secret in the query is therefore stored, too.
 struct ResumeRecord: Hashable, Sendable {
-    /// The version of the format that is written, and the newest version that is read.
+    /// The version of the JSON format. Records of other versions are refused.
     static let currentVersion = 1
-    /// The maximum length of an encoded record. Nearly all of it is the URL.
+    /// The maximum length of an encoded record in bytes. Only a very long URL exceeds it.
     static let maximumBytes = 64 * 1024
 
-    /// The requested URL; the method is `GET`.
+    /// The URL of the original request. The method is always `GET`.
     let url: URL
-    /// The validator that identifies the version of the bytes.
+    /// Identifies the version of the resource to which the bytes belong.
     let validator: ResumeValidator
     /// The total length in bytes, if the server reported it.
     var total: Int64?
@@ -22,21 +22,26 @@ struct ResumeRecord: Hashable, Sendable {
     var received: Int64 = 0
     /// The number of bytes that are known to be on disk.
     var synced: Int64 = 0
-    /// The boot during which the record was written: `/proc/sys/kernel/random/boot_id`.
+    /// The boot during which the record was written; see ``BootID``.
     var bootID: String
     /// The absolute path of the partial file.
     var partialFile: String
-    /// The time of the first byte, in whole seconds.
+    /// The time at which the download started, in whole seconds.
     let created: Date
     /// The time at which the record was written, in whole seconds.
     var updated: Date
 
-    /// Creates the record of a new download; `nil` if the download cannot be continued.
+    /// Creates the record of a new download. Returns `nil` if the download cannot be continued.
+    ///
+    /// A download can be continued if its method is `GET`, and its response meets these conditions:
+    ///
+    /// - The status is 200 and the server accepts ranges, or the status is 206 and the part starts at byte 0.
+    /// - The body is not encoded, for example with gzip.
+    /// - The response has a strong validator; see ``ResumeValidator``.
     ///
     /// - Parameters:
     ///   - request: The original request.
-    ///   - head: The head of the response. It must be a whole body (200) from a server that accepts ranges, or a part
-    ///     that starts at byte 0 (206), unencoded and with a strong validator.
+    ///   - head: The head of the response.
     ///   - partialFile: The path of the file with the body.
     init?(of request: URLRequest, head: TransferHead, partialFile: String) {
         guard (request.httpMethod ?? "GET") == "GET", let url = request.url.flatMap(Self.withoutUser),
@@ -73,12 +78,12 @@ struct ResumeRecord: Hashable, Sendable {
         self.updated = updated
     }
 
-    /// Returns whether the record belongs to a request for this URL.
+    /// Returns whether the record is of a download of this URL. The user and password in the URL are ignored.
     func isOf(_ url: URL) -> Bool {
         Self.withoutUser(url) == self.url
     }
 
-    /// Returns the record with the current state of the partial file.
+    /// Returns the record with the current state of the partial file, the current boot and the current time.
     func updated(received: Int64, synced: Int64) -> ResumeRecord {
         var record = self
         record.received = received
@@ -88,11 +93,11 @@ struct ResumeRecord: Hashable, Sendable {
         return record
     }
 
-    /// Returns the number of valid bytes in a partial file of this length; `nil` if the file is shorter than
-    /// expected, or longer than the total.
+    /// Returns the number of valid bytes in a partial file of this length; `nil` if the file is shorter than the
+    /// record says, or longer than the total.
     ///
-    /// Bytes written during the current boot are valid however the process ended: they are on disk or in memory.
-    /// After a reboot only synced bytes are valid; the rest of the file may contain anything.
+    /// If the record is from the current boot, all bytes are valid, even if the process was killed: they are on disk or
+    /// in the kernel's memory. After a reboot, only synced bytes are valid.
     func usable(of length: Int64) -> Int64? {
         if bootID == BootID.current, !bootID.isEmpty {
             return length >= received && length <= total ?? .max ? length : nil
@@ -100,6 +105,7 @@ struct ResumeRecord: Hashable, Sendable {
         return length >= synced ? synced : nil
     }
 
+    /// Returns the total length: `(nil, ())` if it is unknown, and `nil` if the download cannot be continued.
     private static func total(in head: TransferHead) -> (count: Int64?, Void)? {
         switch head.status {
         case 200:

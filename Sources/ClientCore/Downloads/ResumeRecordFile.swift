@@ -2,10 +2,10 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// The file that stores a resume record next to its partial file, replaced atomically.
+/// The file that stores a resume record next to its partial file.
 ///
-/// A reader finds the old record or the new one, even after a power failure. Only the holder of the partial file's
-/// lock writes it.
+/// The file is replaced atomically: a reader finds the old record or the new one, even after a power failure. Only the
+/// owner of the partial file's lock writes the record.
 struct ResumeRecordFile: Sendable {
     let path: String
 
@@ -14,7 +14,7 @@ struct ResumeRecordFile: Sendable {
         path = partialFile + ".resume"
     }
 
-    /// Returns the record; `nil` if there is no usable one.
+    /// Returns the record; `nil` if the file is missing, is invalid, or belongs to another user.
     func read() -> ResumeRecord? {
         guard
             let file = try? systemCall(
@@ -31,7 +31,7 @@ struct ResumeRecordFile: Sendable {
     }
 
     private static func contents(of descriptor: borrowing FileDescriptor) -> Data? {
-        // One byte more than the limit, so that a record that is too long is rejected instead of truncated.
+        // The buffer has one byte more than the limit, so that a longer record is rejected instead of truncated.
         var bytes = [UInt8](repeating: 0, count: ResumeRecord.maximumBytes + 1)
         let file = descriptor.rawValue
         var count = 0
@@ -47,7 +47,7 @@ struct ResumeRecordFile: Sendable {
         return Data(bytes[..<count])
     }
 
-    /// Replaces the record. Removes it if the new record is too long to be read again.
+    /// Replaces the record durably. If the new record is too long to be read again, the file is removed instead.
     func write(_ record: ResumeRecord) throws(SystemError) {
         guard let data = record.data else { return try remove() }
         let new = path + ".new"

@@ -1,21 +1,23 @@
 internal import NetwatchTransport
 
-/// Identifies a version of a resource byte by byte, so that the remaining bytes of that version can be requested with
-/// `If-Range` (RFC 9110 §13.1.5).
+/// A strong validator: two responses with the same validator have the same bytes. If a request has this validator in
+/// `If-Range`, the server sends the remaining bytes only if it still has this version. Otherwise it sends the whole
+/// current version (RFC 9110 §13.1.5).
 enum ResumeValidator: Hashable, Sendable {
     /// A strong entity tag, including its quotation marks.
     case entityTag(String)
-    /// A modification date that identifies a single version.
+    /// A value of `Last-Modified` that identifies a single version.
     case lastModified(String)
 
-    /// The minimum age of a version at the time of its response, in seconds, for its date to be a strong validator.
+    /// The minimum number of seconds by which `Last-Modified` must precede `Date` to be a strong validator.
     ///
-    /// RFC 9110 §8.8.2.2 requires one second if the clocks agree, or a difference that is large enough for clock
-    /// differences not to matter. RFC 7232 named one minute.
+    /// A resource that was modified more recently could change again within the same second. RFC 9110 §8.8.2.2
+    /// requires at least one second, and more if the clocks may differ. The earlier RFC 7232 required one minute.
     static let minimumAge: Int64 = 60
 
-    /// Creates the validator of a response. If there is an entity tag, even a weak one, the date must not be used.
-    /// Returns `nil` if there is no strong validator.
+    /// Creates the validator of a response. Returns `nil` if the response has no strong validator.
+    ///
+    /// `Last-Modified` is used only if there is no entity tag. With a weak entity tag, the result is `nil`.
     init?(_ head: TransferHead) {
         if !head.fields.values(of: "etag").isEmpty {
             guard let tag = head.singleField("etag") else { return nil }
@@ -28,7 +30,8 @@ enum ResumeValidator: Hashable, Sendable {
         self = .lastModified(text)
     }
 
-    /// Returns `nil` if the tag is weak or invalid, so that nothing else can get into a header field.
+    /// Creates a validator from an entity tag. Returns `nil` if the tag is weak or invalid, so that a forged record
+    /// cannot inject text into a header field.
     init?(entityTag: String) {
         let bytes = Array(entityTag.utf8)
         guard bytes.count >= 2, bytes.first == UInt8(ascii: "\""), bytes.last == UInt8(ascii: "\""),
@@ -37,7 +40,8 @@ enum ResumeValidator: Hashable, Sendable {
         self = .entityTag(entityTag)
     }
 
-    /// Returns `nil` if the text is not a date. Whether the date is strong was decided when the response arrived.
+    /// Creates a validator from a value of `Last-Modified` in a record. Returns `nil` if the text is not a date. When
+    /// the response arrived, ``init(_:)`` checked that the date is a strong validator.
     init?(lastModified: String) {
         guard HTTPDate.seconds(lastModified) != nil else { return nil }
         self = .lastModified(lastModified)
@@ -50,8 +54,8 @@ enum ResumeValidator: Hashable, Sendable {
         }
     }
 
-    /// Returns whether a response is of another version. A response without a validator counts as the same version,
-    /// because only the rest of this version was requested.
+    /// Returns whether a response has the validator of another version. A response without a validator counts as the
+    /// same version, because `If-Range` requested only this version.
     func isContradicted(by head: TransferHead) -> Bool {
         switch self {
         case .entityTag(let tag): head.fields.values(of: "etag").contains { $0 != tag }
@@ -59,7 +63,7 @@ enum ResumeValidator: Hashable, Sendable {
         }
     }
 
-    /// `etagc` of RFC 9110 §8.8.3.
+    /// Whether the byte is allowed in an entity tag (`etagc`, RFC 9110 §8.8.3).
     private static func isTagCharacter(_ byte: UInt8) -> Bool {
         byte > 0x20 && byte != UInt8(ascii: "\"") && byte != 0x7f
     }

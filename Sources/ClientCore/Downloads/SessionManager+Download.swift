@@ -2,17 +2,18 @@ public import Foundation
 internal import FoundationNetworking
 
 extension SessionManager {
-    /// Downloads to a file.
+    /// Downloads a resource to a file.
     ///
     /// - Parameters:
     ///   - url: An absolute `http` or `https` URL.
-    ///   - method: The method. Default: `GET`, the only one that can be resumed.
+    ///   - method: The method. Default: `GET`, the only method with which a download can be resumed.
     ///   - parameters: The parameters that `encoding` adds to the request. Default: none.
-    ///   - encoding: Default: in the query, or in the body for methods that have one.
+    ///   - encoding: Encodes the parameters. Default: in the query for `GET`, `HEAD` and `DELETE`, in the body for
+    ///     other methods.
     ///   - headers: Header fields. They override the session's. Default: none.
-    ///   - partialFile: A file URL that holds the download while it is incomplete. A record of it is stored
-    ///     next to it (`.resume`). If the process ends, the same call resumes the download, provided that the
-    ///     server still has the same version; see <doc:DownloadsAndUploads>. Default: `nil`, a temporary file.
+    ///   - partialFile: A file URL for the download while it is incomplete. A resume record is stored next to the file,
+    ///     with the extension `.resume`. After the process has ended, the same call resumes the download if the server
+    ///     still has the same version; see <doc:DownloadsAndUploads>. Default: `nil`, a temporary file.
     ///   - destination: Returns the location of the complete file. Default: `nil`. The file then stays where it
     ///     was written, and the caller must remove it.
     @discardableResult
@@ -34,10 +35,11 @@ extension SessionManager {
     ///
     /// - Parameters:
     ///   - urlRequest: The request.
-    ///   - partialFile: A file URL that holds the download while it is incomplete; see
-    ///     ``download(_:method:parameters:encoding:headers:keepingPartialFileAt:to:)``.
+    ///   - partialFile: A file URL for the download while it is incomplete; see
+    ///     ``download(_:method:parameters:encoding:headers:keepingPartialFileAt:to:)``. Default: `nil`, a temporary
+    ///     file.
     ///   - destination: Returns the location of the complete file. Default: `nil`. The file then stays where it
-    ///     was written.
+    ///     was written, and the caller must remove it.
     @discardableResult
     @preconcurrency
     public func download(
@@ -50,14 +52,16 @@ extension SessionManager {
 
     /// Resumes a download that was cancelled or interrupted, in this process or an earlier one.
     ///
-    /// The server is asked for the rest of the same version. If it now has another version, the download starts
-    /// over. The request uses the URL of the record, but no header fields of the original request, because they
-    /// may have been secrets. An adapter can add them.
+    /// The request asks for the rest of the same version. If the server now has another version, the download starts
+    /// over.
+    ///
+    /// The resume data contains the URL, but no header fields of the original request, because they may contain
+    /// secrets. The session's adapter can add them.
     ///
     /// - Parameters:
-    ///   - resumeData: The response's `resumeData`.
+    ///   - resumeData: The `resumeData` of an earlier response.
     ///   - destination: Returns the location of the complete file. Default: `nil`. The file then stays where it
-    ///     was written.
+    ///     was written, and the caller must remove it.
     @discardableResult
     @preconcurrency
     public func download(

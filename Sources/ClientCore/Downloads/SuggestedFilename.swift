@@ -1,19 +1,27 @@
 internal import Foundation
 internal import FoundationNetworking
 
-/// A safe file name for a download, based on the server's suggestion.
+/// Creates a safe file name for a download from the server's suggestion.
 ///
-/// It is taken from `Content-Disposition`, otherwise from the last component of the URL's path, otherwise it is
-/// `download` with an extension for the content type. It contains no `/`, control characters or text direction
-/// characters. It does not begin with a dot, a dash or a tilde (hidden files, command options, home directories). It
-/// has at most 255 bytes, the limit of Linux's file systems; shortening keeps the extension.
+/// The name is the first of these that is not empty:
 ///
-/// Foundation's `suggestedFilename` on Linux supports neither `filename*` nor the URL, and would return `..`.
+/// 1. the file name in `Content-Disposition`
+/// 2. the last component of the URL's path
+/// 3. `download`, with an extension for the content type
+///
+/// The name is safe in these ways:
+///
+/// - It contains no `/`, no control characters, and no characters that change the text direction.
+/// - It does not begin with a dot (hidden files), a dash (command options) or a tilde (home directories).
+/// - It has at most 255 bytes, the limit of Linux's file systems. A longer name is shortened before its extension.
+///
+/// Foundation's `suggestedFilename` is not used: on Linux it ignores `filename*` and the URL, and can return `..`.
 enum SuggestedFilename {
     private static let maximumBytes = 255
-    /// The maximum length of an extension; longer text after the last dot does not count as one.
+    /// The maximum length of an extension in bytes, including its dot. Longer text after the last dot is no extension.
     private static let maximumExtensionBytes = 32
 
+    /// The extensions of content types.
     private static let extensions = [
         "application/gzip": "gz", "application/json": "json", "application/pdf": "pdf",
         "application/xml": "xml", "application/zip": "zip", "audio/mpeg": "mp3", "image/gif": "gif",
@@ -48,9 +56,9 @@ enum SuggestedFilename {
         return type.flatMap { extensions[$0] }.map { "download.\($0)" } ?? "download"
     }
 
-    /// Returns `nil` if nothing is left.
+    /// Returns the safe part of a name; `nil` if it is empty.
     private static func sanitized(_ text: String) -> String? {
-        // Both separators: servers on Windows send whole paths.
+        // Backslashes count as separators, too, because servers on Windows may send whole paths.
         let last = text.unicodeScalars.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }
             .last!
         let visible = last.filter { !isUnsafe($0) }.drop { ".-~ ".unicodeScalars.contains($0) }
@@ -58,8 +66,8 @@ enum SuggestedFilename {
         return name.isEmpty ? nil : shortened(name)
     }
 
-    /// Returns whether a scalar is a control character, a line separator, or changes the text direction, which could
-    /// display `gpj.exe` as `exe.jpg`.
+    /// Returns whether a scalar is a control character, a line separator, or changes the text direction. A change of
+    /// direction can make `gpj.exe` look like `exe.jpg`.
     private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator: true
@@ -74,7 +82,7 @@ enum SuggestedFilename {
         return prefix(of: name, bytes: maximumBytes - suffix.utf8.count) + suffix
     }
 
-    /// Returns the longest prefix that fits, without splitting a scalar.
+    /// Returns the longest prefix with at most the given number of bytes in UTF-8, without splitting a scalar.
     private static func prefix(of text: String, bytes: Int) -> String {
         var prefix = String.UnicodeScalarView()
         var count = 0

@@ -3,31 +3,34 @@ public import FoundationNetworking
 
 /// Encodes parameters as JSON (RFC 8259) in the body.
 ///
-/// `nil` and `NSNull` become `null`. Arrays and dictionaries can be nested up to 512 levels. Unless `.sortedKeys` is
-/// set, the order of names differs between runs.
+/// `nil` and `NSNull` become `null`. Arrays and dictionaries can be nested up to 512 levels. The order of names
+/// differs between runs, unless ``options`` contain `.sortedKeys`.
 public struct JSONEncoding: ParameterEncoding {
-    /// JSON without line breaks and spaces.
+    /// Encodes JSON without line breaks and spaces.
     public static let `default` = JSONEncoding()
-    /// JSON with line breaks and indentation.
+    /// Encodes JSON with line breaks and indentation.
     public static let prettyPrinted = JSONEncoding(options: .prettyPrinted)
 
     /// The options for writing the JSON.
     public let options: JSONSerialization.WritingOptions
 
-    /// - Parameter options: The options for writing the JSON. Default: none, on one line.
+    /// Creates an encoding.
+    ///
+    /// - Parameter options: The options for writing the JSON. Default: none; the JSON is on one line.
     public init(options: JSONSerialization.WritingOptions = []) {
         self.options = options
     }
 
-    /// Sets the body to the parameters as one JSON object.
+    /// Sets the body to the parameters as a JSON object.
     ///
-    /// Sets `Content-Type: application/json` unless the request has a `Content-Type`.
+    /// Also sets `Content-Type: application/json`, unless the request has a `Content-Type`.
     ///
     /// - Parameters:
     ///   - urlRequest: The request.
     ///   - parameters: The parameters; `nil` returns the request unchanged.
-    /// - Throws: The error of `urlRequest`; ``AFError/ParameterEncodingFailureReason/jsonEncodingFailed(error:)``
-    ///   with the underlying error ``InvalidJSONObject``, which names the value that JSON cannot represent.
+    /// - Throws: The error of `urlRequest`, or
+    ///   ``AFError/ParameterEncodingFailureReason/jsonEncodingFailed(error:)``. Its underlying error is an
+    ///   ``InvalidJSONObject`` with the value that JSON cannot represent.
     public func encode(
         _ urlRequest: any URLRequestConvertible,
         with parameters: Parameters?
@@ -37,12 +40,12 @@ public struct JSONEncoding: ParameterEncoding {
 
     /// Sets the body to any JSON value.
     ///
-    /// Sets `Content-Type: application/json` unless the request has a `Content-Type`.
+    /// Also sets `Content-Type: application/json`, unless the request has a `Content-Type`.
     ///
     /// - Parameters:
     ///   - urlRequest: The request.
-    ///   - jsonObject: An array or a dictionary, or any value if `.fragmentsAllowed` is set. Default `nil`, which
-    ///     returns the request unchanged.
+    ///   - jsonObject: An array or a dictionary. If ``options`` contain `.fragmentsAllowed`, also any other JSON value.
+    ///     Default: `nil`, the request is returned unchanged.
     /// - Throws: The errors of ``encode(_:with:)``.
     public func encode(
         _ urlRequest: any URLRequestConvertible,
@@ -62,14 +65,16 @@ public struct JSONEncoding: ParameterEncoding {
         }
     }
 
-    /// Checks the value first: `JSONSerialization` terminates the program for a top-level fragment and writes the
-    /// decimal NaN as `NaN`, and `isValidJSONObject` rejects strings and numbers that it can write.
+    /// Returns the value as types that `JSONSerialization` can write, or throws ``InvalidJSONObject``.
+    ///
+    /// Without this check, `JSONSerialization` terminates the program for a top-level string or number, and writes the
+    /// decimal NaN as `NaN`. Its own check, `isValidJSONObject`, rejects strings and numbers that it can write.
     private func checked(_ jsonObject: Any) throws -> Any {
         var tree = ParameterTree(leaf: Self.leaf) { InvalidJSONObject(path: $0, value: $1) }
         let checked = try tree.rebuild(jsonObject)
         guard options.contains(.fragmentsAllowed) || checked is [Any] || checked is [String: Any] else {
             let value = ParameterTree.description(of: jsonObject)
-            let description = "\(value) outside of an array or dictionary and without .fragmentsAllowed"
+            let description = "\(value) at the top level without .fragmentsAllowed"
             throw InvalidJSONObject(path: [], value: description)
         }
         return checked
@@ -87,7 +92,7 @@ public struct JSONEncoding: ParameterEncoding {
         }
     }
 
-    /// Keeps a `Float`, because converting it to `Double` would add digits.
+    /// Returns the number if it is finite. A `Float` is not converted to `Double`, because that would add digits.
     private static func finite(_ number: some BinaryFloatingPoint) -> Any? {
         guard number.isFinite else { return nil }
         return number is Float ? number : Double(number)

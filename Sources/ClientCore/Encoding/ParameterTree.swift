@@ -1,19 +1,21 @@
 internal import Foundation
 
-/// Checks a tree of parameters for a format, and rebuilds it from types that the format's writer supports.
+/// Checks that a format can represent a tree of parameters, and rebuilds the tree from types that Foundation can write
+/// in this format.
 ///
-/// `JSONSerialization` and `PropertyListSerialization` terminate the program for some values, write unreadable output
-/// for others, and recurse until the stack overflows. The rebuilt tree is safe for them. The exception is an
-/// `NSArray` or `NSDictionary` that contains itself: the cast to a Swift collection, and every accessor, recurses
-/// inside Foundation.
+/// Without this, `JSONSerialization` and `PropertyListSerialization` terminate the program for some values, write
+/// invalid output for others, and overflow the stack for deep trees.
+///
+/// An `NSArray` or `NSDictionary` that contains itself still overflows the stack, because Foundation recurses in every
+/// access to it.
 struct ParameterTree {
-    /// The maximum nesting of arrays and dictionaries. Foundation does not read JSON or binary property lists that
-    /// are nested more deeply.
+    /// The maximum number of nested arrays and dictionaries. Foundation cannot read JSON or binary property lists with
+    /// more.
     static let maximumDepth = 512
 
-    /// Returns the value in a form that the writer accepts, or `nil` if the format cannot represent it.
+    /// Returns the value as a type that Foundation can write, or `nil` if the format cannot represent the value.
     let leaf: (ParameterValue) -> Any?
-    /// Returns whether the format can represent the name.
+    /// Returns whether the format can represent a dictionary's key.
     let isKey: (String) -> Bool
     /// Returns the error for the value at a path.
     let failure: (_ path: [String], _ value: String) -> any Error
@@ -30,7 +32,10 @@ struct ParameterTree {
         self.failure = failure
     }
 
-    /// - Throws: The error from `failure` for the first value, in the order of names, that cannot be represented.
+    /// Returns the rebuilt tree.
+    ///
+    /// - Throws: The error that `failure` returns, if the format cannot represent a value or a key. Values of a
+    ///   dictionary are checked in the order of their keys.
     mutating func rebuild(_ value: Any) throws -> Any {
         let parameter = ParameterValue(value)
         switch parameter {
@@ -56,7 +61,7 @@ struct ParameterTree {
     private mutating func rebuild(_ dictionary: [AnyHashable: Any]) throws -> [String: Any] {
         var named: [String: Any] = [:]
         for (key, value) in dictionary { named[try name(key)] = value }
-        // Sorted, so that the same one of several invalid values is reported each time.
+        // Sorted, so that parameters with several invalid values fail with the same error each time.
         for (name, value) in named.sorted(by: { $0.key < $1.key }) {
             path.append(name)
             named[name] = try rebuild(value)
@@ -81,7 +86,7 @@ struct ParameterTree {
         return try body(&self)
     }
 
-    /// Returns a text of at most 100 characters that identifies the value.
+    /// Returns a description of the value for an error message, with at most about 100 characters.
     static func description(of value: Any) -> String {
         let text = value is String ? String(reflecting: value) : ParameterValue.description(of: value)
         return text.count <= 100 ? text : text.prefix(100) + "…"

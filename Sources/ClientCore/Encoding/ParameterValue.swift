@@ -2,8 +2,8 @@ internal import Foundation
 
 /// The kind of a value in ``Parameters``, independent of its Swift or Foundation type.
 ///
-/// On Linux, `NSNumber(value: 1) as? Bool` is `true`, and the description of a whole `Double` ends in `.0`. Only this
-/// type handles these differences.
+/// On Linux, `NSNumber(value: 1) as? Bool` is `true`. Encodings therefore use this type instead of casting values
+/// themselves.
 enum ParameterValue {
     /// `NSNull`, and `nil` of any type.
     case null
@@ -15,20 +15,20 @@ enum ParameterValue {
     case array([Any])
     case dictionary([AnyHashable: Any])
     case set(Set<AnyHashable>)
-    /// A date, data, or a value of an unknown type.
+    /// A date, data, or a value of any other type.
     case other(Any)
 
     init(_ value: Any) {
         switch value {
         case let optional as any OptionalValue: self = optional.wrapped.map(Self.init) ?? .null
         case let text as String: self = .text(text)
-        // Checked before the classes, because casting a collection to a class makes a deep copy.
+        // Collections are checked before classes, because casting a collection to a class makes a deep copy.
         case let array as [Any]: self = .array(array)
         case let dictionary as [AnyHashable: Any]: self = .dictionary(dictionary)
         case let set as Set<AnyHashable>: self = .set(set)
         case is NSNull: self = .null
         case let text as any StringProtocol: self = .text(String(text))
-        // `Decimal` is bridged to it as well.
+        // A `Decimal` is bridged to `NSDecimalNumber`.
         case let number as NSDecimalNumber: self = .decimal(number)
         case let number as NSNumber: self = Self.number(number)
         // Types that are not bridged to `NSNumber`, such as `CGFloat`.
@@ -37,7 +37,7 @@ enum ParameterValue {
         }
     }
 
-    /// Distinguishes numbers by their storage (`NSValue.objCType`). On Linux only a Boolean is stored as `c`.
+    /// Distinguishes numbers by their type encoding (`NSValue.objCType`). On Linux only a Boolean is encoded as `c`.
     private static func number(_ number: NSNumber) -> ParameterValue {
         switch UInt8(bitPattern: number.objCType.pointee) {
         case UInt8(ascii: "c"): .bool(number.boolValue)
@@ -49,11 +49,11 @@ enum ParameterValue {
 }
 
 extension ParameterValue {
-    /// The years 1 to 9999, in seconds since 1970. For other years Foundation writes invalid dates into property
-    /// lists, and the description of a date that is NaN terminates the program.
+    /// The times that dates can have: the years 1 to 9999, in seconds since 1970. For other years, Foundation writes
+    /// invalid dates into property lists. For NaN, the description of a `Date` terminates the program.
     static let years = -62_135_596_800.0..<253_402_300_800.0
 
-    /// Returns the description of a value of any type.
+    /// Returns the description of a value of any type, also of a `Date` outside of ``years``.
     static func description(of value: Any) -> String {
         guard let date = value as? Date, !years.contains(date.timeIntervalSince1970) else {
             return "\(value)"
@@ -62,7 +62,7 @@ extension ParameterValue {
     }
 }
 
-/// Detects whether an `Any` contains an optional.
+/// Detects whether an `Any` contains an optional: only `Optional` conforms.
 private protocol OptionalValue {
     var wrapped: Any? { get }
 }

@@ -3,14 +3,14 @@ public import FoundationNetworking
 
 /// Encodes parameters as a property list in the body.
 ///
-/// Dates and data are allowed; `nil`, `NSNull` and sets are not. Arrays and dictionaries can be nested up to 512
-/// levels. XML does not store fractions of a second.
+/// Dates and data can be encoded; `nil`, `NSNull` and sets cannot. Arrays and dictionaries can be nested up to 512
+/// levels. The XML format drops fractions of a second from dates.
 public struct PropertyListEncoding: ParameterEncoding {
-    /// The XML format.
+    /// Encodes the XML format.
     public static let `default` = PropertyListEncoding()
-    /// The XML format.
+    /// Encodes the XML format.
     public static let xml = PropertyListEncoding(format: .xml)
-    /// The binary format.
+    /// Encodes the binary format.
     public static let binary = PropertyListEncoding(format: .binary)
 
     /// The format of the property list.
@@ -18,9 +18,12 @@ public struct PropertyListEncoding: ParameterEncoding {
     /// Options for the writer. Foundation defines none.
     public let options: PropertyListSerialization.WriteOptions
 
+    /// Creates an encoding.
+    ///
     /// - Parameters:
-    ///   - format: The format of the property list: `.xml`, the default, or `.binary`. `.openStep` can only be read.
-    ///   - options: Options for the writer. Default 0; none are defined yet.
+    ///   - format: The format of the property list: `.xml` (the default) or `.binary`. Encoding with `.openStep` throws
+    ///     an error, because Foundation can only read this format.
+    ///   - options: Options for the writer. Default: 0. Foundation defines none.
     public init(
         format: PropertyListSerialization.PropertyListFormat = .xml,
         options: PropertyListSerialization.WriteOptions = 0
@@ -29,16 +32,16 @@ public struct PropertyListEncoding: ParameterEncoding {
         self.options = options
     }
 
-    /// Sets the body to the parameters as one dictionary.
+    /// Sets the body to a property list with the parameters as its dictionary.
     ///
-    /// Sets `Content-Type: application/x-plist` unless the request has a `Content-Type`.
+    /// Also sets `Content-Type: application/x-plist`, unless the request has a `Content-Type`.
     ///
     /// - Parameters:
     ///   - urlRequest: The request.
     ///   - parameters: The parameters; `nil` returns the request unchanged.
-    /// - Throws: The error of `urlRequest`;
-    ///   ``AFError/ParameterEncodingFailureReason/propertyListEncodingFailed(error:)`` with the underlying error
-    ///   ``InvalidPropertyList``, which names the value that cannot be represented.
+    /// - Throws: The error of `urlRequest`, or
+    ///   ``AFError/ParameterEncodingFailureReason/propertyListEncodingFailed(error:)``. Its underlying error is an
+    ///   ``InvalidPropertyList`` with the value that a property list cannot represent.
     public func encode(
         _ urlRequest: any URLRequestConvertible,
         with parameters: Parameters?
@@ -63,9 +66,10 @@ public struct PropertyListEncoding: ParameterEncoding {
     }
 
     private func checked(_ parameters: Parameters) throws -> Any {
-        // Foundation terminates the program when it is asked to write the openStep format.
+        // Foundation terminates the program when it writes the openStep format.
         guard format == .xml || format == .binary else {
-            throw InvalidPropertyList(path: [], value: "the read-only format openStep")
+            let description = "`format` is openStep, which Foundation can only read: the parameters"
+            throw InvalidPropertyList(path: [], value: description)
         }
         let isXML = format == .xml
         var tree = ParameterTree(
@@ -94,7 +98,7 @@ public struct PropertyListEncoding: ParameterEncoding {
         number is Float ? number : Double(number)
     }
 
-    /// Returns false for characters that XML 1.0 §2.2 cannot represent, not even as references.
+    /// Returns whether XML can represent the text. XML 1.0 §2.2 excludes some characters, even as references.
     private static func isXMLText(_ text: String) -> Bool {
         text.unicodeScalars.allSatisfy { scalar in
             switch scalar.value {
@@ -106,14 +110,15 @@ public struct PropertyListEncoding: ParameterEncoding {
     }
 }
 
-/// A value that a property list cannot represent, such as `nil`, or a dictionary whose keys are not strings.
+/// The error for a value that a property list cannot represent, such as `nil`, or a dictionary whose keys are not
+/// strings.
 public struct InvalidPropertyList: Error, Sendable, CustomStringConvertible {
     /// The keys and indexes that lead to the value, outermost first: `"foo", "2"`.
     public let path: [String]
     /// A description of the value.
     public let value: String
 
-    /// `foo.2: nil cannot be in a property list`.
+    /// The path and the value: `foo.2: nil cannot be in a property list`.
     public var description: String {
         (path.isEmpty ? "" : path.joined(separator: ".") + ": ") + "\(value) cannot be in a property list"
     }

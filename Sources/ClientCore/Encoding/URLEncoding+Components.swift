@@ -1,26 +1,26 @@
 internal import Foundation
 
-/// Parameters in which arrays and dictionaries are nested more than 512 levels deep.
+/// The error for a parameter whose arrays and dictionaries are nested more than 512 levels deep.
 public struct ParametersTooDeep: Error, Sendable, CustomStringConvertible {
     /// The name of the parameter.
     public let name: String
 
-    /// `"foo" is nested more than 512 levels deep`.
+    /// The name and the limit: `"foo" is nested more than 512 levels deep`.
     public var description: String {
         "\(name.debugDescription) is nested more than \(ParameterTree.maximumDepth) levels deep"
     }
 }
 
 extension URLEncoding {
-    /// Returns the percent-encoded pairs for a parameter.
+    /// Returns the percent-encoded names and values for a parameter.
     ///
-    /// The pairs end at a value that is nested more than 512 levels deep; ``encode(_:with:)`` throws an error
-    /// instead.
+    /// If a value is nested more than 512 levels deep, the result ends before it. For the same parameter,
+    /// ``encode(_:with:)`` throws an error.
     ///
     /// - Parameters:
     ///   - key: The name of the parameter.
     ///   - value: The value of the parameter.
-    /// - Returns: Names and values in the order in which they are sent.
+    /// - Returns: Pairs of a name and a value, in the order in which they are sent.
     public func queryComponents(fromKey key: String, value: Any) -> [(String, String)] {
         var components: [(String, String)] = []
         _ = append(value, named: key, depth: 0, to: &components)
@@ -29,8 +29,8 @@ extension URLEncoding {
 
     /// Percent-encodes the text as UTF-8, except ASCII letters, ASCII digits and `-._~/?`.
     ///
-    /// RFC 3986 §3.4 allows `/` and `?` in a query, and servers expect them unencoded. Its other reserved characters
-    /// (§2.2) would end a name or a value.
+    /// `/` and `?` are reserved characters, but RFC 3986 §3.4 allows them in a query, and servers expect them
+    /// unencoded. All other reserved characters (§2.2) are encoded, because some would end a name or a value.
     public func escape(_ string: String) -> String {
         var escaped: [UInt8] = []
         escaped.reserveCapacity(string.utf8.count)
@@ -56,7 +56,8 @@ extension URLEncoding {
         return components.map { "\($0)=\($1)" }.joined(separator: "&")
     }
 
-    /// Returns whether the value is within the maximum depth.
+    /// Appends the pairs for a value. Returns false if a value is nested too deeply; the pairs before it have then been
+    /// appended.
     private func append(
         _ value: Any,
         named name: String,
@@ -75,7 +76,7 @@ extension URLEncoding {
         return true
     }
 
-    /// Returns the children of a value; `nil` if the value is a single text.
+    /// Returns the elements of an array, a set or a dictionary with their names; `nil` for other values.
     private func children(of value: ParameterValue, named name: String) -> [(name: String, value: Any)]? {
         switch value {
         case .array(let array): elements(array, of: name)
@@ -112,8 +113,8 @@ extension URLEncoding {
         }
     }
 
-    /// Returns the shortest text that parses to the same number, without the trailing `.0`, which Darwin's `NSNumber`
-    /// also omits.
+    /// Returns the shortest text that parses to the same number. A whole number has no `.0` at its end, as with
+    /// `NSNumber` on Darwin.
     private static func text(of number: any BinaryFloatingPoint) -> String {
         let text = "\(number)"
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text

@@ -4,23 +4,25 @@ public import FoundationNetworking
 /// Encodes parameters as `name=value&name=value`, in the URL or in the body.
 ///
 /// The same parameters always produce the same text, because names are sorted at every level. All characters except
-/// letters, digits and `-._~/?` are percent-encoded as UTF-8; a space becomes `%20`.
+/// ASCII letters, ASCII digits and `-._~/?` are percent-encoded as UTF-8. A space becomes `%20`.
 ///
 /// | value | text |
 /// |---|---|
-/// | `true` | `1`, or `true` with ``BoolEncoding/literal``. The number 1 is always `1` |
-/// | `1.0`, `0.1`, `Decimal` | `1`, `0.1`, all digits of the `Decimal`. A whole number never ends in `.0` |
-/// | array | see ``ArrayEncoding``. A set is encoded as an array, sorted by the text of its elements |
-/// | dictionary | `name[key]=value`. Keys that are not strings are converted to their description |
+/// | `true` | `1`, or `true` with ``BoolEncoding/literal`` |
+/// | the numbers `1`, `1.0`, `0.1` | `1`, `1`, `0.1` |
+/// | `Decimal` | all its digits |
+/// | array | one pair per element; ``ArrayEncoding`` selects the names |
+/// | set | like an array, sorted by the description of the elements |
+/// | dictionary | `name[key]=value`. A key that is not a string is converted to its description |
 /// | `nil`, `NSNull` | empty: `name=` |
-/// | empty array or dictionary | no text |
+/// | empty array, set or dictionary | no pair at all |
 /// | other values | the description of the value |
 public struct URLEncoding: ParameterEncoding {
     /// The part of the request that receives the parameters.
     public enum Destination: Sendable {
         /// The URL for `GET`, `HEAD` and `DELETE`, the body for other methods.
         case methodDependent
-        /// The URL; the parameters are appended to the query.
+        /// The URL. The parameters are appended to its query.
         case queryString
         /// The body.
         case httpBody
@@ -44,7 +46,7 @@ public struct URLEncoding: ParameterEncoding {
         case literal
     }
 
-    /// Depends on the method, with brackets and numeric Booleans.
+    /// Encodes in the URL or the body, depending on the method. Arrays have brackets, and Booleans are `1` and `0`.
     public static let `default` = URLEncoding()
     /// The same as ``default``.
     public static let methodDependent = URLEncoding()
@@ -60,8 +62,10 @@ public struct URLEncoding: ParameterEncoding {
     /// The text for a `Bool`.
     public let boolEncoding: BoolEncoding
 
+    /// Creates an encoding.
+    ///
     /// - Parameters:
-    ///   - destination: The part of the request that receives the parameters. Default: depends on the method.
+    ///   - destination: The part of the request that receives the parameters. Default: the method decides.
     ///   - arrayEncoding: The names of the elements of an array. Default: `name[]`.
     ///   - boolEncoding: The text for a `Bool`. Default: `1` and `0`.
     public init(
@@ -76,15 +80,16 @@ public struct URLEncoding: ParameterEncoding {
 
     /// Appends the parameters to the URL's query, or replaces the body with them.
     ///
-    /// With a body, sets `Content-Type: application/x-www-form-urlencoded; charset=utf-8` unless the request has a
-    /// `Content-Type`. The fragment of a URL is kept.
+    /// If the parameters are in the body, this also sets
+    /// `Content-Type: application/x-www-form-urlencoded; charset=utf-8`, unless the request has a `Content-Type`. The
+    /// fragment of the URL is kept.
     ///
     /// - Parameters:
     ///   - urlRequest: The request.
     ///   - parameters: The parameters; `nil` returns the request unchanged.
-    /// - Throws: The error of `urlRequest`; ``AFError/ParameterEncodingFailureReason/missingURL`` if the parameters
-    ///   belong in the URL and the request has none;
-    ///   ``AFError/ParameterEncodingFailureReason/customEncodingFailed(error:)`` with the underlying error
+    /// - Throws: The error of `urlRequest`;
+    ///   ``AFError/ParameterEncodingFailureReason/missingURL`` if the parameters belong in the URL, but the request has
+    ///   none; or ``AFError/ParameterEncodingFailureReason/customEncodingFailed(error:)`` with the underlying error
     ///   ``ParametersTooDeep``.
     public func encode(
         _ urlRequest: any URLRequestConvertible,
@@ -112,8 +117,10 @@ public struct URLEncoding: ParameterEncoding {
 }
 
 extension URL {
-    /// Appends to the text of the URL: the setter of `URLComponents.percentEncodedQuery` terminates the program for
-    /// invalid text, and relative URLs would lose their base.
+    /// Returns the URL with text appended to its query.
+    ///
+    /// `URLComponents` is not used, because the setter of `percentEncodedQuery` terminates the program for invalid
+    /// text, and because a relative URL would lose its base.
     fileprivate func appending(query: String) throws -> URL {
         guard !query.isEmpty else { return self }
         let parts = absoluteString.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)

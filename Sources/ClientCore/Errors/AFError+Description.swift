@@ -2,7 +2,7 @@ public import Foundation
 internal import NetwatchTransport
 
 extension AFError: LocalizedError {
-    /// A description of the error in English that contains the invalid value.
+    /// A description of the error in English. It contains the invalid value, if there is one.
     public var errorDescription: String? { text }
 
     private var text: String {
@@ -10,7 +10,7 @@ extension AFError: LocalizedError {
         case .invalidURL(let url):
             "The URL `\(url)` is not valid" + (Self.fault(of: "\(url)").map { ": \($0)" } ?? "")
         case .urlRequestValidationFailed(let reason): "The request was not sent: \(reason.text)"
-        case .parameterEncodingFailed(let reason): "The parameters cannot be encoded: \(reason.text)"
+        case .parameterEncodingFailed(let reason): "The parameters cannot be encoded\(reason.text)"
         case .multipartEncodingFailed(let reason): "The multipart body cannot be encoded: \(reason.text)"
         case .responseValidationFailed(let reason): "The response failed validation: \(reason.text)"
         case .responseSerializationFailed(let reason): "The response cannot be serialized: \(reason.text)"
@@ -24,7 +24,7 @@ extension AFError: LocalizedError {
         }
     }
 
-    /// Returns the syntax error of the URL, as far as it can be determined.
+    /// Returns a description of what is wrong with the URL; `nil` if that cannot be determined.
     private static func fault(of url: String) -> String? {
         guard !url.isEmpty else { return "it is empty" }
         guard let parsed = URL(string: url) else { return "it cannot be parsed" }
@@ -50,12 +50,13 @@ extension AFError.URLRequestValidationFailureReason {
 }
 
 extension AFError.ParameterEncodingFailureReason {
+    /// The end of the sentence "The parameters cannot be encoded".
     fileprivate var text: String {
         switch self {
-        case .missingURL: "the request has no URL"
-        case .jsonEncodingFailed(let error): "as JSON: \(error.message)"
-        case .propertyListEncodingFailed(let error): "as a property list: \(error.message)"
-        case .customEncodingFailed(let error): error.message
+        case .missingURL: ": the request has no URL"
+        case .jsonEncodingFailed(let error): " as JSON: \(error.message)"
+        case .propertyListEncodingFailed(let error): " as a property list: \(error.message)"
+        case .customEncodingFailed(let error): ": \(error.message)"
         }
     }
 }
@@ -69,9 +70,10 @@ extension AFError.MultipartEncodingFailureReason {
         case .bodyPartFileNotReachableWithError(let url, let error): "\(url.path): \(error.message)"
         case .bodyPartFileIsDirectory(let url): "\(url.path) is a directory"
         case .bodyPartFileSizeNotAvailable(let url): "\(url.path) is not a regular file"
-        case .bodyPartFileSizeQueryFailedWithError(let url, let error): "\(url.path): \(error.message)"
-        case .bodyPartInputStreamCreationFailed(let url): "\(url.path) could not be opened"
-        case .outputStreamCreationFailed(let url): "\(url.path) could not be created"
+        case .bodyPartFileSizeQueryFailedWithError(let url, let error):
+            "the size of \(url.path) cannot be read: \(error.message)"
+        case .bodyPartInputStreamCreationFailed(let url): "\(url.path) cannot be opened"
+        case .outputStreamCreationFailed(let url): "\(url.path) cannot be created"
         case .outputStreamFileAlreadyExists(let url): "\(url.path) already exists"
         case .outputStreamURLInvalid(let url): "\(url) is not a file URL"
         case .outputStreamWriteFailed(let error): "writing failed: \(error.message)"
@@ -117,7 +119,8 @@ extension AFError.DownloadResumeFailureReason {
     fileprivate var text: String {
         switch self {
         case .resumeDataInvalid(let why): "the resume data is invalid: \(why)"
-        case .partialFileMissing(let url): "\(url.path) is missing or shorter than recorded"
+        case .partialFileMissing(let url):
+            "the partial file \(url.path) is missing, or shorter than the resume data says"
         case .partialFileInUse(let url): "another request is writing to \(url.path)"
         case .rangeAnswerInvalid(let why): "the server's response is invalid: \(why)"
         }
@@ -125,8 +128,8 @@ extension AFError.DownloadResumeFailureReason {
 }
 
 extension Error {
-    /// The error's localized description if it has one, otherwise its `description`. `localizedDescription` of an
-    /// error without a localized text contains only its type's name.
+    /// The error's `errorDescription` if it has one, otherwise its `description`. `localizedDescription` is not used,
+    /// because for an error without a localized text it contains only the name of the error's type.
     fileprivate var message: String {
         (self as? any LocalizedError)?.errorDescription ?? "\(self)"
     }

@@ -1,9 +1,9 @@
 public import Foundation
 
-// Accessors that avoid a switch over the error.
+// Properties for programs that need only one detail of an error, so that they need no switch over the cases.
 
 extension AFError {
-    /// Whether the URL is invalid.
+    /// Whether a value is not a valid URL.
     public var isInvalidURLError: Bool {
         if case .invalidURL = self { true } else { false }
     }
@@ -48,19 +48,19 @@ extension AFError {
         if case .serverTrustEvaluationFailed = self { true } else { false }
     }
 
-    /// Whether the request's session was released.
+    /// Whether the request's session was released before the request had ended.
     public var isSessionDeinitializedError: Bool {
         if case .sessionDeinitialized = self { true } else { false }
     }
 }
 
 extension AFError {
-    /// The value that could not be converted to a URL.
+    /// The value that could not be converted to a URL; `nil` for other errors.
     public var urlConvertible: (any URLConvertible)? {
         if case .invalidURL(let url) = self { url } else { nil }
     }
 
-    /// The file or URL that caused the error.
+    /// The file or URL that caused the error; `nil` if there is none. A value that is not a URL is ``urlConvertible``.
     public var url: URL? {
         switch self {
         case .multipartEncodingFailed(let reason): reason.url
@@ -76,7 +76,7 @@ extension AFError {
         }
     }
 
-    /// The underlying error.
+    /// The error that caused this one, such as Foundation's; `nil` if there is none.
     public var underlyingError: (any Error)? {
         switch self {
         case .parameterEncodingFailed(.jsonEncodingFailed(let error)): error
@@ -91,7 +91,7 @@ extension AFError {
         }
     }
 
-    /// The accepted content types.
+    /// The content types that validation accepts; `nil` if validation did not reject the content type.
     public var acceptableContentTypes: [String]? {
         switch self {
         case .responseValidationFailed(.missingContentType(let acceptable)): acceptable
@@ -100,17 +100,17 @@ extension AFError {
         }
     }
 
-    /// The content type that was not accepted.
+    /// The content type that validation rejected; `nil` for other errors.
     public var responseContentType: String? {
         if case .responseValidationFailed(.unacceptableContentType(_, let type)) = self { type } else { nil }
     }
 
-    /// The status that was not accepted.
+    /// The status that validation rejected; `nil` for other errors.
     public var responseCode: Int? {
         if case .responseValidationFailed(.unacceptableStatusCode(let code)) = self { code } else { nil }
     }
 
-    /// The encoding with which the body could not be decoded.
+    /// The text encoding in which the body is not valid; `nil` for other errors.
     public var failedStringEncoding: String.Encoding? {
         if case .responseSerializationFailed(.stringSerializationFailed(let encoding)) = self {
             encoding

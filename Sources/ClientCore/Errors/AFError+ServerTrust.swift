@@ -1,47 +1,50 @@
 public import NetwatchTransport
 
 extension AFError {
-    /// The reasons for which a server is not trusted.
+    /// The reasons why a server is not trusted.
     public enum ServerTrustFailureReason: Sendable {
         /// The server's certificates and the result of their evaluation.
         public struct Output: Hashable, Sendable {
             /// The requested host.
             public let host: String
-            /// OpenSSL's result for the certificate chain; `nil` if the handshake did not get that far.
+            /// OpenSSL's result for the certificate chain; `nil` if the handshake ended before the chain was evaluated.
             public let verdict: ServerTrust.Verdict?
-            /// The server's certificate, the certificate whose key signed it, and so on.
+            /// The certificate chain: the server's certificate, then its issuer's, and so on.
             public let certificates: [Certificate]
-            /// The name of the issuer whose certificate is missing, if that is OpenSSL's error: the issuer of the
-            /// last of ``certificates``. The server should have sent this certificate, unless it is a root, which
-            /// must be known to this system.
+            /// The distinguished name of the issuer whose certificate is missing: the issuer of the last of
+            /// ``certificates``. `nil` if OpenSSL reports a different error.
+            ///
+            /// If the missing certificate is an intermediate, the server should have sent it. If it is a root, this
+            /// system must know it.
             public var missingIssuer: String? {
                 let lacksIssuer = verdict.map { Self.lackingIssuer.contains($0.code) } ?? false
                 return lacksIssuer ? certificates.last?.issuer : nil
             }
 
-            /// X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, …_LOCALLY, and X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE.
+            /// OpenSSL's codes for a missing issuer: `X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT`,
+            /// `X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY` and `X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE`.
             private static let lackingIssuer: Set<Int32> = [2, 20, 21]
 
-            /// libcurl's message, and the phase that the transfer reached.
+            /// The details of the failed transfer, with libcurl's message and the phase that the transfer had reached.
             public let transferFailure: TransferFailure
         }
 
         // MARK: Before anything is sent
 
-        /// The host has no policy, but all hosts must have one
-        /// (``ServerTrustPolicyManager/allHostsMustBeEvaluated``).
+        /// The host has no policy, but ``ServerTrustPolicyManager/allHostsMustBeEvaluated`` requires one for every
+        /// host.
         case noRequiredEvaluator(host: String)
-        /// The key of a policy is not a host, or denotes the same host as another key.
+        /// A key in the policies or client identities is not a host, or denotes the same host as another key.
         case invalidPolicyHost(String)
         /// The policy pins certificates but contains none.
         case noCertificatesFound
-        /// The policy pins keys but contains none.
+        /// The policy pins public keys but contains none.
         case noPublicKeysFound
         /// All pinned certificates have expired, so no chain with one of them is valid.
         case pinnedCertificatesExpired([Certificate])
-        /// The policy checks revocation but specifies neither lists nor a stapled response.
+        /// The policy checks revocation, but its ``RevocationFlags`` contain no lists and require no stapled status.
         case noRevocationCheck
-        /// All revocation lists have expired and are no longer valid.
+        /// All revocation lists of the policy have expired.
         case revocationListsExpired([CertificateRevocationList])
 
         // MARK: In the handshake
@@ -54,7 +57,7 @@ extension AFError {
         case revocationCheckFailed(output: Output)
         /// None of the pinned certificates is in the server's chain.
         case certificatePinningFailed(output: Output, pinnedCertificates: [Certificate])
-        /// None of the pinned keys is in the server's chain.
+        /// None of the pinned public keys is in the server's chain.
         case publicKeyPinningFailed(output: Output, pinnedKeys: [PublicKey])
         /// The program's custom evaluation rejected the server.
         case customEvaluationFailed(output: Output)
@@ -75,8 +78,10 @@ extension AFError.ServerTrustFailureReason {
         }
     }
 
-    /// The details of the failed transfer. A transfer that was not started failed because of the program's
-    /// configuration (`CURLE_SSL_CACERT_BADFILE`), so retrying does not help.
+    /// The details of the failed transfer.
+    ///
+    /// If the policy itself is the problem, no transfer was started. The code is then 77 (`CURLE_SSL_CACERT_BADFILE`),
+    /// which marks an error of the program's configuration, so that the request is not retried.
     var transferFailure: TransferFailure {
         output?.transferFailure ?? TransferFailure(code: 77, phase: .prepare, message: text)
     }
@@ -90,11 +95,11 @@ extension AFError.ServerTrustFailureReason {
         case .noCertificatesFound: "the policy pins certificates but contains none"
         case .noPublicKeysFound: "the policy pins public keys but contains none"
         case .pinnedCertificatesExpired(let pins): "all pinned certificates have expired: \(Self.list(pins))"
-        case .noRevocationCheck: "the policy checks revocation, but its flags select no check"
+        case .noRevocationCheck: "the revocation flags contain no lists and require no stapled status"
         case .revocationListsExpired: "all revocation lists have expired"
         case .defaultEvaluationFailed(let output): output.text(output.verdictText)
         case .hostValidationFailed(let output): output.text("its certificate does not name this host")
-        case .revocationCheckFailed(let output): output.text("revocation: \(output.verdictText)")
+        case .revocationCheckFailed(let output): output.text("revocation check failed: \(output.verdictText)")
         case .certificatePinningFailed(let output, let pins):
             output.text(
                 "none of the pinned certificates is in its chain: \(Self.list(pins))\(output.missingIssuerText)"
@@ -104,7 +109,7 @@ extension AFError.ServerTrustFailureReason {
                 "none of the pinned keys is in its chain: \(Self.list(keys)); it has "
                     + Self.list(output.certificates.map(\.publicKey))
             )
-        case .customEvaluationFailed(let output): output.text("the custom evaluation rejected it")
+        case .customEvaluationFailed(let output): output.text("the custom evaluation rejected the server")
         }
     }
 
@@ -115,18 +120,20 @@ extension AFError.ServerTrustFailureReason {
 }
 
 extension AFError.ServerTrustFailureReason.Output {
+    /// Returns the host, the problem and the server's certificate:
     /// `example.com: certificate has expired (10, certificate 0); it presented CN=example.com (by …, until …)`.
     fileprivate func text(_ problem: String) -> String {
         let shown = certificates.first.map { "; it presented \($0)" } ?? ""
         return "\(host): \(problem)\(shown)"
     }
 
-    /// A chain that ends before a pin may be incomplete because the server did not send all certificates.
+    /// A note about a missing issuer; empty if none is missing. The pinned certificate may be one that the server
+    /// should have sent.
     fileprivate var missingIssuerText: String {
         missingIssuer.map { "; the certificate of the issuer `\($0)` is missing: \(verdictText)" } ?? ""
     }
 
-    /// OpenSSL's message if it reports a problem, otherwise libcurl's.
+    /// OpenSSL's message if OpenSSL reports a problem, otherwise libcurl's.
     fileprivate var verdictText: String {
         guard let verdict, !verdict.isTrusted else { return transferFailure.message }
         return verdict.description

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// Errors of netwatch itself. Network errors are `URLError`s; see ``Swift/Error/transferFailure``.
+/// The errors that netwatch itself detects. Network errors are `URLError`s; see ``Swift/Error/transferFailure``.
 public enum AFError: Error {
-    /// The reasons for which parameters cannot be encoded.
+    /// The reasons why parameters cannot be encoded.
     public enum ParameterEncodingFailureReason: Sendable {
         /// The request has no URL to append the parameters to.
         case missingURL
@@ -11,27 +11,27 @@ public enum AFError: Error {
         case jsonEncodingFailed(error: any Error)
         /// The parameters cannot be encoded as a property list.
         case propertyListEncodingFailed(error: any Error)
-        /// A custom encoding failed; its error is the underlying error.
+        /// A custom encoding threw the given error, or ``URLEncoding`` failed with ``ParametersTooDeep``.
         case customEncodingFailed(error: any Error)
     }
 
-    /// The reasons for which a multipart body cannot be created.
+    /// The reasons why a multipart body cannot be created.
     public enum MultipartEncodingFailureReason: Sendable {
         /// The URL of a part is not a file URL.
         case bodyPartURLInvalid(url: URL)
-        /// The file name or the part's name cannot be derived from the URL.
+        /// The URL of a part has no file name.
         case bodyPartFilenameInvalid(in: URL)
-        /// The file does not exist or is not readable.
+        /// The file of a part does not exist or is not readable.
         case bodyPartFileNotReachable(at: URL)
-        /// The file's attributes cannot be read; the underlying error is the system's.
+        /// The attributes of a part's file cannot be read. The error is the system's.
         case bodyPartFileNotReachableWithError(atURL: URL, error: any Error)
         /// The URL of a part is a directory.
         case bodyPartFileIsDirectory(at: URL)
-        /// The file has no size, for example because it is a pipe or a device.
+        /// The file of a part has no size, for example because it is a pipe or a device.
         case bodyPartFileSizeNotAvailable(at: URL)
-        /// Reading the file's size failed.
+        /// The size of a part's file cannot be read. The error is the system's.
         case bodyPartFileSizeQueryFailedWithError(forURL: URL, error: any Error)
-        /// The file cannot be opened.
+        /// The file of a part cannot be opened.
         case bodyPartInputStreamCreationFailed(for: URL)
         /// The output file cannot be created.
         case outputStreamCreationFailed(for: URL)
@@ -41,18 +41,18 @@ public enum AFError: Error {
         case outputStreamURLInvalid(url: URL)
         /// Writing the body failed.
         case outputStreamWriteFailed(error: any Error)
-        /// Reading a part failed, or its length differs from the announced length.
+        /// Reading a part failed, or the part is shorter or longer than the length with which it was added.
         case inputStreamReadFailed(error: any Error)
         /// A name, file name or content type of a part is not valid in a header field.
         case bodyPartHeaderInvalid(name: String, value: String)
     }
 
-    /// The reasons for which a request is rejected before it is sent.
+    /// The reasons why a request is rejected before it is sent.
     public enum URLRequestValidationFailureReason: Sendable {
         /// The method is not a token (RFC 9110 §5.6.2), or is `CONNECT`, which only proxies support.
         case invalidMethod(String)
-        /// The name is not a token, the value contains a line break or NUL, libcurl sets the field itself, or the
-        /// field contradicts the body.
+        /// A header field is invalid: the name is not a token (RFC 9110 §5.6.2), the value contains a line break or
+        /// NUL, libcurl sets the field itself, or the field contradicts the body.
         case invalidHeader(name: String, value: String)
         /// The method is `GET` or `HEAD`, and the request has a body.
         case bodyDataInGETRequest(Data)
@@ -60,11 +60,12 @@ public enum AFError: Error {
         case unsupportedScheme(URL)
         /// The URL has no host.
         case missingHost(URL)
-        /// One of the request's ``RequestOptions`` is out of range.
+        /// One of the request's ``RequestOptions``, or its `timeoutInterval`, is out of range. `accepted` describes
+        /// the range.
         case invalidOption(name: String, value: String, accepted: String)
     }
 
-    /// The reasons for which validation rejects a response.
+    /// The reasons why validation rejects a response.
     public enum ResponseValidationFailureReason: Sendable {
         /// The download has no file.
         case dataFileNil
@@ -78,7 +79,7 @@ public enum AFError: Error {
         case unacceptableStatusCode(code: Int)
     }
 
-    /// The reasons for which a response cannot be serialized.
+    /// The reasons why a response cannot be serialized.
     public enum ResponseSerializationFailureReason: Sendable {
         /// There is no response data.
         case inputDataNil
@@ -98,20 +99,20 @@ public enum AFError: Error {
         case decodingFailed(error: any Error)
     }
 
-    /// The reasons for which a download cannot be continued.
+    /// The reasons why a download cannot be continued.
     public enum DownloadResumeFailureReason: Sendable {
-        /// The resume data is invalid, or was written by a newer version.
+        /// The resume data is invalid, or was written by a newer version of netwatch. The text describes the error.
         case resumeDataInvalid(String)
         /// The partial file is missing, or is shorter than the resume data says.
         case partialFileMissing(at: URL)
         /// Another request of this or another process is writing to the file.
         case partialFileInUse(at: URL)
         /// The server's response to the request for the remaining bytes is inconsistent or contradicts the resume
-        /// data.
+        /// data. The text describes the error.
         case rangeAnswerInvalid(String)
     }
 
-    /// The URL is invalid.
+    /// The value is not a valid URL.
     case invalidURL(url: any URLConvertible)
     /// The request was rejected before anything was sent.
     case urlRequestValidationFailed(reason: URLRequestValidationFailureReason)
@@ -127,33 +128,37 @@ public enum AFError: Error {
     case downloadedFileMoveFailed(error: any Error, source: URL, destination: URL)
     /// The download cannot be continued.
     case downloadResumeFailed(reason: DownloadResumeFailureReason)
-    /// A file cannot be read for an upload, or cannot be written.
+    /// A file to upload cannot be read, or a file for a download cannot be created, read or written.
     case fileFailed(error: any Error, url: URL)
-    /// The session's configuration requires something that is not supported and must not be ignored silently.
+    /// The session's configuration has a property that netwatch does not support and must not ignore. `property` names
+    /// it, with the reason.
     case sessionConfigurationRefused(property: String)
-    /// The server is not trusted, or its policy cannot trust any server, so nothing was sent.
+    /// The server is not trusted, or the policy of its host cannot trust any server. The request was not sent.
     case serverTrustEvaluationFailed(reason: ServerTrustFailureReason)
-    /// The last reference to the request's ``SessionManager`` was released before the request had ended. Keep the
+    /// The last reference to the request's ``SessionManager`` was released before the request had ended. Retain the
     /// session until its requests have ended.
     case sessionDeinitialized
 }
 
-/// A value that JSON cannot represent, such as `nan`, a date, or a dictionary whose keys are not strings.
+/// The error for a value that JSON cannot represent, such as `nan`, a date, or a dictionary whose keys are not
+/// strings.
 public struct InvalidJSONObject: Error, Sendable, CustomStringConvertible {
-    /// The path to the value, outermost first: `"foo", "2"`.
+    /// The keys and indexes that lead to the value, outermost first: `"foo", "2"`.
     public let path: [String]
     /// A description of the value.
     public let value: String
 
+    /// Creates the error for a value.
+    ///
     /// - Parameters:
-    ///   - path: The path to the value, outermost first.
+    ///   - path: The keys and indexes that lead to the value, outermost first.
     ///   - value: A description of the value.
     public init(path: [String], value: String) {
         self.path = path
         self.value = value
     }
 
-    /// `foo.2: nan is not JSON`.
+    /// The path and the value: `foo.2: nan is not JSON`.
     public var description: String {
         (path.isEmpty ? "" : path.joined(separator: ".") + ": ") + "\(value) is not JSON"
     }

@@ -6,8 +6,8 @@ public import NetwatchTransport
 private let transferFailureKey = "netwatch.transferFailure"
 
 extension Error {
-    /// The details of a failed transfer: libcurl's code, the system's error number, the phase that it reached and the
-    /// number of bytes sent. `nil` for errors that are not transfer errors.
+    /// The details of a failed transfer: libcurl's code, the system's error number, the phase that the transfer had
+    /// reached and the number of bytes sent. `nil` if the error is not that of a transfer.
     public var transferFailure: TransferFailure? {
         if let failure = self as? TransferFailure { return failure }
         if case .serverTrustEvaluationFailed(let reason) = self as? AFError { return reason.transferFailure }
@@ -19,18 +19,21 @@ extension Error {
 }
 
 extension TransferFailure {
-    /// Returns the `URLError` for the request's handlers.
+    /// Returns the `URLError` that the request's handlers receive.
     ///
     /// - Parameters:
-    ///   - url: The URL that failed.
-    ///   - isOffline: Whether there was no route to the target. Default `nil`: decided by the system's error number.
+    ///   - url: The URL of the failed transfer.
+    ///   - isOffline: Whether the kernel had no route to the target. Default: `nil`, unknown; the system's error number
+    ///     decides.
     func urlError(for url: URL?, isOffline: Bool? = nil) -> URLError {
         URLError(self, URLError.code(of: self, isOffline: isOffline), url: url)
     }
 }
 
 extension URLError {
-    /// - Parameter url: The URL that failed.
+    /// Creates the error with the failure in its user info.
+    ///
+    /// - Parameter url: The URL of the failed transfer.
     fileprivate init(_ failure: TransferFailure, _ code: URLError.Code, url: URL?) {
         var userInfo: [String: Any] = [
             transferFailureKey: failure,
@@ -41,7 +44,7 @@ extension URLError {
         self.init(code, userInfo: userInfo)
     }
 
-    /// Maps `libcurl-errors(3)` to the closest `URLError` code.
+    /// Returns the `URLError` code that is closest to libcurl's code (`libcurl-errors(3)`).
     fileprivate static func code(of failure: TransferFailure, isOffline: Bool?) -> URLError.Code {
         if isOffline == true { return .notConnectedToInternet }
         switch failure.clientCertificateRefusal {
@@ -50,11 +53,11 @@ extension URLError {
         case nil: break
         }
         return switch failure.code {
-        // Before anything was sent, the URL is invalid; afterwards, the response is not HTTP.
+        // CURLE_UNSUPPORTED_PROTOCOL: before anything is sent, the URL's scheme; later, the server's response.
         case 1: failure.phase == .prepare ? .unsupportedURL : .badServerResponse
         case 3: .badURL
         case 6: .cannotFindHost
-        // The kernel has a route, but a neighbour or router on it does not answer or has no route itself.
+        // The kernel has a route. The next machine on it is silent, or a router has no route.
         case 7 where isOffline == false: .cannotConnectToHost
         case 7: Self.isOffline(failure.osErrno) ? .notConnectedToInternet : .cannotConnectToHost
         case 8: .badServerResponse
@@ -73,7 +76,7 @@ extension URLError {
         }
     }
 
-    /// Returns whether the packets could not leave this machine.
+    /// Returns whether the error number means that packets could not leave this machine.
     private static func isOffline(_ errno: Int32) -> Bool {
         [ENETUNREACH, ENETDOWN, EHOSTUNREACH].contains(errno)
     }

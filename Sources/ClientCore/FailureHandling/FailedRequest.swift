@@ -4,59 +4,72 @@ internal import Synchronization
 
 /// A failed request that is offered to a ``FailedRequestOwner``, which can finish it.
 ///
-/// It ends once, in one of these ways:
+/// The offer ends once, in one of these ways:
 ///
-/// - The owner calls ``finish(with:)`` or ``fail(with:)``; the first call counts.
-/// - The last reference to it is released. The request is then offered to the next owner, or fails with its original
-///   error.
+/// - The owner calls ``finish(with:)`` or ``fail(with:)``. Only the first call counts.
+/// - The owner declines: the last reference to this object is released. The request is then offered to the next
+///   owner. If there is none, the request fails with its original error.
 /// - The request is cancelled or its session ends; see ``whenWithdrawn(_:)``.
 ///
-/// Suspending and resuming the request has no effect. All functions can be called from any thread.
+/// Suspending or resuming the request does not affect the offer. All functions can be called from any thread.
 package final class FailedRequest: Sendable {
-    /// The reasons for which a request ends without its owner.
+    /// The reason why a request ended before its owner had finished it.
     package enum Withdrawal: Sendable {
         case cancelled
         case sessionDropped
     }
 
-    /// The result of an offer.
+    /// The owner's answer to the offer.
     enum Answer: Sendable {
-        case response(OwnerResponse)
+        case response(OwnerResponse, (any Error)?)
         case failure(any Error)
         case declined
     }
 
     private struct State {
         var answer: (@Sendable (Answer) -> Void)?
+        var queued: (@Sendable (any Sendable) -> Void)?
+        var abandonment: (any Error)?
         var withdrawal: Withdrawal?
         var withdrawalHandler: (@Sendable (Withdrawal) -> Void)?
     }
 
-    /// The original request, which an adapter can adapt again.
+    /// The request as the caller created it, before any adapter changed it.
     package let original: URLRequest
-    /// The request as it was last sent; `nil` if the adapter rejected it.
+    /// The request as it was last adapted; `nil` if the adapter rejected it at each attempt.
     package let adapted: URLRequest?
-    /// The body that replaced the request's body; `nil` if it was not replaced. A temporary file is deleted when the
-    /// request ends.
+    /// The body that was sent instead of the request's own; `nil` if the request is not an upload. If the body is a
+    /// temporary file, that file is deleted when the request ends.
     package let upload: UploadBody?
-    /// The request's error. Handlers receive it if no owner takes the request.
+    /// The error of the last attempt. Handlers receive it if all owners decline.
     package let error: any Error
-    /// The head of the rejected response, if one arrived.
+    /// The head of the response that was rejected; `nil` if no response arrived.
     package let response: HTTPURLResponse?
-    /// The number of retries.
+    /// The number of retries before this failure.
     package let retryCount: Int
+    /// Whether a server may have received an attempt before the last attempt.
+    package let wasReceived: Bool
+    /// The maximum number of body bytes that the request accepts; `nil` if it does not keep the body in memory.
+    package let maximumDataBytes: Int?
+    /// Whether credentials were set with ``Request/authenticate(usingCredential:)``.
+    package let hasCredential: Bool
 
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - outcome: The outcome of the request.
-    ///   - answer: Called at most once, on any thread.
+    ///   - outcome: The outcome of the last attempt: its request, and the head of the response if one arrived.
+    ///   - queued: Receives the owner's receipt. Called at most once, on any thread, and not after `answer`.
+    ///   - answer: Receives the owner's answer. Called at most once, on any thread.
     init(
         _ original: URLRequest,
         _ outcome: RequestOutcome,
         upload: UploadBody?,
         error: any Error,
         retryCount: Int,
+        wasReceived: Bool,
+        maximumDataBytes: Int?,
+        hasCredential: Bool,
+        queued: @escaping @Sendable (any Sendable) -> Void,
         answer: @escaping @Sendable (Answer) -> Void
     ) {
         self.original = original
@@ -65,30 +78,62 @@ package final class FailedRequest: Sendable {
         self.error = error
         response = outcome.response
         self.retryCount = retryCount
-        state = Mutex(State(answer: answer))
+        self.wasReceived = wasReceived
+        self.maximumDataBytes = maximumDataBytes
+        self.hasCredential = hasCredential
+        state = Mutex(State(answer: answer, queued: queued))
     }
 
     deinit { end(.declined) }
 
     // MARK: Called by the owner
 
+    /// The reason why the request has ended without its owner; `nil` if it has not.
+    package var withdrawal: Withdrawal? { state.withLock { $0.withdrawal } }
+
+    /// Reports that the request is stored and will be sent later. Its state becomes
+    /// ``Request/State-swift.enum/queued``, and the handlers of ``Request/whenQueued(_:)`` are called. Only the first
+    /// call has an effect.
+    ///
+    /// - Parameters:
+    ///   - receipt: The owner's value for the stored request, for example with the request's id. Those handlers receive
+    ///     it.
+    ///   - abandonment: The error of the request if its session is dropped before the owner has finished it.
+    /// - Returns: Whether the report has taken effect; `false` if the request had ended, or was reported before.
+    package func reportQueued(_ receipt: any Sendable, abandonedWith abandonment: any Error) -> Bool {
+        let queued = state.withLock { state in
+            defer { (state.queued, state.abandonment) = (nil, abandonment) }
+            return state.queued
+        }
+        queued?(receipt)
+        return queued != nil
+    }
+
     /// Ends the request with a response.
     ///
-    /// The response is not validated, the retriers are not called, and credentials that are set later do not send the
-    /// request again. The body is delivered in the request's usual way; for a download it is written to the file.
-    package func finish(with response: OwnerResponse) { end(.response(response)) }
+    /// The request's validators check the response, unless the owner gives an error. Retriers are not called, and
+    /// credentials that are set later do not send the request again. The body is delivered like one from the network.
+    /// A download writes it to the file.
+    ///
+    /// - Parameters:
+    ///   - response: The response.
+    ///   - error: The error with which the request fails in spite of the response. Default `nil`.
+    package func finish(with response: OwnerResponse, error: (any Error)? = nil) {
+        end(.response(response, error))
+    }
 
-    /// Ends the request with an error. The other results of its last attempt, for example a rejected response, are
-    /// kept.
+    /// Ends the request with an error. Handlers still receive the other results of the last attempt, for example a
+    /// rejected response.
     package func fail(with error: any Error) { end(.failure(error)) }
 
-    /// Sets a handler that is called if the request ends without its owner.
+    /// Sets a handler that is called if the request ends before its owner has finished it.
     ///
     /// The handler is called at most once, on the request's own queue and before the request's handlers. If the
-    /// request has already ended, it is called immediately. It is not called after ``finish(with:)`` or
-    /// ``fail(with:)`` has taken effect.
+    /// request has already ended, the handler is called immediately, on the caller's thread. It is not called after
+    /// ``finish(with:)`` or ``fail(with:)`` has taken effect.
     ///
-    /// - Parameter handler: This object retains it, so it must not retain this object.
+    /// - Parameter handler: Receives the reason. This object retains the handler, so the handler must not retain this
+    ///   object.
     package func whenWithdrawn(_ handler: @escaping @Sendable (Withdrawal) -> Void) {
         let withdrawal = state.withLock { state in
             if state.withdrawal == nil { state.withdrawalHandler = handler }
@@ -99,7 +144,7 @@ package final class FailedRequest: Sendable {
 
     private func end(_ answer: Answer) {
         let taken = state.withLock { state in
-            defer { state.answer = nil }
+            defer { (state.answer, state.queued) = (nil, nil) }
             return state.answer
         }
         guard let taken, !RequestFault.dropsAnswer.occurs else { return }
@@ -108,16 +153,22 @@ package final class FailedRequest: Sendable {
 
     // MARK: Called by the request
 
-    /// Ends the offer because the request has ended. Later answers have no effect.
-    func withdraw(_ withdrawal: Withdrawal) {
+    /// Ends the offer because the request has ended. An answer that the owner gives later has no effect.
+    ///
+    /// - Returns: The owner's error for a stored request whose session is dropped; `nil` if no owner has stored it.
+    func withdraw(_ withdrawal: Withdrawal) -> (any Error)? {
         let taken = state.withLock { state in
-            defer { (state.answer, state.withdrawalHandler, state.withdrawal) = (nil, nil, withdrawal) }
-            return (answer: state.answer, handler: state.withdrawalHandler)
+            defer {
+                (state.answer, state.queued) = (nil, nil)
+                (state.withdrawalHandler, state.withdrawal) = (nil, withdrawal)
+            }
+            return (answer: state.answer, handler: state.withdrawalHandler, abandonment: state.abandonment)
         }
         taken.handler?(withdrawal)
+        return taken.abandonment
     }
 
-    /// Releases the owner's handler because the answer has taken effect.
+    /// Releases the handler of ``whenWithdrawn(_:)``, because the owner's answer has taken effect.
     func settle() {
         let handler = state.withLock { state in
             defer { state.withdrawalHandler = nil }

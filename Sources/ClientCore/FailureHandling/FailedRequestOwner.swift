@@ -1,14 +1,42 @@
-/// Finishes failed requests instead of their session, for example a queue that sends them again later.
+package import FoundationNetworking
+
+/// An object that finishes failed requests instead of their session, for example a queue that sends them again later.
 ///
-/// A session can have one owner, ``SessionManager/failedRequestOwner``. A request can have its own,
-/// ``Request/offerFailure(to:)``, which is called first. Owners are called after all retriers and before the
-/// handlers, each once per failure.
+/// A failed request is offered to these owners, in this order, each once per failure:
+///
+/// 1. the request's own owner, set by ``Request/offerFailure(to:)``;
+/// 2. the session's owner, ``SessionManager/failedRequestOwner``.
+///
+/// The offers are made after all retriers have declined to retry, and before the request's handlers are called.
 package protocol FailedRequestOwner: Sendable {
-    /// Offers a failed request. Retaining the ``FailedRequest`` claims it, and its owner must then end it. Releasing
-    /// it declines the offer.
+    /// Offers a failed request.
     ///
-    /// Called on the request's own queue, which it must not block. It is not called for cancelled requests, for
-    /// requests without a valid `URLRequest`, or for transfers whose policy excludes retries
-    /// (``TransferPolicy/asksRetrier``).
+    /// To accept, the owner retains the ``FailedRequest``, and later calls its `finish(with:)` or `fail(with:)`. To
+    /// decline, the owner releases the object, at once or later.
+    ///
+    /// Called on the request's own queue, which this function must not block. It is not called for:
+    ///
+    /// - a cancelled request;
+    /// - a request whose `URLRequest` could not be created;
+    /// - a transfer whose policy excludes retries (``TransferPolicy/asksRetrier``).
     func offer(_ request: FailedRequest)
+
+    /// Whether the owner is offered requests before they are sent, with the error ``UnsentRequest``. Default `false`.
+    var takesUnsentRequests: Bool { get }
+
+    /// Returns the request that the session creates in place of the program's request. Called before the adapter, on
+    /// the thread that creates the request. Default: the same request.
+    func prepare(_ request: URLRequest) -> URLRequest
+}
+
+extension FailedRequestOwner {
+    package var takesUnsentRequests: Bool { false }
+
+    package func prepare(_ request: URLRequest) -> URLRequest { request }
+}
+
+/// The error of a request that is offered to its owner before it is sent; see
+/// ``FailedRequestOwner/takesUnsentRequests``.
+package struct UnsentRequest: Error, CustomStringConvertible {
+    package var description: String { "the request was not sent, because its owner declined it" }
 }

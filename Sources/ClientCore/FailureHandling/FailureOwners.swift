@@ -1,7 +1,8 @@
-/// The owners that a failed request is offered to: its own owner, then its session's, each once per failure.
+/// The owners that a failed request is offered to: the request's own owner, then its session's, each once per failure.
 ///
-/// The request's own owner comes first, because the caller who set it knows more about the request. An owner that is
-/// set while the session's owner holds the request receives the offer when the session's owner releases it.
+/// The request's own owner comes first, because the caller who set that owner knows more about the request. The
+/// caller may also set that owner while the session's owner holds the request. In that case the new owner receives the
+/// offer after the session's owner has declined.
 struct FailureOwners: Sendable {
     private var own: (any FailedRequestOwner)?
     private var isOwnAsked = false
@@ -13,12 +14,12 @@ struct FailureOwners: Sendable {
         isOwnAsked = false
     }
 
-    /// Starts another attempt, whose failure has not been offered to any owner.
+    /// Starts another attempt: its failure is offered to all owners again.
     mutating func begin() {
         (isOwnAsked, isSessionAsked) = (false, false)
     }
 
-    /// Returns the next owner and marks it as called; `nil` if all owners have been called.
+    /// Returns the owner to offer the failure to, and marks it as asked; `nil` if all owners have been asked.
     ///
     /// - Parameter session: The session's current owner.
     mutating func next(_ session: (any FailedRequestOwner)?) -> (any FailedRequestOwner)? {

@@ -1,7 +1,7 @@
 package import Foundation
 package import NetwatchTransport
 
-/// A response that an owner received for a failed request.
+/// The response with which a ``FailedRequestOwner`` finishes a failed request.
 package struct OwnerResponse: Sendable {
     /// The URL of the response: the requested URL, or the last one after redirects.
     package var url: URL

@@ -1,10 +1,10 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// An open file that a download is written to, with an exclusive lock.
+/// The file that a download writes to, open and exclusively locked.
 ///
-/// The lock is a `flock(2)` lock. It is released when the process ends, however that happens, and also excludes other
-/// requests of the same process.
+/// The lock (`flock(2)`) excludes other processes and other requests of the same process. The kernel releases it when
+/// the process ends, even if the process crashes.
 struct PartialFile: ~Copyable, Sendable {
     enum Failure: Error {
         /// Another request or process is writing to the file.
@@ -22,22 +22,23 @@ struct PartialFile: ~Copyable, Sendable {
         self.length = length
     }
 
-    /// Creates a file that must not exist.
+    /// Creates a file. Fails with `EEXIST` if the path exists.
     static func creating(_ path: String) throws(Failure) -> PartialFile {
         try lock(path, try open(path, O_CREAT | O_EXCL))
     }
 
-    /// Opens an existing file. It must be a regular file of this user.
+    /// Opens an existing file, which must be a regular file that belongs to this user.
     static func opening(_ path: String) throws(Failure) -> PartialFile {
         try lock(path, try open(path, 0))
     }
 
     /// Opens a file, and creates it if it does not exist.
     ///
-    /// If the file has a second name, the path is unlinked and a new file is created. Such a file is a finished
-    /// download whose process was killed between `link` and `unlink`.
+    /// A file with a second hard link is a finished download whose process was killed between `link` and `unlink`. In
+    /// this case the path is unlinked, and a new file is created.
     static func openingOrCreating(_ path: String) throws(Failure) -> PartialFile {
-        // Retry: another process may finish the file while it is opened here. This happens a few times at most.
+        // Retry: another process may finish its download, and unlink the path, between the open and the check. This
+        // happens a few times at most.
         for _ in 0..<16 {
             let file = try lock(path, try open(path, O_CREAT))
             switch try file.names() {
@@ -49,7 +50,7 @@ struct PartialFile: ~Copyable, Sendable {
         throw .inUse
     }
 
-    /// Returns the number of hard links of the file; 0 if the path now belongs to another file.
+    /// Returns the number of hard links of the file; 0 if the path no longer leads to this file.
     private borrowing func names() throws(Failure) -> UInt {
         let (mine, path) = (try status(), path)
         var named = stat()
@@ -102,7 +103,7 @@ struct PartialFile: ~Copyable, Sendable {
         do { return try body() } catch { throw .system(error) }
     }
 
-    /// A path to the open file that stays valid when its name changes.
+    /// A path to the open file that stays valid when the file is renamed.
     var openPath: String { "/proc/self/fd/\(descriptor.rawValue)" }
 
     /// Appends bytes to the file. After an error some bytes may have been written; `length` includes them.
@@ -124,15 +125,15 @@ struct PartialFile: ~Copyable, Sendable {
         }
     }
 
-    /// Drops all bytes after the first `length`.
+    /// Drops all bytes after the first `length` bytes.
     mutating func truncate(to length: Int64) throws(SystemError) {
         let (descriptor, path) = (descriptor.rawValue, path)
         try systemCall("ftruncate \(path)") { ftruncate(descriptor, off_t(length)) }
         self.length = length
     }
 
-    /// Unlocks explicitly. Closing is not enough: a child process has copies of all descriptors, and thus of the
-    /// lock, between fork and exec.
+    /// Unlocks before closing. Closing alone would not release the lock while a child process, between fork and exec,
+    /// has a copy of the descriptor.
     deinit { unlock() }
 
     /// Releases the lock before the descriptor is closed.

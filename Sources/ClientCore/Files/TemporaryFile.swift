@@ -1,7 +1,7 @@
 package import Foundation
 internal import Glibc
 
-/// A file that is deleted with its last reference, or earlier.
+/// A file that is deleted when the last reference to this object is released, or earlier by ``remove()``.
 package final class TemporaryFile: Sendable {
     package let url: URL
 

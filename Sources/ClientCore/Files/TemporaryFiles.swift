@@ -2,10 +2,10 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// The location of downloads for which the program specified no path.
+/// The temporary files for encoded forms, and for downloads without a path from the program.
 ///
-/// The files are in a directory that only this user can access, below the temporary directory (`TMPDIR`, otherwise
-/// `/tmp`), which is writable by others. Their names contain 128 random bits.
+/// Other users can write to the temporary directory (`TMPDIR`, by default `/tmp`). The files are therefore in a
+/// subdirectory that only this user can access. Their names contain 128 random bits.
 enum TemporaryFiles {
     private static let prefix = "netwatch-"
     private static let suffix = ".partial"
@@ -14,12 +14,13 @@ enum TemporaryFiles {
     ///
     /// - Parameters:
     ///   - parent: The temporary directory.
-    ///   - make: For tests.
+    ///   - make: Creates the file at a path. Tests replace it.
     static func newFile(
         in parent: String = temporaryDirectory,
         _ make: (String) throws(PartialFile.Failure) -> PartialFile = PartialFile.creating
     ) throws(PartialFile.Failure) -> PartialFile {
-        // Retry: a cleaner of the temporary directory may remove the empty directory between the two calls.
+        // Retry: a program that cleans the temporary directory may remove the subdirectory, while it is empty, between
+        // `path(in:)` and `make`.
         for _ in 0..<4 {
             do throws(PartialFile.Failure) {
                 return try make(try path(in: parent))
@@ -43,7 +44,7 @@ enum TemporaryFiles {
         return "\(try directory(in: parent))/\(prefix)\(number)\(suffix)"
     }
 
-    /// Returns whether a file name has the pattern of these files.
+    /// Returns whether a file name has the pattern of the names from ``newPath(in:)``.
     static func isName(_ name: Substring) -> Bool {
         guard name.hasPrefix(prefix), name.hasSuffix(suffix) else { return false }
         let number = name.dropFirst(prefix.count).dropLast(suffix.count)
@@ -55,7 +56,8 @@ enum TemporaryFiles {
         return String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Returns one directory for all processes of the user, or a unique one if the name is taken by another user.
+    /// Returns the subdirectory that all processes of this user share. If its name is already used for a file, or for a
+    /// directory that other users can access, creates a directory with a unique name instead.
     private static func directory(in parent: String) throws(SystemError) -> String {
         let path = "\(parent)/\(prefix)downloads-\(geteuid())"
         if mkdir(path, 0o700) == 0 || isPrivate(path) { return path }

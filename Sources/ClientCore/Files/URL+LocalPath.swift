@@ -5,8 +5,8 @@ internal import NetwatchEventLoop
 extension URL {
     /// Returns the absolute path of a file URL.
     ///
-    /// - Throws: `EINVAL` for other URLs, and for a path with NUL. Foundation's `path` would leave it as the text
-    ///   `%00`, which names another file.
+    /// - Throws: `EINVAL` if the URL is not a file URL, or if its path contains a NUL byte (`%00`). Foundation's `path`
+    ///   would keep the text `%00`, which names another file.
     func localPath() throws(SystemError) -> String {
         guard isFileURL, !path(percentEncoded: true).contains("%00"), !path.isEmpty else {
             throw SystemError(call: "open \(self)", errno: EINVAL)

@@ -2,13 +2,13 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// Header fields by name. Names that differ only in case are the same field on the wire.
+/// Header fields: values by name. Names that differ only in case mean the same field.
 public typealias HTTPHeaders = [String: String]
 
 /// Returns the fields by lower-case name.
 ///
-/// Of two names that differ only in case, the last in sorted order wins, so the result is the same on every
-/// run.
+/// If two names differ only in case, the name that sorts last wins. Without this rule, the result would depend on the
+/// order of the dictionary, which differs from run to run.
 private func fields(_ headers: HTTPHeaders) -> [String: (name: String, value: String)] {
     var fields: [String: (name: String, value: String)] = [:]
     for (name, value) in headers.sorted(by: { $0.key < $1.key }) {
@@ -18,12 +18,12 @@ private func fields(_ headers: HTTPHeaders) -> [String: (name: String, value: St
 }
 
 extension HTTPHeaders {
-    /// The fields for a transfer, sorted by name.
+    /// The fields in the engine's form, sorted by name.
     var sortedFields: [TransferRequest.Header] {
         sorted { $0.key < $1.key }.map { TransferRequest.Header($0.key, $0.value) }
     }
 
-    /// Returns these fields plus those of `defaults` that are missing. Names are compared without case.
+    /// Returns these fields, and those fields of `defaults` that are missing here. The case of names is ignored.
     func merged(over defaults: HTTPHeaders) -> HTTPHeaders {
         let merged = fields(defaults).merging(fields(self)) { _, mine in mine }
         return HTTPHeaders(uniqueKeysWithValues: merged.values.map { ($0.name, $0.value) })
@@ -33,9 +33,11 @@ extension HTTPHeaders {
 extension URLRequest {
     /// Sets fields, replacing those with the same names.
     ///
-    /// Sets all fields at once, because `setValue(_:forHTTPHeaderField:)` silently drops a value with a line
-    /// break or NUL, which ``validateForSending(allowedSchemes:body:)`` must refuse. It also writes `Etag` for
-    /// `ETag`.
+    /// `setValue(_:forHTTPHeaderField:)` is not used, for two reasons:
+    ///
+    /// - It silently drops a value with a line break or NUL, which ``validateForSending(allowedSchemes:body:)`` must
+    ///   refuse.
+    /// - It changes the name `ETag` to `Etag`.
     mutating func setHeaders(_ headers: HTTPHeaders) {
         allHTTPHeaderFields = headers.merged(over: allHTTPHeaderFields ?? [:])
     }

@@ -1,4 +1,4 @@
-/// The methods of RFC 9110 §9 and RFC 5789.
+/// A request method of RFC 9110 §9 or RFC 5789 (`PATCH`).
 public enum HTTPMethod: String, Hashable, Sendable {
     /// `OPTIONS`.
     case options = "OPTIONS"
@@ -16,19 +16,23 @@ public enum HTTPMethod: String, Hashable, Sendable {
     case delete = "DELETE"
     /// `TRACE`.
     case trace = "TRACE"
-    /// `CONNECT`. Opens a tunnel through a proxy, so a request with this method fails before it is sent.
+    /// `CONNECT`. A request with this method fails before it is sent, because the method only opens tunnels through
+    /// proxies.
     case connect = "CONNECT"
 }
 
 extension HTTPMethod {
-    /// Returns the method that a wrongly cased name stands for, for example GET for `get`. Methods are
-    /// case-sensitive (RFC 9110 §9.1), so a server would not recognize the name. Returns `nil` for a correct or
-    /// an unknown method.
+    /// Returns the method that a name in the wrong case stands for, for example `GET` for `get`.
+    ///
+    /// Methods are case-sensitive (RFC 9110 §9.1), so a server would not recognize `get`.
+    ///
+    /// - Returns: `nil` for a name in the correct case, and for an unknown name.
     package static func misspelt(as text: String) -> HTTPMethod? {
         HTTPMethod(rawValue: text.uppercased()).flatMap { $0.rawValue == text ? nil : $0 }
     }
 
-    /// Whether sending a request twice has the same effect as sending it once (RFC 9110 §9.2.2).
+    /// Returns whether sending a request with this method twice has the same effect as sending it once (RFC 9110
+    /// §9.2.2).
     package static func isIdempotent(_ method: String) -> Bool {
         ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(method)
     }

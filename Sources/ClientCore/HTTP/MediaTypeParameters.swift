@@ -1,6 +1,7 @@
 /// Parses the parameters of a media type in `Content-Type` or `Accept` (RFC 9110 §5.6.6).
 enum MediaTypeParameters {
-    /// Returns the first parameter with this name, ignoring case. A quoted value is returned without its quotes.
+    /// Returns the value of the first parameter with this name; the case of the name is ignored. A quoted value is
+    /// returned without its quotes and escapes.
     static func value(of name: String, in field: String) -> String? {
         for parameter in split(field, at: ";").dropFirst() {
             let parts = parameter.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -10,7 +11,7 @@ enum MediaTypeParameters {
         return nil
     }
 
-    /// Splits the text at separators outside of quotes.
+    /// Splits the text at each separator that is not inside quotes.
     static func split(_ field: String, at separator: Character) -> [String] {
         var parts = [""]
         var isQuoted = false

@@ -3,12 +3,17 @@ internal import Foundation
 /// The URL that a `Location` field refers to, resolved against the response's URL (RFC 3986 §5, and RFC 9110
 /// §10.2.2 for fragments).
 ///
-/// Stricter than browsers: `http:x`, `http:/x` and `///x` name no host and are refused, and a backslash is not
-/// a slash. A user name and password in the field are dropped.
+/// The rules are stricter than those of browsers:
+///
+/// - `http:x`, `http:/x` and `///x` are refused, because they name no host.
+/// - A backslash does not count as a slash.
+///
+/// A user name and password in the field are dropped.
 struct RedirectTarget: Sendable {
     let url: URL
 
-    /// - Throws: `URLError.badServerResponse` and `URLError.unsupportedURL`, see ``Redirection``.
+    /// - Throws: `URLError.unsupportedURL` if the URL is neither http nor https, and `URLError.badServerResponse` if
+    ///   the field is not a URL or names no valid host and port.
     init(_ location: String, from base: URL) throws(URLError) {
         guard let text = Self.escaped(location),
             let resolved = URL(string: text, relativeTo: base)?.absoluteURL
@@ -25,12 +30,13 @@ struct RedirectTarget: Sendable {
 
     private static func isReachable(_ url: URL) -> Bool {
         guard let host = url.host, !host.isEmpty else { return false }
-        // Different resolvers would read an escaped separator in a host name differently.
+        // Foundation decodes escapes in a host name, which can produce a separator such as `/`. Programs disagree on
+        // the host that such a name means.
         let isName = host.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"/?#@\\".utf8.contains($0) }
         return isName && (1...65535).contains(url.port ?? 80)
     }
 
-    /// Returns the URL without user and password. If it has no fragment, it inherits the base's.
+    /// Returns the URL without user and password. A URL without a fragment gets the fragment of `base`.
     private static func cleaned(_ url: URL, from base: URL) -> URL? {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
         parts.user = nil
@@ -42,7 +48,7 @@ struct RedirectTarget: Sendable {
     }
 
     private static func error(_ code: URLError.Code, _ location: String) -> URLError {
-        // Limited to one line, because the server chooses the length.
+        // Shortened, because the server may send a field of any length.
         let shown = location.prefix(200)
         let what = code == .unsupportedURL ? "is not an http or https URL" : "is not a URL with a host"
         return URLError(
@@ -53,12 +59,11 @@ struct RedirectTarget: Sendable {
 
     /// Percent-encodes the characters that a URL must not contain, as servers expect of clients.
     ///
-    /// `URL(string:)` would also do that, but it encodes existing escapes in the same component a second time.
-    /// Letters beyond ASCII stay as they are before the path: they belong to a host name, which becomes
-    /// punycode.
+    /// `URL(string:)` also encodes them, but then encodes existing escapes in the same component a second time.
+    /// Letters beyond ASCII are not encoded in the authority, because Foundation converts the host name to punycode.
     ///
-    /// - Returns: `nil` for a backslash before the path. Browsers read the host of `h\@evil` as `h`, the RFCs
-    ///   as `evil`.
+    /// - Returns: `nil` if the authority contains a backslash, because its host is ambiguous. In `h\@evil` the host is
+    ///   `h` for browsers and `evil` by the RFCs.
     private static func escaped(_ location: String) -> String? {
         let bytes = Array(location.trimmingCharacters(in: CharacterSet(charactersIn: " \t")).utf8)
         let authority = authority(of: bytes)
@@ -76,7 +81,8 @@ struct RedirectTarget: Sendable {
         return String(decoding: escaped, as: UTF8.self)
     }
 
-    /// Returns the range of the authority: from `//`, at the beginning or after a scheme, to the path.
+    /// Returns the range of the authority (user, host and port). It begins after the `//` that starts the text or
+    /// follows the scheme, and ends before the path, the query or the fragment. The range is empty if there is no `//`.
     private static func authority(of bytes: [UInt8]) -> Range<Int> {
         let isDelimiter: (UInt8) -> Bool = { "/?#".utf8.contains($0) }
         let slash = bytes.firstIndex(where: isDelimiter) ?? bytes.endIndex

@@ -3,27 +3,34 @@ internal import FoundationNetworking
 
 /// A redirect, and the request that follows it.
 ///
-/// Methods change as in browsers (Fetch, "HTTP-redirect fetch"). 301 and 302 turn a POST into a GET and keep
-/// other methods, which RFC 9110 §15.4 allows. 303 turns every method but HEAD into a GET. 307 and 308 keep the
-/// method. 300, 304, 305 and 306 must not be followed automatically, so they count as normal responses.
+/// The method of the next request is the one that browsers choose (Fetch, "HTTP-redirect fetch"; RFC 9110 §15.4
+/// allows it):
+///
+/// | status | next method |
+/// |---|---|
+/// | 301, 302 | GET after POST; otherwise the same method |
+/// | 303 | HEAD after HEAD; otherwise GET |
+/// | 307, 308 | the same method |
+///
+/// Other statuses are not redirects: 300, 304, 305 and 306 must not be followed automatically.
 struct Redirection: Sendable {
-    /// The maximum number of redirects in a row, the same as URLSession's.
+    /// The maximum number of redirects that an attempt follows, the same as URLSession's.
     static let limit = 16
 
-    /// The next request, without cookies: they must be looked up again.
+    /// The next request. It contains no cookies from the cookie jar, because those depend on the URL.
     let request: URLRequest
-    /// Whether the next request goes to another origin: another scheme, host or port. https to http also
-    /// counts. Credentials must not be sent there. The request's own credential fields are already removed.
+    /// Whether the next request goes to another origin, that is, to another scheme, host or port. Credentials must not
+    /// be sent there. ``request`` no longer contains header fields with credentials.
     let crossesOrigin: Bool
-    /// Whether the body is sent again. That fails for a body that cannot be rewound.
+    /// Whether the next request sends the body again. Sending fails if the body cannot be read a second time.
     let keepsBody: Bool
 
     /// - Parameters:
-    ///   - request: The request that was answered, without the fields that the session adds.
+    ///   - request: The request that the response belongs to, without the fields that the session adds.
     ///   - status: The status of the response.
-    ///   - location: The response's `Location` field. A missing or empty field is not a redirect. RFC 3986
-    ///     reads empty text as the same URL, but libcurl and browsers ignore it.
-    /// - Returns: `nil` if the response is not a redirect to follow.
+    ///   - location: The response's `Location` field. If it is missing or empty, the response is not a redirect. By RFC
+    ///     3986 an empty reference means the same URL, but libcurl and browsers ignore it.
+    /// - Returns: `nil` if the response is not a redirect that is followed.
     /// - Throws: `URLError.badServerResponse` for a location that is not a URL or names no host, and
     ///   `URLError.unsupportedURL` for one that is neither http nor https.
     init?(of request: URLRequest, status: Int, location: String?) throws(URLError) {
@@ -64,7 +71,9 @@ extension URLRequest {
         remove(Self.bodyFields)
     }
 
-    /// - Parameter names: Lower-case names.
+    /// Removes header fields.
+    ///
+    /// - Parameter names: The names in lower case.
     fileprivate mutating func remove(_ names: Set<String>) {
         for name in (allHTTPHeaderFields ?? [:]).keys where names.contains(name.lowercased()) {
             setValue(nil, forHTTPHeaderField: name)

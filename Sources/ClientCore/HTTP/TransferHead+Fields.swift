@@ -7,7 +7,8 @@ extension TransferHead {
         return values.count == 1 ? values.first : nil
     }
 
-    /// Whether the body is encoded, for example compressed. Offsets in it are then not offsets in the file.
+    /// Whether the body is encoded, for example compressed. Byte offsets in an encoded body are not offsets in the
+    /// file.
     var isEncoded: Bool {
         fields.values(of: "content-encoding").contains { $0.lowercased() != "identity" }
     }

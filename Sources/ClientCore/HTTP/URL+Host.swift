@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension URL {
-    /// Whether scheme, host and port are the same (RFC 6454 §4).
+    /// Returns whether both URLs have the same scheme, host and port (RFC 6454 §4).
     func hasSameOrigin(as other: URL) -> Bool {
         scheme?.lowercased() == other.scheme?.lowercased()
             && host?.lowercased() == other.host?.lowercased()
@@ -12,9 +12,9 @@ extension URL {
         port ?? (scheme?.lowercased() == "https" ? 443 : 80)
     }
 
-    /// Returns a readable reason why this host and port cannot be connected to, or `nil` if they can.
+    /// Returns a message that says why a connection to this host and port is impossible; `nil` if it is possible.
     ///
-    /// - Parameter host: Without percent-encoding. `%0a` is valid data in a path, but not in a host name.
+    /// - Parameter host: The host after percent-decoding. A line break (`%0a`) is valid in a path, but not in a host.
     static func fault(ofHost host: String, port: Int?) -> String? {
         if let port, !(0...65535).contains(port) { return "port \(port) is not in 0 to 65535" }
         let isName = host.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7f }

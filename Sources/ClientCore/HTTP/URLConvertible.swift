@@ -5,16 +5,16 @@ public import FoundationNetworking
 @preconcurrency public protocol URLConvertible: Sendable {
     /// Returns the URL.
     ///
-    /// - Throws: ``AFError/invalidURL(url:)``, or any other error of a conforming type. It becomes the error of
+    /// - Throws: ``AFError/invalidURL(url:)``, or any other error of a conforming type. The error becomes the error of
     ///   the request.
     func asURL() throws -> URL
 }
 
-/// A type that can be converted to a request.
+/// A type that can be converted to a `URLRequest`.
 @preconcurrency public protocol URLRequestConvertible: Sendable {
     /// Returns the request.
     ///
-    /// - Throws: Any error of the conforming type. It becomes the error of the request.
+    /// - Throws: Any error of the conforming type. The error becomes the error of the request.
     func asURLRequest() throws -> URLRequest
 }
 

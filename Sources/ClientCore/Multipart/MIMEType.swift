@@ -1,7 +1,7 @@
 /// Content types by file name extension.
 ///
-/// The table is built in, because no type database exists on every Linux system. The types are from IANA's media type
-/// registry; types missing there are those that browsers send.
+/// The table is built in, because not every Linux system has a type database. The types come from IANA's media type
+/// registry. For a format that is not registered, the table has the type that browsers send.
 package enum MIMEType {
     /// Returns the content type of a file.
     ///

@@ -9,8 +9,8 @@ struct MultipartBoundary {
         self.text = text
     }
 
-    /// Returns `netwatch.boundary.` and 64 random bits. They are unpredictable, so no file can be crafted to contain
-    /// the boundary.
+    /// Returns `netwatch.boundary.` and 16 hexadecimal digits: 64 random bits. Because they are unpredictable, no file
+    /// can be crafted to contain the boundary.
     static func random() -> String {
         var generator = SystemRandomNumberGenerator()
         return random(using: &generator)
@@ -27,7 +27,7 @@ struct MultipartBoundary {
     /// `Content-Type`.
     var isValid: Bool { HTTPToken.isValid(text) && text.utf8.count <= 70 }
 
-    // Built as data, because a string counts CR and LF as a single character.
+    // These functions return data, because `count` of a string would count CR LF as one character.
 
     func opening(ofPart index: Int) -> Data {
         Data((index == 0 ? "--\(text)\r\n" : "\r\n--\(text)\r\n").utf8)

@@ -4,7 +4,7 @@ internal import NetwatchEventLoop
 
 /// A file that is a part of a form.
 ///
-/// It is read through a descriptor, because Foundation's streams on Linux do not report why they failed.
+/// The file is read through a descriptor, because Foundation's streams on Linux do not report why they failed.
 struct MultipartFile {
     private let url: URL
     /// The length in bytes when the file was added.
@@ -19,7 +19,7 @@ struct MultipartFile {
     func read(into sink: (UnsafeRawBufferPointer) throws -> Void) throws {
         let reader = MultipartReader(part: url.path, length: length)
         let file = try OpenedFile.open(url)
-        // Check before any byte is written, where the length is known in advance.
+        // A file's length is known in advance, so encoding a changed file fails before any of its bytes are written.
         guard file.length == length else { throw reader.unexpectedLength(file.length) }
         try reader.readAll({ try file.read(into: $0) }, into: sink)
     }

@@ -7,13 +7,15 @@ public import Foundation
 /// form.append(photoURL, withName: "photo")
 /// ```
 ///
-/// Parts are sent in the order in which they were added. An error in a part, for example a missing file, is thrown by
-/// ``encode()`` and ``writeEncodedData(to:)``. The first error is kept, and parts added after it are dropped.
+/// Parts are sent in the order in which they were added. Adding a part does not throw. An error in a part, for example
+/// a missing file, is thrown by ``encode()`` and ``writeEncodedData(to:)``. After the first error, further parts are
+/// dropped.
 ///
 /// Use a form from one thread at a time. Both encoders block the thread while they read files and streams, so do not
 /// call them on the main queue or in Swift's cooperative thread pool.
 public final class MultipartFormData {
-    /// The delimiter between the parts. 64 random bits prevent it from occurring in a part.
+    /// The delimiter between the parts. The 64 random bits of a default boundary make it practically impossible that a
+    /// part contains the boundary.
     public let boundary: String
 
     private var parts: [MultipartPart] = []
@@ -27,8 +29,9 @@ public final class MultipartFormData {
     /// Creates an empty form.
     ///
     /// - Parameter boundary: The delimiter between the parts: a token (RFC 9110 §5.6.2) of at most 70 characters (RFC
-    ///   2046 §5.1.1). It must not occur in any part, which is not checked. With any other text, encoding the form
-    ///   throws ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
+    ///   2046 §5.1.1). If it is not such a token, encoding the form throws
+    ///   ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``. The boundary must not occur in
+    ///   any part. The form does not check that.
     public init(boundary: String) {
         self.boundary = boundary
         guard !MultipartBoundary(boundary).isValid else { return }
@@ -44,12 +47,12 @@ public final class MultipartFormData {
 
     /// The total length of the contents of all parts in bytes, without headers and boundaries.
     ///
-    /// The value is limited to `UInt64.max`, even if the announced lengths of streams exceed it.
+    /// If the sum exceeds `UInt64.max`, the value is `UInt64.max`: a stream can be added with any length.
     public var contentLength: UInt64 {
         parts.reduce(0) { $0.addingUpToMaximum($1.source.length) }
     }
 
-    /// The length of the whole body in bytes. It is known without reading any part.
+    /// The length of the whole body in bytes, computed without reading any part.
     package var encodedLength: UInt64 {
         let framing = MultipartBoundary(boundary)
         let end = framing.closing(afterParts: parts.count).count
@@ -66,8 +69,8 @@ public final class MultipartFormData {
 extension MultipartFormData {
     /// Adds a part from memory.
     ///
-    /// Line breaks and quotation marks in a name are written as `%0D`, `%0A` and `%22`, as browsers do (WHATWG HTML,
-    /// "multipart/form-data encoding algorithm"). NUL in a name, or a control character in a type, is an
+    /// Like browsers, the form writes line breaks and quotation marks in names as `%0D`, `%0A` and `%22` (WHATWG HTML,
+    /// "multipart/form-data encoding algorithm"). A name with NUL, and a type with a control character, are errors:
     /// ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
     ///
     /// - Parameters:
@@ -89,8 +92,8 @@ extension MultipartFormData {
         }
     }
 
-    /// Adds a file with its own name. The content type is determined from its extension; it is
-    /// `application/octet-stream` if the extension is unknown.
+    /// Adds a file under its own name, with the content type of its extension. For an unknown extension the type is
+    /// `application/octet-stream`.
     ///
     /// - Parameters:
     ///   - fileURL: The file; see ``append(_:withName:fileName:mimeType:)-(URL,_,_,_)``.
@@ -106,13 +109,13 @@ extension MultipartFormData {
 
     /// Adds a file.
     ///
-    /// Its attributes are checked now, and its contents are read when the form is encoded. Its size must not change
-    /// until then.
+    /// This function checks the file's type and size. The contents are read when the form is encoded; until then the
+    /// size must not change.
     ///
     /// - Parameters:
     ///   - fileURL: A readable regular file.
     ///   - name: The name of the form's field.
-    ///   - fileName: The file name for the server. An empty name is an
+    ///   - fileName: The file name for the server. An empty name is an error:
     ///     ``AFError/MultipartEncodingFailureReason/bodyPartFilenameInvalid(in:)``.
     ///   - mimeType: The content type.
     public func append(_ fileURL: URL, withName name: String, fileName: String, mimeType: String) {
@@ -129,8 +132,8 @@ extension MultipartFormData {
     /// Adds the contents of a stream.
     ///
     /// - Parameters:
-    ///   - stream: The stream. It is opened, read to its end and closed when the form is encoded. A form with a
-    ///     stream can be encoded only once; encoding it again fails with the underlying error
+    ///   - stream: The stream. Encoding the form opens the stream, reads it to its end and closes it. A form with a
+    ///     stream can therefore be encoded only once. Encoding it again fails with the underlying error
     ///     `URLError.requestBodyStreamExhausted`.
     ///   - length: The exact number of bytes that the stream provides.
     ///   - name: The name of the form's field.
@@ -157,7 +160,8 @@ extension MultipartFormData {
     ///   - stream: The stream; see ``append(_:withLength:name:fileName:mimeType:)``.
     ///   - length: The exact number of bytes that the stream provides.
     ///   - headers: The part's header fields, which are written unchanged. RFC 7578 §4.2 requires a
-    ///     `Content-Disposition` with a name. A name that is not a token, or a control character in a value, is an
+    ///     `Content-Disposition` field with the name of the form's field. A field name that is not a token, an empty
+    ///     value, and a value with a control character are errors:
     ///     ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
     public func append(_ stream: InputStream, withLength length: UInt64, headers: HTTPHeaders) {
         add {
@@ -181,24 +185,26 @@ extension MultipartFormData {
 extension MultipartFormData {
     /// Encodes the form in memory.
     ///
-    /// A form without parts is encoded as its last boundary only, as browsers do. A form without streams can be
+    /// A form without parts consists of the closing boundary only, as in browsers. A form without streams can be
     /// encoded any number of times, with the same result.
     ///
     /// - Returns: The body.
-    /// - Throws: ``AFError/multipartEncodingFailed(reason:)`` with the error of the first invalid part, or if a file
-    ///   or stream can no longer be read, is not a regular file any more, or has a different length than before
-    ///   (``AFError/UnexpectedInputStreamLength``).
+    /// - Throws: ``AFError/multipartEncodingFailed(reason:)``, in these cases:
+    ///   - A part was invalid when it was added. If there are several, the error of the first one is thrown.
+    ///   - A file or stream cannot be read, or a file is no longer a regular file.
+    ///   - A file or stream has another length than when it was added (``AFError/UnexpectedInputStreamLength``).
     public func encode() throws -> Data {
         var body = Data()
-        // The announced length is only a hint, because a stream can announce any length.
+        // At most 16 MiB are reserved, because a stream can be added with any length.
         body.reserveCapacity(Int(min(encodedLength, 1 << 24)))
         try write { body.append(contentsOf: $0) }
         return body
     }
 
-    /// Encodes the form into a new file, 64 KiB at a time, so that its parts need not fit into memory.
+    /// Encodes the form into a new file. Files and streams are read in pieces of 64 KiB, so they need not fit into
+    /// memory.
     ///
-    /// If it fails, the file is deleted.
+    /// If encoding fails, the new file is deleted.
     ///
     /// - Parameter fileURL: The file to create, readable only by its owner (mode 0600).
     /// - Throws: The errors of ``encode()``, and ``AFError/multipartEncodingFailed(reason:)`` if the URL is not a

@@ -1,8 +1,10 @@
 internal import Foundation
 internal import NetwatchTransport
 
-/// The header fields of a part, including the empty line at the end.
+/// Encodes the header fields of a part, including the empty line at the end.
 enum MultipartHead {
+    /// Returns the encoded fields of a part with a name and, if they are not `nil`, a file name and a content type.
+    ///
     /// - Throws: ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
     static func of(name: String, fileName: String?, mimeType: String?) throws -> Data {
         var disposition = "form-data; name=\(try quoted(name, as: "name"))"
@@ -12,8 +14,8 @@ enum MultipartHead {
         return bytes(of: lines)
     }
 
-    /// Returns the fields with `Content-Disposition` first and the others sorted, because the order of a dictionary
-    /// differs on every run.
+    /// Returns the encoded fields. `Content-Disposition` comes first and the others are sorted by name, because the
+    /// order of a dictionary differs from run to run.
     ///
     /// - Throws: ``AFError/MultipartEncodingFailureReason/bodyPartHeaderInvalid(name:value:)``.
     static func of(_ headers: HTTPHeaders) throws -> Data {
@@ -36,8 +38,8 @@ enum MultipartHead {
         return "\(name): \(value)"
     }
 
-    /// Quotes the text with the escapes of WHATWG HTML, and also escapes a backslash at the end. Readers that support
-    /// the quoted pairs of RFC 822 would otherwise treat the closing quotation mark as part of the name.
+    /// Quotes the text with the escapes of WHATWG HTML, and also escapes a backslash at the end. A parser that supports
+    /// the quoted pairs of RFC 822 would read `\"` as an escaped quotation mark, not as the end of the name.
     private static func quoted(_ text: String, as parameter: String) throws -> String {
         guard !text.utf8.contains(0) else { throw invalid(parameter, text) }
         var result = ""

@@ -2,10 +2,10 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A new file that is deleted unless it was finished.
+/// A new file for an encoded form. It is deleted unless ``finish()`` has succeeded.
 struct MultipartOutput: ~Copyable {
     private let path: String
-    /// -1 after closing.
+    /// The open file; -1 after it was closed.
     private var descriptor: CInt
     private var isFinished = false
 
@@ -48,11 +48,11 @@ struct MultipartOutput: ~Copyable {
         }
     }
 
-    /// Closes the file. Some file systems report write errors only then.
+    /// Closes and keeps the file. Some file systems report write errors only when a file is closed.
     mutating func finish() throws {
         let (result, error) = (close(descriptor), errno)
         descriptor = -1
-        // After EINTR the descriptor is closed, too (`close(2)`).
+        // On Linux, close(2) has closed the descriptor even if it fails with EINTR.
         guard result == 0 || error == EINTR else {
             throw Self.failure(SystemError(call: "close", errno: error))
         }

@@ -21,7 +21,7 @@ enum MultipartSource {
         }
     }
 
-    /// Passes exactly ``length`` bytes to `sink`, or throws.
+    /// Passes the content to `sink`. Throws if the content does not have exactly ``length`` bytes.
     func read(into sink: (UnsafeRawBufferPointer) throws -> Void) throws {
         switch self {
         case .data(let data): try data.withUnsafeBytes(sink)
@@ -32,23 +32,24 @@ enum MultipartSource {
 }
 
 extension AFError {
-    /// A file or a stream provided more or fewer bytes than expected.
+    /// The error for a file or a stream that provided more or fewer bytes than expected.
     public struct UnexpectedInputStreamLength: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The path of the file, or the field name of the stream.
+        /// The path of the file, or the form field's name for a stream.
         public let part: String
         /// The length of the file when it was added to the form, or the announced length of the stream.
         public let bytesExpected: UInt64
-        /// The actual length. For a stream that is too long, the number of bytes read so far.
+        /// The actual length. Reading stops when the content turns out to be too long. In that case this is the number
+        /// of bytes read so far.
         public let bytesRead: UInt64
 
-        /// `/tmp/a.log has 12 bytes instead of 10`.
+        /// The part and both lengths, for example `/tmp/a.log has 12 bytes instead of 10`.
         public var description: String { "\(part) has \(bytesRead) bytes instead of \(bytesExpected)" }
     }
 }
 
 /// Reads a part from its beginning to its end.
 struct MultipartReader {
-    /// The maximum number of bytes of a part in memory at any time.
+    /// The maximum number of bytes of a part that are in memory at any time.
     private static let chunkSize = 65536
 
     /// The name of the part in error messages.
@@ -59,8 +60,8 @@ struct MultipartReader {
     ///
     /// - Parameters:
     ///   - read: Fills a buffer and returns the number of bytes; 0 at the end.
-    ///   - sink: Receives `length` bytes in total. It never receives more. Before an error is thrown, it may have
-    ///     received fewer bytes or all of them.
+    ///   - sink: Receives `length` bytes in total, never more. If this function throws, the sink may have received
+    ///     any number of bytes up to `length`.
     func readAll(
         _ read: (UnsafeMutableRawBufferPointer) throws -> Int,
         into sink: (UnsafeRawBufferPointer) throws -> Void

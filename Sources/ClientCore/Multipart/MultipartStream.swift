@@ -27,8 +27,8 @@ final class MultipartStream {
         let bytes = buffer.bindMemory(to: UInt8.self)
         errno = 0
         let count = stream.read(bytes.baseAddress!, maxLength: bytes.count)
-        // `streamError` is not used, because on Linux it traps if there is no error. A custom stream class may return
-        // any count.
+        // `streamError` traps on Linux if there is no error, so `errno` is used. The count is checked, because a
+        // subclass of `InputStream` may return any number.
         guard 0...bytes.count ~= count else {
             throw Self.failure(SystemError(call: "InputStream.read", errno: errno == 0 ? EIO : errno))
         }

@@ -3,11 +3,14 @@ internal import NetwatchEventLoop
 package import NetwatchTransport
 public import NetworkReachability
 
-/// Checks whether a captive portal intercepts requests.
+/// A probe that checks whether a captive portal intercepts requests.
 ///
-/// The network can announce a URL for this in DHCP option 114, DHCPv6 option 103 or router advertisement option
-/// 37 (RFC 8910): use ``api(_:timeout:)``. Otherwise, use a URL with a known response, which shows whether a
-/// portal answers instead: ``generate204(_:timeout:)``.
+/// There are two kinds:
+///
+/// - ``api(_:timeout:)`` queries the portal's API. The network announces the URL of the API in DHCP option 114, DHCPv6
+///   option 103 or router advertisement option 37 (RFC 8910).
+/// - ``generate204(_:timeout:)`` needs no announcement. It requests a URL with a known, empty response. Another
+///   response shows that a portal has responded instead of the server.
 ///
 /// Requests use the given path and follow no redirect; see ``HTTPProbe``.
 public struct CaptivePortalProbe: Probe, RacingProbe {
@@ -18,7 +21,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
 
     /// The accepted time limits of an attempt, from the name lookup to the last byte: 10 ms to 60 s.
     public static let acceptedTimeouts = ProbeExchange.acceptedTimeouts
-    /// The maximum length of the API's response in bytes.
+    /// The maximum length of the body of the API's response: 64 KiB.
     public static let maximumBodySize = 64 * 1024
 
     /// The URL that is requested.
@@ -37,9 +40,9 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
 
     /// Returns a probe that queries the network's own API (RFC 8908).
     ///
-    /// The API's response is trusted: the result is `captive` or valid. Any other response fails the probe. Of
-    /// the keys, only `captive` is required with the correct type. The others are ignored if they are invalid,
-    /// and so is a `user-portal-url` that is not `https` (§5).
+    /// The key `captive` in the API's response decides whether the result is `captive` or valid. A response without
+    /// this key, or in another format, fails the probe. Other keys are optional, and ignored if their values are
+    /// invalid. A `user-portal-url` is valid only with `https` (§5).
     ///
     /// - Parameters:
     ///   - url: The `https` URL announced by the network (§4 requires `https`).
@@ -64,12 +67,16 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
 
     /// Returns a probe that requests a page known to be empty.
     ///
-    /// A status of 204, or 200 without a body, is valid. Any other response from 200 to 399, and 511 (RFC 6585
-    /// §6), comes from a portal; its redirect leads to the portal's page. 400 to 599 do not indicate a portal
-    /// and fail the probe. Android and Chromium draw the line there, too.
+    /// | response | result |
+    /// |---|---|
+    /// | 204, or 200 without a body | valid |
+    /// | any other status from 200 to 399, and 511 (RFC 6585 §6) | `captive`; `Location` leads to the portal's page |
+    /// | any other status | failed, because it does not indicate a portal |
+    ///
+    /// Android and Chromium classify statuses in the same way.
     ///
     /// - Parameters:
-    ///   - url: An `http` URL, because a portal cannot answer for an `https` URL.
+    ///   - url: An `http` URL, because a portal cannot respond in place of an `https` server.
     ///   - timeout: The time limit of an attempt. Default: 10 s. Clamped to ``acceptedTimeouts``.
     /// - Throws: ``InvalidProbe`` for any other URL.
     public static func generate204(
@@ -87,7 +94,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
         CaptivePortalProbe(.generate204, try ProbeURL.parse(url, schemes: ["http"]), timeout, engine)
     }
 
-    /// `captive-portal api` or `captive-portal 204`.
+    /// The kind of the probe: `captive-portal api` or `captive-portal 204`.
     public var name: String {
         switch question {
         case .api: "captive-portal api"
@@ -108,7 +115,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
             request.maximumResponseBodyBytes = Self.maximumBodySize
             return judgeAPI(await ProbeExchange.run(request, on: engine))
         case .generate204:
-            // A limit of 0 fails at the first body byte, which is enough to detect a page.
+            // With a limit of 0 the transfer fails at the first byte of a body, which is enough to detect a page.
             request.maximumResponseBodyBytes = 0
             let exchange = await ProbeExchange.run(request, on: engine)
             return exchange.result(judgeEmptyPage(exchange))
@@ -160,6 +167,6 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
     }
 
     private func failed(_ exchange: ProbeExchange) -> PathValidation {
-        .failed(exchange.failure?.message(timeout: timeout) ?? "no answer")
+        .failed(exchange.failure?.message(timeout: timeout) ?? "no response")
     }
 }

@@ -13,15 +13,17 @@ struct CaptivePortalState: Hashable, Sendable {
     let isCaptive: Bool
     let portal: CaptivePortal
 
+    /// Parses a response.
+    ///
     /// - Parameters:
     ///   - mediaType: The response's `Content-Type`.
-    ///   - body: The JSON.
-    /// - Throws: ``Malformed`` for another type, for a body that is not a JSON object, and if `captive` is
-    ///   missing or not a boolean.
+    ///   - body: The response's body, which must be JSON.
+    /// - Throws: ``Malformed`` if the type is not ``mediaType``, if the body is not a JSON object, or if its key
+    ///   `captive` is missing or not a Boolean.
     init(mediaType: String?, body: Data) throws(Malformed) {
         guard Self.isOurs(mediaType) else {
-            let found = mediaType.map { "`\($0.printable)`" } ?? "without a type"
-            throw Malformed(description: "the response is \(found), not \(Self.mediaType)")
+            let found = mediaType.map { "`\($0.printable)`" } ?? "missing"
+            throw Malformed(description: "the content type is \(found); \(Self.mediaType) is required")
         }
         do {
             let keys = try JSONDecoder().decode(Keys.self, from: body)
@@ -32,7 +34,7 @@ struct CaptivePortalState: Hashable, Sendable {
         }
     }
 
-    /// Whether the media type is the API's, ignoring parameters and case (RFC 9110 §8.3.1).
+    /// Returns whether a media type equals ``mediaType``; parameters and case are ignored (RFC 9110 §8.3.1).
     private static func isOurs(_ mediaType: String?) -> Bool {
         let type = mediaType?.prefix { $0 != ";" } ?? ""
         return type.trimmingCharacters(in: .whitespaces).lowercased() == Self.mediaType

@@ -3,17 +3,22 @@ internal import NetwatchEventLoop
 package import NetwatchTransport
 public import NetworkReachability
 
-/// Checks whether an HTTP(S) server answers as expected.
+/// A probe that checks whether an HTTP(S) server responds as expected.
 ///
 /// The request uses the given path and a separate connection. It sends no cookies, uses no proxy and follows no
 /// redirect: a redirect counts as a response with a status of 300 to 399.
 ///
-/// If the URL names the watched host, the request goes to the path's destination. If that does not answer, it
-/// goes to the host's other addresses (RFC 8305). Another host name is resolved over any path to the name
-/// servers. Sockets belong to the network namespace of the process.
+/// The host in the URL decides where the request goes:
 ///
-/// The probe is valid if a complete response with the expected status and body arrives in time and within the
-/// size limit. `https` also proves that it comes from the server, which a portal cannot forge.
+/// - The watched host: to the address that the path leads to. If no connection to it succeeds, the host's other
+///   addresses are tried (RFC 8305).
+/// - Any other host: to the addresses that its name resolves to. The lookup may use any path to the name servers.
+///
+/// The probe runs in the network namespace of the process.
+///
+/// The probe is valid if a complete response with the expected status and body arrives in time and within the size
+/// limit. With `https`, a valid result also proves that the response came from the server: a captive portal cannot
+/// forge its certificate.
 public struct HTTPProbe: Probe, RacingProbe {
     /// The methods of a probe.
     public enum Method: String, Hashable, Sendable, CaseIterable {
@@ -48,7 +53,7 @@ public struct HTTPProbe: Probe, RacingProbe {
     public let timeout: Duration
     /// The maximum length of the body in bytes.
     public let maximumBodySize: Int
-    /// Whether each request gets a unique query.
+    /// Whether each request gets a unique query, so that no cache can respond to it.
     public let bypassesCaches: Bool
     private let engine: TransferEngine
 
@@ -60,10 +65,10 @@ public struct HTTPProbe: Probe, RacingProbe {
     ///   - expectedStatus: The status codes that count as valid. Default: 200 to 299.
     ///   - expectedBody: The expected body. Default: `nil`, any body.
     ///   - timeout: The time limit of an attempt. Default: 10 s. Clamped to ``acceptedTimeouts``.
-    ///   - maximumBodySize: The maximum length of the body in bytes. A longer body fails the probe, regardless
-    ///     of its content. Default: 64 KiB. Clamped to ``acceptedBodySizes``.
-    ///   - bypassesCaches: Whether each request gets a unique query (`netwatch=` and a random number), because
-    ///     some caches ignore `Cache-Control: no-cache`. Default: false.
+    ///   - maximumBodySize: The maximum length of the body in bytes. A longer body fails the probe, even if it
+    ///     contains the expected bytes. Default: 64 KiB. Clamped to ``acceptedBodySizes``.
+    ///   - bypassesCaches: Whether each request gets a unique query (`netwatch=` and a random number). Some caches
+    ///     ignore `Cache-Control: no-cache`, which every probe sends. Default: false.
     /// - Throws: ``InvalidProbe`` for any other URL, and for `HEAD` with an expected body.
     public init(
         url: any URLConvertible,
@@ -147,7 +152,7 @@ public struct HTTPProbe: Probe, RacingProbe {
 }
 
 extension URL {
-    /// The same URL with an additional random query item, so that no cache has an entry for it.
+    /// The URL with an additional random query item, so that no cache has an entry for the result.
     fileprivate var withUniqueQuery: URL {
         guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return self }
         let item = "netwatch=\(String(UInt64.random(in: 0 ... .max), radix: 36))"

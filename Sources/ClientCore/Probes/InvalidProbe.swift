@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// The parameters of a probe are invalid. The description says why, and what is accepted.
+/// The error for invalid parameters of a probe.
 public struct InvalidProbe: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A readable description of the problem.
+    /// A message that says what is invalid, and what is accepted.
     public let description: String
 
     init(_ description: String) {
@@ -12,12 +12,13 @@ public struct InvalidProbe: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// Checks URLs for probes.
 enum ProbeURL {
-    /// The maximum length in bytes of a URL from a portal. RFC 9110 §4.1 recommends supporting at least this length.
+    /// The maximum length in bytes of a URL from a portal. RFC 9110 §4.1 recommends that URLs of at least 8000 bytes
+    /// are supported.
     static let longestFromPortal = 8000
 
     /// Parses the URL of a probe.
     ///
-    /// - Throws: ``InvalidProbe`` if it is not a URL with a host and one of these schemes.
+    /// - Throws: ``InvalidProbe`` if `url` is not a URL with a host and one of the schemes.
     static func parse(_ url: any URLConvertible, schemes: [String]) throws(InvalidProbe) -> URL {
         let accepted = schemes.map { "\($0)://HOST/…" }.joined(separator: " or ")
         guard let parsed = try? url.asURL() else {
@@ -29,8 +30,10 @@ enum ProbeURL {
         return parsed
     }
 
-    /// Returns the absolute form of a URL that a portal wants a user to open. Returns `nil` for other schemes,
-    /// because an opener would also follow `file:` and `javascript:`.
+    /// Returns the absolute form of a URL that a portal wants the user to open.
+    ///
+    /// - Returns: `nil` if the URL is too long or has no host, or if its scheme is not one of `schemes`: a program that
+    ///   opens URLs would also open `file:` and `javascript:`.
     static func opened(by text: String, from base: URL?, schemes: [String]) -> String? {
         guard text.utf8.count <= longestFromPortal else { return nil }
         guard let url = URL(string: text, relativeTo: base)?.absoluteURL else { return nil }

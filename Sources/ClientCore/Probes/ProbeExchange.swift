@@ -11,12 +11,12 @@ struct ProbeExchange: Sendable {
 
     private(set) var head: TransferHead?
     private(set) var body: [UInt8] = []
-    /// The time from the start to the head of the response.
+    /// The time from the start to the arrival of the response's head; `nil` if none has arrived.
     private(set) var latency: Duration?
     /// Why the response is incomplete; `nil` if it is complete.
     private(set) var failure: TransferFailure?
 
-    /// Runs the request. Cancelling the task ends it with code 42.
+    /// Runs the request. Cancelling the task ends the request with the failure code 42, `CURLE_ABORTED_BY_CALLBACK`.
     static func run(_ request: TransferRequest, on engine: TransferEngine) async -> ProbeExchange {
         let collector = ProbeCollector()
         let id = engine.start(request) { collector.take($0) }
@@ -43,20 +43,20 @@ struct ProbeExchange: Sendable {
         return false
     }
 
-    /// Returns the first value of a header field.
+    /// Returns the first value of a header field of the response; `nil` if the field is missing.
     func header(_ name: String) -> String? {
         head?.fields.values(of: name).first
     }
 
-    /// Returns the probe result for this exchange.
+    /// Returns the probe result for this exchange, with the given validation and the measured latency.
     func result(_ validation: PathValidation, portal: CaptivePortal? = nil) -> ProbeResult {
         ProbeResult(validation, latency: latency, portal: portal)
     }
 
-    /// Returns a failure for an unexpected status, including the location that the response redirects to.
+    /// Returns the failure for an unexpected status. Its message includes the `Location` field of a redirect.
     func unexpectedStatus(_ status: Int) -> PathValidation {
-        guard let location = header("Location") else { return .failed("answered \(status)") }
-        return .failed("answered \(status), to `\(location.printable)`")
+        guard let location = header("Location") else { return .failed("unexpected status \(status)") }
+        return .failed("unexpected status \(status), location `\(location.printable)`")
     }
 }
 
@@ -92,10 +92,10 @@ private final class ProbeCollector: Sendable {
 }
 
 extension TransferRequest {
-    /// Creates a request over one of several paths, on a separate connection.
+    /// Creates the request of a probe. It uses a separate connection.
     ///
-    /// If the URL names the watched host, the request goes to the paths' destinations. Another name is
-    /// resolved, and the connection uses the first path.
+    /// If the URL names the watched host, the destinations of all paths are tried until a connection succeeds.
+    /// Another host name is resolved, and the connection uses the first path.
     init(probing url: URL, for host: NetworkHost?, over paths: [NetworkPath], timeout: Duration) {
         self.init(url: url.absoluteString)
         // A cache must not answer a probe (RFC 9111 §5.2.1.4).
@@ -113,12 +113,13 @@ extension TransferFailure {
     ///
     /// - Parameter timeout: The time limit that applied.
     func message(timeout: Duration) -> String {
+        // libcurl's codes: 7 could not connect, 28 timed out, 42 cancelled by the client.
         switch code {
         case 28 where phase == .resolve: "the name was not resolved within \(timeout)"
         case 28 where phase == .response: "no complete response within \(timeout)"
         case 28: "no connection within \(timeout)"
         case 42: "cancelled"
-        // The kernel's error is enough; libcurl's message adds only the address.
+        // The kernel's error suffices if one address was tried: the message would only add the address.
         case 7 where osErrno != 0 && connectionAttempts.count < 2: errnoDescription(osErrno).lowercased()
         default: message.printable
         }
@@ -126,8 +127,8 @@ extension TransferFailure {
 }
 
 extension String {
-    /// Text from a server, made safe to print. It is shortened, and characters that move the cursor or change
-    /// the writing direction are replaced.
+    /// The text in a form that is safe to print although a server chose it: at most 200 characters, and U+FFFD for
+    /// each character that moves the cursor or changes the writing direction.
     var printable: String {
         let harmless = unicodeScalars.prefix(200).map { scalar -> Unicode.Scalar in
             switch scalar.properties.generalCategory {

@@ -4,12 +4,12 @@ internal import FoundationNetworking
 
 /// A request whose response body is kept in memory.
 public class DataRequest: Request, @unchecked Sendable {
-    // Stores nothing: see the comment in Request on `@unchecked Sendable`.
+    // This class must not have stored properties; see the comment in `Request` on `@unchecked Sendable`.
 
-    /// The number of response bytes received on the wire. The total is -1 while it is unknown.
+    /// The progress of receiving the response's body, in bytes on the wire. The total is -1 while it is unknown.
     public var progress: Progress { core.downloadProgress.progress }
 
-    /// Sets a closure that is called as the response arrives. A second call replaces the closure.
+    /// Sets a closure that is called while the response's body arrives. A second call replaces the closure.
     ///
     /// - Parameters:
     ///   - queue: The queue that the closure is called on. Default: the session's
@@ -25,11 +25,11 @@ public class DataRequest: Request, @unchecked Sendable {
         return self
     }
 
-    /// Passes the body to a closure as it arrives instead of keeping it. The response's data is then `nil`.
+    /// Passes the body to a closure as it arrives, instead of keeping it in memory. Handlers receive `nil` as the data.
     ///
-    /// Bytes that arrived before this call are passed first. The closure is called on the request's queue, in
-    /// order. While it runs, the server is slowed down. When the request is retried, the body starts again from
-    /// the first byte.
+    /// The closure is called on the request's queue, in order. It first receives the bytes that arrived before this
+    /// call. If the closure is slow, the transfer is paused once about 1 MiB is waiting, so that the server has to
+    /// slow down. When the request is retried, the closure receives the new body from its first byte.
     @discardableResult
     @preconcurrency
     public func stream(closure: (@Sendable (Data) -> Void)? = nil) -> Self {
@@ -46,13 +46,13 @@ public class DataRequest: Request, @unchecked Sendable {
 
     /// Adds a handler for the response, whether the request succeeds or fails.
     ///
-    /// Handlers are called in the order they were added. A handler added after the request has finished is
+    /// Handlers are called in the order in which they were added. A handler added after the request has finished is
     /// still called.
     ///
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
-    ///   - completionHandler: Called exactly once.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func response(

@@ -2,9 +2,9 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// One transfer of an attempt: the first, or one caused by a redirect, a challenge or a refused range.
+/// One transfer of an attempt: the first one, or one that follows a redirect, a challenge or a refused range.
 struct Hop {
-    /// How the response of the hop is handled.
+    /// What happens with the response of the hop.
     enum Disposition {
         case undecided
         /// The attempt's response: its body goes to the sink.
@@ -20,30 +20,31 @@ struct Hop {
         case withoutRange
     }
 
-    /// The maximum number of bytes read from an unwanted body so that the connection can be reused. Reading
-    /// more costs more than a new connection.
+    /// The maximum number of bytes that are read from an unused body so that the connection can be reused: 64 KiB. A
+    /// new connection costs less than reading more.
     static let drainLimit = 64 * 1024
 
     let id: Int
-    /// The request before the sink has changed it. The next hop's request is derived from it.
+    /// The request before the response sink changes it. The request of the next hop is derived from this one.
     let request: URLRequest
-    /// The request as sent, including what the response sink added.
+    /// The request as it was sent, including the fields that the response sink added, for example `Range`.
     let sent: URLRequest
     let url: URL
     let control: TransferControl
-    /// The body that replaces the request's own; `nil` after a redirect that drops the body.
+    /// The body that replaces the request's own; `nil` if there is none, and after a redirect that drops the body.
     let upload: UploadBody?
     /// Whether the hop sends the request's credentials.
     let isAuthenticated: Bool
-    /// Whether the request has left its original origin.
+    /// Whether a redirect has led to an origin that differs from the origin of the attempt's first hop.
     let isCrossOrigin: Bool
-    /// How the server is authenticated; `nil` for the default evaluation, that of browsers.
+    /// The policy by which the server is evaluated; `nil` for the default evaluation.
     let trustPolicy: ServerTrustPolicy?
     var disposition = Disposition.undecided
-    /// Whether the hop has ended and the next one starts only when the request is resumed.
+    /// Whether the hop has ended while the request is suspended. The next hop starts when the request is resumed.
     var isHeld = false
     var drainedBytes = 0
-    /// The reason why the client ended the hop itself.
+    /// The error that made the client cancel the transfer, for example a full disk; `nil` if the client did not cancel
+    /// it.
     var failure: (any Error)?
     var head: ResponseHead?
 }

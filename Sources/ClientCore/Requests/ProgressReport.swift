@@ -2,7 +2,7 @@ internal import Dispatch
 internal import Foundation
 internal import Synchronization
 
-/// The progress of one direction, and the closure that reports it.
+/// The progress of an upload or of a download, and the program's closure that receives it.
 ///
 /// At most one call of the closure is pending on its queue, however fast bytes arrive.
 final class ProgressReport: Sendable {
@@ -10,10 +10,10 @@ final class ProgressReport: Sendable {
 
     private struct State {
         var counts = Counts()
-        /// Displays the counts. Created on first access.
+        /// The program's view of the counts. Created on first access.
         var displayed: Progress?
         var hasEnded = false
-        /// Whether at most one more call of the closure is allowed.
+        /// Whether the closure must be released. If a call of the closure is pending, it is released after that call.
         var isSettled = false
         var closure: Closure?
         var queue = DispatchQueue.main
@@ -43,9 +43,9 @@ final class ProgressReport: Sendable {
 
     var progress: Progress { state.withLock { $0.show() } }
 
-    /// Sets the closure, replacing an earlier one. The closure is called if there already is progress.
+    /// Sets the closure, replacing an earlier one. If there already is progress, the closure is called with it.
     func setClosure(on queue: DispatchQueue, _ closure: @escaping Closure) {
-        // Release the old closure outside the lock, because a deinit of what it captures may run any code.
+        // Release the old closure outside the lock: that may run a deinit of the program.
         let (hasProgress, old) = state.withLock { state in
             let old = state.closure
             state.queue = queue
@@ -56,22 +56,22 @@ final class ProgressReport: Sendable {
         if hasProgress { post() }
     }
 
-    /// Starts over for another attempt, with a new `Progress` object: one that has counted bytes cannot return
-    /// to an unknown total.
+    /// Starts over for another attempt, with a new `Progress` object. The total of a `Progress` that has counted bytes
+    /// cannot become unknown again.
     func restart() {
         state.withLock { state in
             (state.counts, state.displayed, state.hasEnded) = (Counts(), nil, false)
         }
     }
 
-    /// Updates the counts. The completed count never decreases: when a redirect or a challenge sends the body
-    /// again, the bytes already sent still count.
+    /// Updates the counts. The completed count never decreases: when the body is sent again after a redirect or a
+    /// challenge, the bytes that were sent before still count.
     ///
-    /// - Parameter total: `nil` while unknown, which the object shows as -1.
+    /// - Parameter total: The total number of bytes; `nil` while it is unknown, which `Progress` shows as -1.
     func update(_ done: Int64, of total: Int64?) {
         let hasChanged = state.withLock { state in
             let old = state.counts
-            // Foundation traps when a total returns to 0, whatever the completed count is.
+            // Foundation traps if a total becomes 0 again, whatever the completed count is.
             state.counts = Counts(
                 done: max(done, old.done),
                 total: total == 0 ? max(0, old.total) : total ?? -1
@@ -87,7 +87,7 @@ final class ProgressReport: Sendable {
         state.withLock { $0.hasEnded = true }
     }
 
-    /// Releases the closure, after a pending call if there is one.
+    /// Releases the closure. If a call is pending, the closure is released with that call.
     func releaseClosures() {
         let closure = state.withLock { state -> Closure? in
             state.isSettled = true

@@ -2,8 +2,8 @@ internal import Foundation
 internal import FoundationNetworking
 
 extension Request: CustomStringConvertible {
-    /// `GET https://example.com/ (200)`. The status is missing until there is a response. The text is empty if
-    /// creating the request failed.
+    /// The method, the URL and the status, for example `GET https://example.com/ (200)`. The status is missing until
+    /// there is a response. The text is empty if creating the request failed.
     public var description: String {
         guard let request, let url = request.url else { return "" }
         let status = response.map { " (\($0.statusCode))" } ?? ""
@@ -15,11 +15,11 @@ extension Request: CustomDebugStringConvertible {
     /// The request as a curl(1) command, including all secrets; see ``cURLDescription(redactingSecrets:)``.
     public var debugDescription: String { cURLDescription() }
 
-    /// Returns the request as a curl(1) command for any POSIX shell, after the prompt `$ `. It includes the
+    /// Returns the request as a curl(1) command for any POSIX shell, after the prompt `$ `. The command includes the
     /// session's header fields, credentials, cookies, and as much of the body as a command line can hold.
     ///
-    /// - Parameter redactingSecrets: Whether credentials, cookies, and values whose names suggest a secret are
-    ///   written as `REDACTED`. Default: false.
+    /// - Parameter redactingSecrets: Whether secrets are replaced by `REDACTED`: credentials, cookies, and values
+    ///   whose names suggest a secret. Default: false.
     public func cURLDescription(redactingSecrets: Bool = false) -> String {
         let now = core.snapshot.now
         let settings = core.context.settings

@@ -1,15 +1,15 @@
-internal import Dispatch
+package import Dispatch
 internal import Foundation
 public import FoundationNetworking
 internal import NetwatchTransport
 
 /// A request created by a ``SessionManager``.
 ///
-/// Every handler is called exactly once, even if the request is cancelled or its session is dropped. All
-/// functions of a request may be called from any thread.
+/// Every handler is called exactly once, even if the request is cancelled or its session is released. All functions
+/// of a request may be called from any thread.
 public class Request: SessionTask, @unchecked Sendable {
-    // Unchecked only because there are subclasses. All stored properties are immutable and Sendable. Only this
-    // module can subclass it, and its subclasses store nothing else.
+    // `@unchecked` is needed only because there are subclasses. All stored properties are immutable and Sendable. Only
+    // this module can subclass `Request`, and its subclasses add no stored properties.
 
     let core: RequestCore
 
@@ -22,47 +22,51 @@ public class Request: SessionTask, @unchecked Sendable {
 
     // MARK: State
 
-    /// The adapted request that the last attempt began with; `nil` if creating it failed.
+    /// What the request does at the moment. It changes before the request's handlers are called.
+    public var state: State { core.snapshot.now.state }
+
+    /// The request that the last attempt began with, after adapters have changed it; `nil` if it could not be created.
     public var request: URLRequest? { core.snapshot.now.request }
 
-    /// The head of the final response, once it has been received.
+    /// The head of the final response; `nil` until it has arrived.
     public var response: HTTPURLResponse? { core.snapshot.now.head?.response }
 
-    /// A snapshot of the request's progress; `nil` if creating the request failed.
+    /// A snapshot of the request's state: its number, the request that was sent last, and the response. `nil` if the
+    /// request could not be created.
     public var task: RequestTask? {
         request == nil ? nil : core.task
     }
 
-    /// The number of retries.
+    /// The number of retries so far.
     public var retryCount: UInt { UInt(core.snapshot.now.retryCount) }
 
-    /// The metrics of the last attempt, once it has ended.
+    /// The metrics of the last attempt; `nil` until it has ended.
     public var metrics: RequestMetrics? { core.snapshot.now.metrics?.value }
 
     // MARK: Control
 
     /// Starts the request, or continues it after ``suspend()``.
     ///
-    /// Only needed after ``suspend()``, or when the session's ``SessionManager/startRequestsImmediately`` is
-    /// false.
+    /// Call this function only after ``suspend()``, or if the session's ``SessionManager/startRequestsImmediately`` is
+    /// false. Otherwise the request starts by itself.
     @discardableResult
     public func resume() -> Self {
         core.perform { $0.resume() }
         return self
     }
 
-    /// Suspends the request: pauses the current transfer, and starts no other until ``resume()``.
+    /// Suspends the request: pauses the current transfer, and starts no other transfer until ``resume()``.
     ///
-    /// The connection stays open. The idle timeout does not run while the request is suspended, but the total
-    /// timeout does. Data already received is still processed.
+    /// The connection stays open, and data that has already arrived is still processed. While the request is
+    /// suspended, the total timeout runs, but the idle timeout does not.
     @discardableResult
     public func suspend() -> Self {
         core.perform { $0.suspend() }
         return self
     }
 
-    /// Cancels the request. Its handlers receive `URLError.cancelled`. Does nothing if the request has
-    /// finished. Returns immediately.
+    /// Cancels the request. Its handlers receive `URLError.cancelled`. Returns immediately, and does nothing if the
+    /// request has finished.
     @discardableResult
     public func cancel() -> Self {
         core.perform { $0.cancel() }
@@ -73,14 +77,15 @@ public class Request: SessionTask, @unchecked Sendable {
 
     /// Sets the user name and password that answer an authentication challenge.
     ///
-    /// The request is first sent without them. If the server answers 401, it is sent again with the strongest
-    /// scheme that both sides support: Negotiate, Digest, NTLM or Basic. If the server rejects the credentials,
-    /// its second 401 becomes the response. Credentials are not sent to another origin after a redirect.
+    /// The request is first sent without credentials. If the response is a 401, the request is sent again with the
+    /// strongest scheme that both sides support: Negotiate, Digest, NTLM or Basic, in this order. If the server
+    /// rejects the credentials, its second 401 becomes the response. After a redirect to another origin, the
+    /// credentials are not sent.
     ///
     /// - Parameters:
     ///   - user: The user's name.
     ///   - password: The password.
-    ///   - persistence: Ignored: the credentials are used for this request only.
+    ///   - persistence: Ignored, because the credentials are used for this request only.
     @discardableResult
     public func authenticate(
         user: String,
@@ -105,13 +110,13 @@ public class Request: SessionTask, @unchecked Sendable {
 
     /// Returns the header field for Basic authentication (RFC 7617), with user and password in UTF-8.
     ///
-    /// The field reveals the password to everyone who can read it, so send it over `https` only.
+    /// The field contains the password, only encoded as Base64. Send it over `https` only.
     ///
     /// - Parameters:
-    ///   - user: The user. It must not contain a colon, because the password begins after the first colon.
+    ///   - user: The user name. It must not contain a colon, because the password begins after the first colon.
     ///   - password: The password.
-    /// - Returns: The field, or `nil` if the user contains a colon or either text contains a control character
-    ///   (RFC 7617 §2).
+    /// - Returns: The name and the value of the field; `nil` if `user` contains a colon, or if `user` or `password`
+    ///   contains a control character (RFC 7617 §2).
     public static func authorizationHeader(
         user: String,
         password: String
@@ -125,12 +130,12 @@ public class Request: SessionTask, @unchecked Sendable {
 
     // MARK: Package interface
 
-    /// Sets the owner that is offered the request if it fails. It is asked before the session's
-    /// ``SessionManager/failedRequestOwner``, which is asked only if this owner declines.
+    /// Sets the owner that the request is offered to if it fails. The session's owner,
+    /// ``SessionManager/failedRequestOwner``, is asked only if the request's own owner declines. A later call replaces
+    /// the owner.
     ///
-    /// An owner may also be set after the failure, as long as no handler has been called. If the session's
-    /// owner already has the request, the new owner is asked when that one declines. A later call replaces the
-    /// owner.
+    /// The owner may also be set after the failure, as long as no handler has been called. If the session's owner
+    /// holds the request at that time, the new owner is asked once the session's owner has declined.
     @discardableResult
     package func offerFailure(to owner: any FailedRequestOwner) -> Self {
         core.perform { core in
@@ -140,19 +145,31 @@ public class Request: SessionTask, @unchecked Sendable {
         return self
     }
 
+    /// Calls `handler` on the request's own queue when an owner reports that it has stored the request; see
+    /// ``FailedRequest/reportQueued(_:abandonedWith:)``. The handler is called at most once, and immediately if the
+    /// request is already stored.
+    @discardableResult
+    package func whenQueued(_ handler: @escaping @Sendable (any Sendable) -> Void) -> Self {
+        core.performDeferred { core in
+            defer { withExtendedLifetime(self) {} }
+            core.addQueuedHandler(handler)
+        }
+        return self
+    }
+
     // MARK: Module interface
 
-    /// Calls `handler` once on the request's own serial queue, after the handlers added before it.
+    /// Adds a handler, which is called once on the request's own serial queue, after the handlers added before it.
     func whenFinished(_ handler: @escaping RequestCore.Handler) {
         core.performDeferred { $0.handle(.added(handler)) }
     }
 
-    /// Adds a check of a complete response.
+    /// Adds a validator, which checks the response once it is complete.
     func addValidator(
         _ validate: @escaping @Sendable (RequestOutcome, HTTPURLResponse) -> ValidationResult
     ) -> Self {
         core.performDeferred { core in
-            // The call chain may hold the last reference: see ``RequestCore/amend(with:)``.
+            // The chain of calls may hold the last reference to this request; see ``RequestCore/amend(with:)``.
             defer { withExtendedLifetime(self) {} }
             core.addValidator { outcome in
                 guard let response = outcome.response,
@@ -164,20 +181,20 @@ public class Request: SessionTask, @unchecked Sendable {
         return self
     }
 
-    /// Waits for the request's end. Starts it if it has not been started. Cancelling the waiting task cancels
-    /// the request.
+    /// Waits until the request has finished. Starts the request if it has not been started. Cancelling the waiting
+    /// task cancels the request.
     ///
     /// - Parameter make: Creates the result on the request's queue, because the caller may be on the main
     ///   actor.
     func finished<Value>(_ make: @escaping @Sendable (RequestOutcome) -> Value) async -> sending Value {
-        // Safe: the value is created on the request's queue, and only the caller receives it.
+        // `nonisolated(unsafe)` is safe: the value is created on the request's queue, and only the caller receives it.
         nonisolated(unsafe) let value = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 whenFinished { outcome in
                     nonisolated(unsafe) let value = make(outcome)
                     continuation.resume(returning: value)
                 }
-                // A request that was suspended stays suspended until the program resumes it.
+                // Starts only a request that was never started. A suspended one waits for the program's `resume()`.
                 core.performDeferred { if $0.state.attempt == 0 { $0.resume() } }
             }
         } onCancel: {
@@ -191,15 +208,31 @@ public class Request: SessionTask, @unchecked Sendable {
     }
 
     /// The queue for handlers that are added without one.
-    var completionQueue: DispatchQueue { core.context.hooks.completionQueue }
+    package var completionQueue: DispatchQueue { core.context.hooks.completionQueue }
 }
 
 extension Request {
+    /// The states of a request.
+    public enum State: Sendable {
+        /// It has not been started.
+        case initialized
+        /// It is being sent, or it waits for the next attempt.
+        case resumed
+        /// ``Request/suspend()`` was called.
+        case suspended
+        /// A queue has stored it and will send it later.
+        case queued
+        /// ``Request/cancel()`` was called. The request's handlers may still have to be called.
+        case cancelled
+        /// It has finished without being cancelled.
+        case finished
+    }
+
     /// The result of validating a response.
     public enum ValidationResult: Sendable {
         /// The response is acceptable.
         case success
-        /// The response is not acceptable. The error becomes the request's error.
+        /// The response is not acceptable. The request fails with the error.
         case failure(any Error)
     }
 }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// The progress of one attempt, across its hops.
+/// The state that all hops of one attempt share; see ``Hop``.
 struct RequestAttempt {
     let began = ContinuousClock.now
     /// The body that replaces the request's own in this attempt.

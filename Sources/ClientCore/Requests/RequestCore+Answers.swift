@@ -2,10 +2,10 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-// Answers to redirects and challenges, from the delegate's closures or by default.
+// Decides about redirects and challenges, by the delegate's closures or by default.
 
 extension RequestCore {
-    /// A snapshot of the request's progress, readable from any thread.
+    /// A snapshot of the request's state, readable from any thread.
     nonisolated var task: RequestTask {
         let now = snapshot.now
         return RequestTask(
@@ -16,7 +16,7 @@ extension RequestCore {
         )
     }
 
-    /// Returns where the response redirects the request, or `nil` if the response is final.
+    /// Returns the redirect to follow; `nil` if the response is not a redirect or must not be followed.
     func redirection(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Disposition? {
         guard plan.policy.followsRedirects,
             let redirection = try Redirection(
@@ -47,18 +47,22 @@ extension RequestCore {
         return decide(session, task, response, redirection.request)
     }
 
-    /// Returns a body that can be sent. If the stream was already read, asks the delegate for a new one.
+    /// Returns a body that can be sent. If the body is a stream that was already read, asks the delegate for a new
+    /// stream. If there is none, returns the old stream, which makes the transfer fail.
     func renewed(_ upload: UploadBody?) -> UploadBody? {
         guard case .stream(let body) = upload, body.isConsumed, let session = context.manager,
             let stream = context.delegate.taskNeedNewBodyStream?(session, task)
         else { return upload }
-        // Safe: the delegate hands the stream over and no longer uses it.
+        // `nonisolated(unsafe)` is safe: the delegate's closure gives the stream away and no longer uses it.
         nonisolated(unsafe) let owned = stream
         return .stream(StreamBody(owned))
     }
 
-    /// Answers a 401 to a request sent without credentials. Uses the request's own credentials if they were set
-    /// after the first transfer started, or else asks the delegate.
+    /// Returns the next hop, which sends credentials, if the response is a 401 to a request without credentials.
+    /// Returns `nil` for any other response, and if no credentials are available.
+    ///
+    /// The credentials are the request's own if they were set after the first transfer had started. Otherwise the
+    /// delegate is asked, at most once per attempt.
     func answerToChallenge(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Disposition? {
         guard response.status == 401, plan.policy.followsRedirects, !hop.isAuthenticated,
             !current.hasAnsweredChallenge,
@@ -71,7 +75,7 @@ extension RequestCore {
         return .follow(hop.request, .credential(credentials))
     }
 
-    /// Returns credentials for a 401 that was already accepted as the response because they were set too late.
+    /// Returns the request's own credentials if they were set only after a 401 had been accepted as the response.
     func lateCredentials(for hop: Hop) -> TransferCredentials? {
         guard case .accept = hop.disposition, hop.failure == nil, hop.head?.status == 401,
             !hop.isAuthenticated,
@@ -100,8 +104,8 @@ extension RequestCore {
 extension TransferCredentials {
     /// Returns `nil` for a credential without a user name and password.
     ///
-    /// - Parameter challenge: The response that asks for credentials. If it offers only Basic, the credentials
-    ///   are sent without waiting for another challenge, which saves a request.
+    /// - Parameter challenge: The response that asks for credentials. If it offers only Basic, the next request sends
+    ///   the credentials without waiting for another challenge, which saves a request.
     init?(_ credential: URLCredential, answering challenge: ResponseHead? = nil) {
         guard let user = credential.user, let password = credential.password else { return nil }
         guard let challenge, challenge.asksForBasicOnly else {
@@ -113,8 +117,8 @@ extension TransferCredentials {
 }
 
 extension ResponseHead {
-    /// Whether Basic is the only scheme offered. A realm that contains the name of another scheme counts as
-    /// that scheme, which only costs one more request.
+    /// Whether the response offers only Basic. A realm that contains the name of another scheme is mistaken for an
+    /// offer of that scheme. The mistake costs one more request.
     fileprivate var asksForBasicOnly: Bool {
         let challenges = values(of: "WWW-Authenticate").map { $0.lowercased() }
         let others = AuthenticationScheme.allCases.filter { $0 != .basic }
@@ -158,7 +162,7 @@ extension AuthenticationChallenge {
 }
 
 extension RequestCore {
-    /// Sends the request again if its credentials were set only after the server had answered 401.
+    /// Sends the request again if its response is a 401 and the credentials were set only after that response.
     func credentialsWereSet() {
         guard outcome.head?.status == 401, !current.isAuthenticated else { return }
         amend(with: .credential)

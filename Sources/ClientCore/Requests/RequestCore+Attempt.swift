@@ -2,11 +2,12 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-// One attempt: its first transfer, and those that follow redirects and challenges.
+// One attempt: its first transfer, and those that follow a redirect, a challenge or a refused range.
 
 extension RequestCore {
     func send() {
         guard let request = outcome.request else { return }
+        guard !isTakenUnsent else { return handle(.ended(attempt: state.attempt, failure: UnsentRequest())) }
         outcome.clock.start()
         outcome.clock.restart()
         outcome.head = nil
@@ -17,7 +18,8 @@ extension RequestCore {
         sendHop(request, current.upload, ownCredentials, isCrossOrigin: false)
     }
 
-    /// Ends the current transfer. Between two transfers it ends the attempt.
+    /// Ends the attempt: cancels the current transfer. If the next hop is held because the request is suspended, no
+    /// transfer is running, and the attempt ends at once.
     func stop() {
         guard let hop else { return }
         if hop.isHeld {
@@ -37,8 +39,8 @@ extension RequestCore {
         return snapshot.now.credential.flatMap { TransferCredentials($0) } ?? current.challengeCredentials
     }
 
-    /// Sends one request. An error ends the attempt in a separate turn of the queue, because the first request
-    /// may be sent on one of the program's threads.
+    /// Starts the transfer of one hop. An error ends the attempt in a separate turn of the queue: the first hop may be
+    /// sent on the caller's thread, where the program's code must not be called.
     private func sendHop(
         _ request: URLRequest,
         _ upload: UploadBody?,
@@ -53,6 +55,7 @@ extension RequestCore {
             var transfer = try transfer(of: sent, upload, credentials, isCrossOrigin: isCrossOrigin)
             let trust = try context.trust.decision(for: request.url)
             if let trust { transfer.trust = trust.trust }
+            if let identity = plan.policy.identity { transfer.trust.identity = identity.transfer }
             let hop = Hop(
                 id: hops,
                 request: request,
@@ -108,6 +111,7 @@ extension RequestCore {
             fields: fields
         )
         var transfer = try TransferRequest(request, fields, upload: upload, settings: settings)
+        try plan.policy.checkOrigin(of: transfer)
         transfer.credentials = credentials
         transfer.maximumResponseBodyBytes = plan.policy.maximumResponseBytes
         if let allowsReuse = plan.policy.allowsConnectionReuse {
@@ -124,8 +128,12 @@ extension RequestCore {
         return transfer
     }
 
-    /// Returns the idle timeout, by precedence: the request's own option, the request's `timeoutInterval` if it
-    /// is not the default, the session's option, the session's setting.
+    /// Returns the idle timeout, which is the first of these that is set:
+    ///
+    /// 1. the idle timeout in the request's own options
+    /// 2. the `timeoutInterval` of the `URLRequest`, if it is not the default
+    /// 3. the idle timeout in the session's options
+    /// 4. the idle timeout of the session's configuration
     nonisolated func idleTimeout(of request: URLRequest) -> Duration {
         let hasOwn = request.timeoutInterval != SessionSettings.defaultIdleTimeout
         let option = hasOwn ? plan.options.idleTimeout : options.idleTimeout
@@ -156,8 +164,8 @@ extension RequestCore {
             response.response.map { monitor.request(request, didReceive: $0) }
         }
         do {
-            // A separate statement: in an assignment, the access to `self.hop` would begin first and last while
-            // `disposition` calls the program's closures.
+            // Two statements, because in a single assignment the access to `self.hop` would begin before
+            // `disposition(of:_:)` is called. It would overlap with the program's closures that this function calls.
             let disposition = try disposition(of: response, hop)
             self.hop?.disposition = disposition
         } catch {
@@ -200,13 +208,13 @@ extension RequestCore {
 
     private func progressed(_ progress: TransferProgress) {
         guard let hop else { return }
-        // When a redirect drops the body, the bytes already sent still count.
+        // After a redirect without the body, the bytes that were sent before still count.
         if current.transactions.isEmpty || progress.toSend != 0 {
             uploadProgress.update(progress.sent, of: progress.toSend)
         }
         guard case .accept = hop.disposition else { return }
         let offset = sink.offset
-        // The server declares the length, up to the largest integer, so the sum may overflow.
+        // The sum may overflow, because the server can announce any length.
         let total = progress.toReceive.map { $0.addingReportingOverflow(offset) }
         downloadProgress.update(
             progress.received + offset,
@@ -224,7 +232,7 @@ extension RequestCore {
         record(end.metrics, of: hop)
         if let credentials = lateCredentials(for: hop) {
             self.hop?.disposition = .follow(hop.request, .credential(credentials))
-            // The response so far is discarded, so its progress does not count.
+            // The bytes of the 401 do not count, because this response is discarded.
             downloadProgress.restart()
         }
         if let hop = self.hop, case .follow = hop.disposition, !state.isInterrupted { return hopFollows(hop) }
@@ -232,7 +240,8 @@ extension RequestCore {
         transferFailed(failure, end.metrics, hop)
     }
 
-    /// Checks with the kernel whether the failure means that there is no network, before reporting it.
+    /// Ends the attempt with a transfer's failure. Before that, asks the kernel whether the failure means that there is
+    /// no network.
     private func transferFailed(_ failure: TransferFailure, _ metrics: TransferMetrics, _ hop: Hop) {
         guard context.settings.unixSocketPath == nil,
             let check = OfflineCheck(failure, hop.url, addresses: metrics.addresses)
@@ -245,7 +254,7 @@ extension RequestCore {
         }
     }
 
-    /// Starts the next hop, or holds it while the request is suspended.
+    /// Starts the next hop. If the request is suspended, the next hop is held until the request is resumed.
     private func hopFollows(_ hop: Hop) {
         guard case .follow(let next, let reason) = hop.disposition else { return }
         self.hop?.isHeld = state.isSuspended

@@ -10,7 +10,7 @@ extension RequestCore {
         current.transactions.append(Transaction(metrics: metrics, request: hop.sent, head: hop.head))
     }
 
-    /// Publishes the attempt's metrics. They are computed on first access.
+    /// Publishes the attempt's metrics, which are computed on first access.
     func publishMetrics() {
         guard !current.transactions.isEmpty else { return }
         let metrics = LazyValue {

@@ -11,7 +11,8 @@ extension RequestCore {
         amend(with: .owner)
     }
 
-    /// Offers the failure to the next owner that has not been asked. When all have declined, the error stands.
+    /// Offers the failure to the next owner that has not been asked. When all owners have declined, the request fails
+    /// with the error.
     func offer(_ attempt: Int, after error: any Error) {
         guard plan.policy.asksRetrier, !error.isCancellation, let original = plan.original.value,
             let owner = owners.next(context.hooks.failedRequestOwner)
@@ -19,9 +20,13 @@ extension RequestCore {
         let failed = FailedRequest(
             original,
             outcome,
-            upload: plan.upload,
+            upload: plan.upload ?? UploadBody(streamOf: original, after: current.upload),
             error: error,
-            retryCount: attempt - 1
+            retryCount: attempt - 1,
+            wasReceived: wasReceived || hasEarlierHops,
+            maximumDataBytes: plan.makeSink == nil ? maximumDataBytes : nil,
+            hasCredential: snapshot.now.credential != nil,
+            queued: { receipt in self.perform { $0.wasQueued(attempt, receipt) } }
         ) { answer in
             self.perform { $0.answered(attempt, answer, after: error) }
         }
@@ -29,12 +34,29 @@ extension RequestCore {
         owner.offer(failed)
     }
 
+    /// Calls `handler` when an owner reports that it has stored the request, or immediately if an owner has already
+    /// reported it. Releases `handler` if no owner can report it any more.
+    func addQueuedHandler(_ handler: @escaping QueuedHandler) {
+        if let receipt { return handler(receipt) }
+        if !state.isSettled { queuedHandlers.append(handler) }
+    }
+
+    private func wasQueued(_ attempt: Int, _ receipt: any Sendable) {
+        guard attempt == state.attempt, !state.isFinished else { return }
+        self.receipt = receipt
+        handle(.queued(attempt: attempt))
+        let handlers = queuedHandlers
+        queuedHandlers = []
+        for handler in handlers { handler(receipt) }
+    }
+
     private func answered(_ attempt: Int, _ answer: FailedRequest.Answer, after error: any Error) {
-        // If the request has finished meanwhile, its sink can no longer take a response.
+        // If the request has finished in the meantime, its sink no longer accepts a response.
         guard !state.isFinished else { return }
         offered?.settle()
         switch answer {
-        case .response(let response): handle(.answered(attempt: attempt, failure: take(response)))
+        case .response(let response, let error):
+            handle(.answered(attempt: attempt, failure: take(response, failingWith: error)))
         case .failure(let error): handle(.answered(attempt: attempt, failure: error))
         case .declined: offer(attempt, after: error)
         }
@@ -42,11 +64,14 @@ extension RequestCore {
 
     /// Delivers the owner's response as if it came from a transfer.
     ///
-    /// - Returns: The error that prevented it, for example a full disk.
-    private func take(_ response: OwnerResponse) -> (any Error)? {
+    /// - Returns: The owner's error, a validator's error, or the error that prevented the delivery, for example a full
+    ///   disk; `nil` after a success.
+    private func take(_ response: OwnerResponse, failingWith error: (any Error)?) -> (any Error)? {
         do {
             try write(response)
-            return nil
+            let failure = error ?? validationFailure()
+            if failure == nil { try sink.accept(outcome.head) }
+            return failure
         } catch {
             try? sink.end(error)
             return error
@@ -57,8 +82,8 @@ extension RequestCore {
         guard var request = outcome.request ?? plan.original.value else { return }
         let head = ResponseHead(response.head, from: response.url)
         try sink.prepare(&request)
-        // A sink returns another verdict only if it requested part of the body, but the owner requested all of
-        // it.
+        // A sink asks to send the request again only after a response to its own range request. The owner requested the
+        // whole body, so such a response is an error.
         guard case .accept = try sink.begin(head) else { throw URLError(.badServerResponse) }
         outcome.head = head
         outcome.clock.responseBegan()
@@ -72,7 +97,6 @@ extension RequestCore {
         downloadProgress.restart()
         downloadProgress.update(Int64(response.body.count), of: Int64(response.body.count))
         try sink.end(nil)
-        try sink.accept(head)
     }
 }
 

@@ -3,26 +3,33 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// Runs one request: performs the actions that its ``RequestStateMachine`` decides on. It starts transfers, calls
-/// adapters, validators and retriers, and delivers the outcome to the handlers.
+/// The actor that runs one request. It passes events to its ``RequestStateMachine`` and performs the actions that the
+/// state machine returns: starts transfers, calls adapters, validators and retriers, and calls the handlers.
 ///
-/// All work runs on the request's own queue, in the order it was submitted.
+/// All work runs on the request's own queue, in the order in which it was submitted.
 actor RequestCore {
     typealias Handler = @Sendable (RequestOutcome) -> Void
-    /// Returns an error if it rejects the response, or `nil`.
+    /// A check of a complete response. Returns an error to reject the response, or `nil` to accept it.
     typealias Validator = @Sendable (RequestOutcome) -> (any Error)?
+    /// Receives the receipt of the owner that stored the request; see ``FailedRequest/reportQueued(_:abandonedWith:)``.
+    typealias QueuedHandler = @Sendable (any Sendable) -> Void
 
     nonisolated let queue = SerialQueue()
     nonisolated let identifier: Int
     nonisolated let context: SessionContext
     nonisolated let plan: RequestPlan
-    /// The request's own options, over the session's options at the time the request was created.
+    /// The options of the request. An option that the request does not set has the session's value from the time when
+    /// the request was created.
     nonisolated let options: RequestOptions
+    /// The maximum number of bytes of a response that is kept in memory.
+    nonisolated let maximumDataBytes: Int
+    /// Whether the session's owner takes the request before it is sent.
+    nonisolated let isTakenUnsent: Bool
     nonisolated let snapshot: RequestSnapshot
     nonisolated let uploadProgress = ProgressReport()
     nonisolated let downloadProgress = ProgressReport()
 
-    /// The request, passed to delegates, monitors and retriers. Its session retains it until it has finished.
+    /// The object that monitors and retriers receive. Its session retains it until the request has finished.
     weak var request: Request?
 
     var state = RequestStateMachine<Handler>()
@@ -31,12 +38,20 @@ actor RequestCore {
     var hop: Hop?
     /// The number of hops in all attempts.
     var hops = 0
-    /// The progress of the current or last attempt.
+    /// The state of the current or last attempt.
     var current = RequestAttempt()
     /// The owners that the request is offered to if it fails.
     var owners = FailureOwners()
-    /// The failed request that an owner was given. Weak, because the owner declines it by releasing it.
+    /// The failed request that an owner holds. Weak, because an owner declines by releasing the object.
     weak var offered: FailedRequest?
+    /// The receipt of the owner that stored the request, and the handlers that wait for it.
+    var receipt: (any Sendable)?
+    var queuedHandlers: [QueuedHandler] = []
+    /// The owner's error if the session is dropped while the owner stores the request.
+    private var abandonment: (any Error)?
+    /// Whether a server may have received an attempt that was retried.
+    var wasReceived = false
+    private var publishedState = Request.State.initialized
 
     private nonisolated let firstRequest: Result<URLRequest, any Error>
     private var validators: [Validator] = []
@@ -44,14 +59,17 @@ actor RequestCore {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { queue.asUnownedSerialExecutor() }
 
-    /// - Parameter firstRequest: The adapted request that the first attempt sends.
+    /// - Parameter firstRequest: The adapted request that the first attempt sends, or the error that prevented it.
     init(_ plan: RequestPlan, firstRequest: Result<URLRequest, any Error>, context: SessionContext) {
         self.plan = plan
         self.context = context
         identifier = context.nextIdentifier()
         self.firstRequest = firstRequest
-        options = plan.options.over(context.hooks.options)
-        sink = plan.sink(options.maximumDataBytes ?? RequestOptions.defaultMaximumDataBytes)
+        let hooks = context.hooks
+        options = plan.options.over(hooks.options)
+        isTakenUnsent = plan.policy.asksRetrier && hooks.failedRequestOwner?.takesUnsentRequests ?? false
+        maximumDataBytes = options.maximumDataBytes ?? RequestOptions.defaultMaximumDataBytes
+        sink = plan.sink(maximumDataBytes)
         snapshot = RequestSnapshot(firstRequest.value)
     }
 
@@ -59,13 +77,13 @@ actor RequestCore {
         queue.async { self.assumeIsolated { body($0) } }
     }
 
-    /// Like ``perform(_:)``, for work that has no effect while a transfer is running. It does not wake a thread
-    /// then.
+    /// Like ``perform(_:)``, but does not wake a thread during a transfer: the work runs when the transfer's next
+    /// events arrive. Use this function only for work that can wait until the end of the transfer.
     nonisolated func performDeferred(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
         queue.asyncDeferred { self.assumeIsolated { body($0) } }
     }
 
-    /// Sets the request, and starts it if `starts` is true.
+    /// Sets ``request``, and starts the request if `starts` is true.
     nonisolated func begin(_ request: Request, starts: Bool) {
         guard !mayRunUserCode else { return perform { $0.begin(request, starts) } }
         queue.begin { assumeIsolated { $0.begin(request, starts) } }
@@ -76,23 +94,36 @@ actor RequestCore {
         if starts { resume() }
     }
 
-    /// Whether sending the request may call the program's code or block on a disk. Such a request does not
-    /// begin on the caller's thread, which may hold a lock. It also does not begin on the engine's thread,
-    /// where a policy that is being evaluated may create a request.
+    /// Whether the first turn must run on the request's own queue instead of the caller's thread:
+    ///
+    /// - if sending may call the program's code or block on a disk, because the caller may hold a lock meanwhile;
+    /// - if the caller runs on the engine's thread, which must not block. For example, a custom trust evaluation runs
+    ///   there, and may create a request.
     private nonisolated var mayRunUserCode: Bool {
-        firstRequest.error != nil || plan.upload != nil || plan.makeSink != nil || context.mayRunUserCode
+        firstRequest.error != nil || plan.upload != nil && !isTakenUnsent || plan.makeSink != nil
+            || context.mayRunUserCode
             || context.settings.cookies?.isBusy ?? false || context.engine.isCurrent
     }
 
     func handle(_ event: RequestStateMachine<Handler>.Event) {
-        for action in state.handle(event) { perform(action) }
+        let actions = state.handle(event)
+        publishState()
+        for action in actions { perform(action) }
         if state.isSettled { releaseClosures() }
+    }
+
+    private func publishState() {
+        let current = state.summary
+        guard current != publishedState else { return }
+        publishedState = current
+        snapshot.change { $0.state = current }
     }
 
     /// Releases the program's closures, which may capture the request and form a retain cycle.
     func releaseClosures() {
         validators = []
         owners = FailureOwners()
+        queuedHandlers = []
         sink.releaseClosures()
         uploadProgress.releaseClosures()
         downloadProgress.releaseClosures()
@@ -121,7 +152,8 @@ actor RequestCore {
         amend(with: .validator)
     }
 
-    /// Applies an addition from a chain of calls, although the request may have finished in the meantime.
+    /// Applies an addition that a chain of calls makes, for example `request(…).validate()`. The request may already
+    /// have finished.
     func amend(with amendment: RequestStateMachine<Handler>.Amendment) {
         let wasFinished = state.isFinished
         handle(.amended(amendment))
@@ -145,10 +177,10 @@ actor RequestCore {
         case .askRetrier(let attempt, let error): askRetrier(attempt, about: error)
         case .wait(let attempt, let delay): wait(attempt, delay)
         case .offer(let attempt, let error): offer(attempt, after: error)
-        case .withdraw(let interruption): offered?.withdraw(.init(interruption))
+        case .withdraw(let interruption): abandonment = offered?.withdraw(.init(interruption))
         case .finish(let ending): finish(ending)
         case .run(let handler):
-            // Once a handler is called nothing is sent again, so a temporary upload file can be removed.
+            // After the first call of a handler nothing is sent again, so a temporary upload file can be removed.
             plan.upload?.release()
             run(handler)
         }
@@ -205,8 +237,8 @@ actor RequestCore {
         hop = nil
         queue.setAwaiting(false)
         outcome.clock.complete()
-        // A body that was complete only after the cancellation counts as interrupted, so it can be resumed like
-        // a partial one.
+        // A download whose last byte arrived after its cancellation counts as interrupted, so that it can be resumed
+        // like a partial one.
         let interrupted = state.isInterrupted ? URLError(.cancelled) : nil
         let failure = failure ?? interrupted ?? Result { try sink.end(nil) }.error
         if failure != nil { try? sink.end(failure) }
@@ -220,19 +252,23 @@ actor RequestCore {
     }
 
     private func validate(_ attempt: Int) {
+        let failure = validationFailure() ?? Result { try sink.accept(outcome.head) }.error
+        handle(.validated(attempt: attempt, failure: failure))
+    }
+
+    /// Returns the error of the first validator that rejects the response; `nil` if all accept it.
+    func validationFailure() -> (any Error)? {
         outcome.body = sink.body
         for validator in validators {
-            guard let failure = validator(outcome) else { continue }
-            return handle(.validated(attempt: attempt, failure: failure))
+            if let failure = validator(outcome) { return failure }
         }
-        let failure = Result { try sink.accept(outcome.head) }.error
-        handle(.validated(attempt: attempt, failure: failure))
+        return nil
     }
 
     private func askRetrier(_ attempt: Int, about error: any Error) {
         let hooks = context.hooks
         guard plan.policy.asksRetrier, plan.original.isSuccess, !error.isCancellation,
-            let session = context.manager, let request
+            !(error is UnsentRequest), let session = context.manager, let request
         else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
         guard let retrier = hooks.retrier else {
             return askInterceptor(attempt, about: error)
@@ -290,10 +326,16 @@ actor RequestCore {
 
     private func decide(_ attempt: Int, _ decision: RetryDecision, about error: any Error) {
         if case .retry(let delay) = decision, attempt == state.attempt, !state.isFinished {
+            let wasSent = (error.transferFailure?.bytesSent ?? 0) > 0
+            if outcome.head != nil || wasSent || hasEarlierHops { wasReceived = true }
             notifyMonitors { $0.request($1, willRetryAfter: delay.inSeconds, dueTo: error) }
         }
         handle(.decided(attempt: attempt, decision))
     }
+
+    /// Whether the current attempt has more than one hop, so that a server has answered an earlier hop, for example
+    /// with a redirect.
+    var hasEarlierHops: Bool { current.transactions.count > 1 }
 
     private func wait(_ attempt: Int, _ delay: Duration) {
         // Weak, so that a pending delay does not keep a finished request alive.
@@ -322,7 +364,7 @@ actor RequestCore {
         case .completed: nil
         case .failed(let error): error
         case .interrupted(.cancelled, let failure): URLError.cancelled(after: failure)
-        case .interrupted(.sessionDropped, _): AFError.sessionDeinitialized
+        case .interrupted(.sessionDropped, _): abandonment ?? AFError.sessionDeinitialized
         }
     }
 }
@@ -334,8 +376,7 @@ extension FailedAttempt {
 }
 
 extension Error {
-    /// Whether the program cancelled the transfer. If the request itself was not cancelled, a delegate closure
-    /// did it.
+    /// Whether the program cancelled the transfer, by `cancel()` or by the answer of a delegate's closure.
     var isCancellation: Bool { (self as? URLError)?.code == .cancelled }
 }
 
@@ -352,8 +393,8 @@ extension RetryDecision {
 }
 
 extension URLError {
-    /// Returns the error of a cancelled request. A transfer's own error is kept if the cancellation ended the
-    /// transfer, because it says how far the transfer had come.
+    /// Returns the error of a cancelled request. If the cancellation ended a transfer, the transfer's own error is
+    /// returned, because it says how far the transfer had come.
     fileprivate static func cancelled(after failure: (any Error)?) -> any Error {
         let cancelled: Int32 = 42
         guard let failure, failure.transferFailure?.code == cancelled else { return URLError(.cancelled) }

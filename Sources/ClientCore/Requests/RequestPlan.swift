@@ -1,13 +1,14 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchTransport
 
 /// The description of a request before any work is done for it.
 struct RequestPlan: Sendable {
-    /// The request as the caller created it. Each further attempt adapts it again.
+    /// The request as the caller created it, or the error that prevented it. Each attempt adapts this request again.
     var original: Result<URLRequest, any Error>
     /// The options given for the request.
     var options = RequestOptions()
-    /// The body that replaces the request's own.
+    /// The body that replaces the request's own; `nil` if the request is not an upload.
     var upload: UploadBody?
     var policy = TransferPolicy()
     /// Creates the sink of the response, once per request; `nil` keeps the response in memory.
@@ -28,26 +29,37 @@ struct RequestPlan: Sendable {
     }
 }
 
-/// What a request does without being asked, and its limits.
+/// The limits of a request, and the steps that it may take by itself, such as following redirects.
 struct TransferPolicy: Sendable {
     /// Whether redirects are followed and challenges are answered.
     var followsRedirects = true
-    /// Whether retriers and failed-request owners are asked about a failure. Adapters run in any case.
+    /// Whether retriers and owners of failed requests are asked about a failure. Adapters are called in any case.
     var asksRetrier = true
     /// The maximum number of body bytes of the response; `nil` for no limit.
     var maximumResponseBytes: Int?
-    /// The time limit of an attempt; `nil` uses the session's.
+    /// The total timeout. `nil`: the total timeout of the request's options or of the session applies.
     var totalTimeout: Duration?
-    /// The time limit for connecting; `nil` uses the session's.
+    /// The time limit for connecting. `nil`: the limit of the request's options or of the session applies.
     var connectTimeout: Duration?
-    /// The time that the server may stay silent after the request was sent; `nil` uses the session's idle
-    /// timeout.
+    /// The time that the server may stay silent after the request was sent. `nil`: only the idle timeout applies.
     var responseTimeout: Duration?
-    /// The time that the response may take after its head; `nil` for no limit.
+    /// The time limit for the response's body, counted from its head; `nil` for no limit.
     var bodyTimeout: Duration?
-    /// Whether a pooled connection may be used, on which libcurl may send a request twice; `nil` decides by
-    /// method and header fields.
+    /// Whether the request may use a pooled connection, on which libcurl may send a request twice. `nil`: the method
+    /// and the header fields decide.
     var allowsConnectionReuse: Bool?
     /// Whether libcurl may send the request again when a reused connection ends before the response starts.
     var allowsResending = true
+    /// Decides whether a transfer may connect to an origin. It is asked before each hop, with the URL that is sent:
+    /// after adapters, redirects and challenges. `nil` permits every origin.
+    var permitsOrigin: (@Sendable (TransferOrigin) -> Bool)?
+    /// The client's certificate and key. `nil`: the session's client identity for the host is used.
+    var identity: ClientIdentity?
+
+    /// - Throws: ``OriginNotPermitted``, or `TransferFailure` if the URL cannot be parsed.
+    func checkOrigin(of transfer: TransferRequest) throws {
+        guard let permitsOrigin else { return }
+        let origin = try TransferOrigin(url: transfer.url)
+        guard permitsOrigin(origin) else { throw OriginNotPermitted(origin: origin) }
+    }
 }

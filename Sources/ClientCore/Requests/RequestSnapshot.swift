@@ -2,9 +2,10 @@ internal import Foundation
 internal import FoundationNetworking
 internal import Synchronization
 
-/// The state of a request that every thread may read. The request's queue updates it.
+/// The part of a request's state that every thread may read. The request's queue updates it.
 final class RequestSnapshot: Sendable {
     struct Values: Sendable {
+        var state = Request.State.initialized
         var request: URLRequest?
         var current: URLRequest?
         var head: ResponseHead?

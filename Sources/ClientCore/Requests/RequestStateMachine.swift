@@ -1,12 +1,13 @@
-/// The state machine of one request: its attempts, what happens after each, and the handlers that wait for the
-/// end.
+/// The state machine of one request. It decides about attempts and retries, and stores the handlers until the end.
 ///
-/// A value without I/O. It guarantees, for any order of events:
-/// - Each handler is run exactly once, in the order the handlers were added.
+/// It is a value without I/O, and guarantees for any order of events:
+///
+/// - Each handler is run exactly once, in the order in which the handlers were added.
 /// - Nothing is sent after ``Event/interrupted(_:)``.
-/// - An owner that has taken the request is notified of every end that it did not cause itself.
+/// - An owner that holds the failed request is notified if the request ends in another way, for example because it is
+///   cancelled.
 struct RequestStateMachine<Handler> {
-    /// The reasons to end a request from outside.
+    /// The reason why a request ends before its attempts have decided the outcome.
     enum Interruption: Sendable {
         case cancelled
         case sessionDropped
@@ -26,20 +27,23 @@ struct RequestStateMachine<Handler> {
         case decided(attempt: Int, RetryDecision)
         /// The delay before the next attempt has passed.
         case waited(attempt: Int)
+        /// The owner has stored the failed request and will finish it.
+        case queued(attempt: Int)
         /// The owner has finished the failed request, with a response or with another failure.
         case answered(attempt: Int, failure: (any Error)?)
-        /// Every owner has declined or released the failed request.
+        /// Every owner has declined the failed request.
         case declined(attempt: Int)
         case added(Handler)
-        /// Something was added to the request, which may already have finished.
+        /// A chain of calls has added something to the request, which may already have finished.
         case amended(Amendment)
     }
 
-    /// What a chain of calls may still add after the request has finished, when the network was faster.
+    /// An addition that a chain of calls may still make after the request has finished, because the server was faster
+    /// than the calls.
     enum Amendment {
         case validator
         case credential
-        /// An owner that is offered the request if it has failed.
+        /// An owner to whom the request is offered if it has failed.
         case owner
     }
 
@@ -59,7 +63,7 @@ struct RequestStateMachine<Handler> {
         /// Offer the failed request to its owners, one after another. Answered by
         /// ``Event/answered(attempt:failure:)`` or ``Event/declined(attempt:)``.
         case offer(attempt: Int, any Error)
-        /// Notify the owner that has the request that it is over.
+        /// Notify the owner that holds the failed request that the request has ended.
         case withdraw(Interruption)
         case finish(Ending)
         case run(Handler)
@@ -69,7 +73,8 @@ struct RequestStateMachine<Handler> {
     enum Ending {
         case completed
         case failed(any Error)
-        /// Ended by cancellation or with the session. Has the attempt's error if the attempt had failed before.
+        /// The request was cancelled, or its session was released. If the attempt had failed by then, its error is
+        /// included.
         case interrupted(Interruption, (any Error)?)
     }
 
@@ -80,24 +85,26 @@ struct RequestStateMachine<Handler> {
         case validating
         case deciding(any Error)
         case waiting
-        /// An owner may finish the request.
+        /// The failed request is offered to an owner, which may finish the request.
         case offered(any Error)
+        /// An owner has stored the request and will finish it.
+        case queued(any Error)
         case finished
     }
 
     private var phase = Phase.created
     private(set) var isSuspended = true
-    /// The action to perform when the request is resumed.
+    /// The action that waits until the request is resumed.
     private var held: Action?
     private var interruption: Interruption?
     private var handlers: [Handler] = []
-    /// How the request ended, while an addition can still change that: no handler has run and nothing interrupted
-    /// it.
+    /// How the request ended, as long as an addition can still change the ending. `nil` if a handler was run or the
+    /// request was interrupted.
     private var amendableEnding: Ending?
-    /// The number of attempts begun.
+    /// The number of the current attempt, beginning with 1; 0 before the request is started.
     private(set) var attempt = 0
 
-    /// Whether the request will end regardless of other events.
+    /// Whether the request was cancelled or lost its session. It then ends, whatever events follow.
     var isInterrupted: Bool { interruption != nil }
 
     var isFinished: Bool {
@@ -106,6 +113,17 @@ struct RequestStateMachine<Handler> {
 
     /// Whether the request has finished and can no longer be amended.
     var isSettled: Bool { isFinished && amendableEnding == nil }
+
+    /// The state that the program sees.
+    var summary: Request.State {
+        switch phase {
+        case .finished: interruption == .cancelled ? .cancelled : .finished
+        case _ where interruption == .cancelled: .cancelled
+        case .created: .initialized
+        case .queued: .queued
+        default: isSuspended ? .suspended : .resumed
+        }
+    }
 
     mutating func handle(_ event: Event) -> [Action] {
         switch event {
@@ -117,12 +135,13 @@ struct RequestStateMachine<Handler> {
         case .validated(attempt, let failure): validated(failure)
         case .decided(attempt, let decision): decided(decision)
         case .waited(attempt): waited()
+        case .queued(attempt): queued()
         case .answered(attempt, let failure): answered(failure)
         case .declined(attempt): declined()
         case .added(let handler): added(handler)
         case .amended(let amendment): amended(amendment)
-        // Ignores an answer that concerns an earlier attempt or was given twice.
-        case .prepared, .ended, .validated, .decided, .waited, .answered, .declined: []
+        // The event belongs to an earlier attempt.
+        case .prepared, .ended, .validated, .decided, .waited, .queued, .answered, .declined: []
         }
     }
 
@@ -147,8 +166,8 @@ struct RequestStateMachine<Handler> {
         return []
     }
 
-    /// Records the first interruption; later ones are ignored. A running attempt reports its own end, because
-    /// only it knows how far the transfer came.
+    /// Records the first interruption and ignores later ones. If an attempt is running, the request finishes only when
+    /// the attempt reports its end, because only the attempt knows how far its transfer came.
     private mutating func interrupted(by interruption: Interruption) -> [Action] {
         guard !isFinished, self.interruption == nil else { return [] }
         self.interruption = interruption
@@ -156,7 +175,7 @@ struct RequestStateMachine<Handler> {
         case .sending where held == nil: return [.stop]
         case .validating: return []
         case .deciding(let error): return finish(.interrupted(interruption, error))
-        case .offered(let error):
+        case .offered(let error), .queued(let error):
             return [.withdraw(interruption)] + finish(.interrupted(interruption, error))
         default: return finish(.interrupted(interruption, nil))
         }
@@ -171,7 +190,7 @@ struct RequestStateMachine<Handler> {
         return [.run(handler)]
     }
 
-    /// Until a handler has run, an addition counts as if it had been made before the end.
+    /// Treats an addition as if it had been made before the end, as long as no handler has run.
     private mutating func amended(_ amendment: Amendment) -> [Action] {
         switch (amendment, amendableEnding) {
         case (.validator, .completed):
@@ -256,17 +275,27 @@ struct RequestStateMachine<Handler> {
         return [.offer(attempt: attempt, error)]
     }
 
-    /// The owner's answer is final: validators and credentials added later do not change it.
+    private mutating func queued() -> [Action] {
+        if case .offered(let error) = phase { phase = .queued(error) }
+        return []
+    }
+
+    /// Ends the request as its owner decided. Validators and credentials that are added later have no effect.
     private mutating func answered(_ failure: (any Error)?) -> [Action] {
-        guard case .offered = phase else { return [] }
+        switch phase {
+        case .offered, .queued: break
+        default: return []
+        }
         let actions = finish(failure.map(Ending.failed) ?? .completed)
         amendableEnding = nil
         return actions
     }
 
     private mutating func declined() -> [Action] {
-        guard case .offered(let error) = phase else { return [] }
-        return finish(.failed(error))
+        switch phase {
+        case .offered(let error), .queued(let error): return finish(.failed(error))
+        default: return []
+        }
     }
 
     // MARK: Finishing
@@ -280,9 +309,9 @@ struct RequestStateMachine<Handler> {
     }
 }
 
-/// The decision about a failed attempt.
+/// The decision whether a failed attempt is retried.
 enum RetryDecision: Sendable {
     case retry(after: Duration)
-    /// Gives up. The error, if any, replaces the attempt's own.
+    /// No retry. The error replaces the error of the attempt, unless it is `nil`.
     case giveUp((any Error)?)
 }

@@ -1,13 +1,15 @@
 internal import Foundation
 internal import Synchronization
 
-/// The completion of a question to a retrier. It is answered exactly once. If the retrier releases the completion
-/// without calling it, the answer is `nil`, so that the request ends anyway.
+/// The owner of the completion closure that a ``RequestRetrier`` calls with its decision.
+///
+/// The first call of the closure is the answer; later calls are ignored. If the retrier releases the closure without
+/// calling it, the answer is `nil` (no retry), so that the request ends anyway.
 final class RetryCompletion: Sendable {
     private let answer: Mutex<(@Sendable (Duration?) -> Void)?>
 
-    /// - Parameter answer: Called once, on any thread, with the delay before the next attempt, or `nil` for no
-    ///   retry.
+    /// - Parameter answer: Receives the retrier's answer: the delay before the next attempt, or `nil` for no retry.
+    ///   Called once, on any thread.
     init(_ answer: @escaping @Sendable (Duration?) -> Void) {
         self.answer = Mutex(answer)
     }

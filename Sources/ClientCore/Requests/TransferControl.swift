@@ -4,15 +4,16 @@ internal import Synchronization
 /// Pauses and cancels one transfer, and buffers its events until the request's queue takes them. It may be used
 /// from any thread, even before the transfer's id is known.
 ///
-/// One turn of the queue takes all buffered events. For a small response that is the whole response: waking a
-/// thread for each event would cost more than handling it. A transfer that delivers faster than the queue
-/// processes is paused, so a slow disk or closure slows the server down instead of filling the memory.
+/// One turn of the queue takes all buffered events, which for a small response is the whole response. Waking a thread
+/// for each event would cost more than handling the event. If the transfer delivers faster than the queue processes, it
+/// is paused. A slow disk or closure therefore slows the server down instead of filling the memory.
 final class TransferControl: Sendable {
-    /// The maximum number of buffered body bytes. The queue may be processing as many again. Larger than what a
-    /// connection has in flight, so that a queue that keeps up never pauses the transfer.
+    /// The number of buffered body bytes above which the transfer is paused: 1 MiB. The queue may be processing as
+    /// many bytes in addition. The limit exceeds what a connection has in flight, so a transfer is never paused while
+    /// the queue keeps up.
     private static let limit = 1 << 20
-    /// The approximate memory overhead of a piece of body in bytes. Without it, a server that sends single bytes could
-    /// fill the memory with events.
+    /// The approximate memory in bytes that a piece of the body takes in addition to its content. It counts towards the
+    /// limit, so that a server that sends single bytes cannot fill the memory with events.
     fileprivate static let pieceOverhead = 512
 
     private struct State {
@@ -21,7 +22,7 @@ final class TransferControl: Sendable {
         var isSuspended = false
         var isFull = false
         var events: [TransferEvent] = []
-        /// The memory used by the buffered bodies, including overhead, in bytes.
+        /// The memory in bytes that the buffered events take, including overhead.
         var bytes = 0
         var paused: TransferPause = []
 
@@ -38,7 +39,7 @@ final class TransferControl: Sendable {
         self.engine = engine
     }
 
-    /// Sets the transfer's id. The transfer may have delivered events already.
+    /// Sets the transfer's id. The transfer may already have delivered events.
     func begin(_ transfer: TransferID) {
         update {
             $0.transfer = transfer
@@ -70,8 +71,8 @@ final class TransferControl: Sendable {
         }
     }
 
-    /// Returns the buffered events, in order, and whether there are more. If the buffer is full, only its
-    /// beginning is returned, because events that were taken no longer count against the limit.
+    /// Removes buffered events and returns them in order, and whether there are more. If the buffer is full, only its
+    /// beginning is taken: events that were taken no longer count towards the limit, but still take memory.
     func take() -> (events: [TransferEvent], isMore: Bool) {
         update { state in
             let count = state.isFull ? state.events.count(within: Self.limit) : state.events.count
@@ -87,8 +88,8 @@ final class TransferControl: Sendable {
         }
     }
 
-    /// Changes the state, and pauses or resumes the transfer to match. The engine is called under the lock, so
-    /// that it receives the changes in the order they were made.
+    /// Changes the state, and then pauses or resumes the transfer accordingly. The engine is called under the lock, so
+    /// that it receives the changes in the order in which they were made.
     private func update<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
         state.withLock { state in
             let result = change(&state)
@@ -104,7 +105,8 @@ final class TransferControl: Sendable {
 extension [TransferEvent] {
     fileprivate var cost: Int { reduce(0) { $0 + $1.cost } }
 
-    /// Returns how many leading events have a total cost of at least `limit`: the smallest such number, or all.
+    /// Returns the smallest number of leading events whose total cost reaches `limit`; if none does, the number of all
+    /// events.
     fileprivate func count(within limit: Int) -> Int {
         var rest = limit
         let last = firstIndex { event in
@@ -116,7 +118,7 @@ extension [TransferEvent] {
 }
 
 extension TransferEvent {
-    /// The memory of the event's body, and the overhead of the event.
+    /// The memory in bytes that a piece of the body takes, including overhead; 0 for other events.
     fileprivate var cost: Int {
         if case .body(let piece) = self { piece.bytes.capacity + TransferControl.pieceOverhead } else { 0 }
     }

@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// Readable text for a body.
+/// Describes a body in a readable form, for debug descriptions.
 enum BodyText {
     /// The maximum number of bytes of a body that are shown.
     static let limit = 2000
 
-    /// Returns the body if it is text, truncated to ``limit`` bytes, otherwise its size.
+    /// Returns the body, truncated to ``limit`` bytes, if it is text. Returns the size of any other body.
     static func of(_ body: Data?) -> String {
         guard let body else { return "none" }
         guard !body.isEmpty else { return "empty" }
@@ -13,10 +13,10 @@ enum BodyText {
         return body.count > limit ? "\(text)… (\(body.count) bytes in total)" : text
     }
 
-    /// Returns the text of the first bytes, without a character that the limit has split.
+    /// Returns the first bytes as text, without a character that the limit would split; `nil` if they are not text.
     private static func beginning(of body: Data) -> String? {
         let shown = body.prefix(limit)
-        // A character has at most 4 bytes in UTF-8 (RFC 3629 §3), so at most 3 bytes of a split one remain.
+        // A character has at most 4 bytes in UTF-8 (RFC 3629 §3), so at most 3 bytes of a split character remain.
         let mayDrop = body.count > limit ? 0...3 : 0...0
         for dropped in mayDrop {
             if let text = String(validating: shown.dropLast(dropped), as: UTF8.self) {
@@ -26,7 +26,7 @@ enum BodyText {
         return nil
     }
 
-    /// Returns whether a terminal displays the character rather than interpreting it.
+    /// Returns whether a terminal shows the character, and does not interpret it as a control code.
     private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         scalar.properties.generalCategory != .control || ["\t", "\n", "\r"].contains(scalar)
     }

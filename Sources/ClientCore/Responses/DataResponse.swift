@@ -1,19 +1,19 @@
 public import Foundation
 public import FoundationNetworking
 
-/// The response to a request, with its body serialized to a value.
+/// The response to a request, with the value that a serializer has created from the body.
 public struct DataResponse<Value> {
-    /// The request that was sent; `nil` if none could be created.
+    /// The request that was sent; `nil` if it could not be created.
     public let request: URLRequest?
-    /// The head of the response, even if the rest did not arrive.
+    /// The head of the response, even if the body is incomplete; `nil` if no head arrived.
     public var response: HTTPURLResponse? { lazyResponse?.value }
-    /// The received part of the body; `nil` if nothing was sent.
+    /// The body, as far as it was received; `nil` if no request was sent or a stream closure received the body.
     public let data: Data?
     /// The value, or the error.
     public let result: Result<Value, any Error>
     /// The times of the request.
     public let timeline: Timeline
-    /// Details of the transfers; `nil` if nothing was sent.
+    /// The metrics of the transfers; `nil` if no request was sent.
     public var metrics: RequestMetrics? { lazyMetrics?.value }
 
     let lazyResponse: LazyValue<HTTPURLResponse?>?
@@ -27,7 +27,7 @@ public struct DataResponse<Value> {
     ///   - data: The body.
     ///   - result: The value, or the error.
     ///   - timeline: The times of the request. Default: all 0.
-    ///   - metrics: Details of the transfers. Default `nil`.
+    ///   - metrics: The metrics of the transfers. Default `nil`.
     public init(
         request: URLRequest?,
         response: HTTPURLResponse?,

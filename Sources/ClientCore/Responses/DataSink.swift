@@ -2,7 +2,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// Keeps a body in memory, or passes it to a closure as it arrives.
+/// The sink that keeps a body in memory, or passes it to a closure as it arrives.
 struct DataSink: ResponseSink {
     let maximumBytes: Int
     private var data: Data?
@@ -12,7 +12,9 @@ struct DataSink: ResponseSink {
         self.maximumBytes = maximumBytes
     }
 
-    /// - Parameter closure: Receives the body instead of memory, beginning with the bytes already received.
+    /// Passes the body to a closure from now on, instead of keeping it in memory.
+    ///
+    /// - Parameter closure: Receives the body, beginning with the bytes that have already arrived.
     mutating func stream(to closure: (@Sendable (Data) -> Void)?) {
         self.closure = closure
         guard let closure, let data else { return }
@@ -40,7 +42,7 @@ struct DataSink: ResponseSink {
     }
 
     mutating func end(_ failure: (any Error)?) throws {
-        // The data of a request that was sent is never `nil`, unless a closure received it.
+        // After a request was sent, its data is not `nil`, unless a closure received the body.
         if closure == nil { data = data ?? Data() }
     }
 
@@ -52,7 +54,7 @@ struct DataSink: ResponseSink {
 }
 
 extension TransferFailure {
-    /// `CURLE_FILESIZE_EXCEEDED`, the same code as for the limits that the transport enforces.
+    /// Returns a failure with the code that the transport uses for its own limits, `CURLE_FILESIZE_EXCEEDED` (63).
     fileprivate static func tooMuchData(_ maximum: Int) -> TransferFailure {
         let hint = "download it to a file, or raise RequestOptions.maximumDataBytes"
         return TransferFailure(

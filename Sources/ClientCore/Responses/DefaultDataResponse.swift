@@ -1,19 +1,20 @@
 public import Foundation
 public import FoundationNetworking
 
-/// The response to a request, without serialization.
+/// The response to a request, with its body as received.
 public struct DefaultDataResponse: Sendable {
-    /// The request that was sent; `nil` if none could be created.
+    /// The request that was sent; `nil` if it could not be created.
     public let request: URLRequest?
-    /// The head of the response, even if the rest did not arrive.
+    /// The head of the response, even if the body is incomplete; `nil` if no head arrived.
     public var response: HTTPURLResponse? { lazyResponse?.value }
-    /// The received part of the body; `nil` if nothing was sent.
+    /// The body, as far as it was received; `nil` if no request was sent or a stream closure received the body.
     public let data: Data?
-    /// The error if the response is not complete. A status of 4xx or 5xx is not an error.
+    /// The error of the request; `nil` for a success. A status of 4xx or 5xx is an error only if a validator rejects
+    /// the response.
     public let error: (any Error)?
     /// The times of the request.
     public let timeline: Timeline
-    /// Details of the transfers; `nil` if nothing was sent.
+    /// The metrics of the transfers; `nil` if no request was sent.
     public var metrics: RequestMetrics? { lazyMetrics?.value }
 
     let lazyResponse: LazyValue<HTTPURLResponse?>?
@@ -25,9 +26,9 @@ public struct DefaultDataResponse: Sendable {
     ///   - request: The request that was sent.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: The error if the response is not complete.
+    ///   - error: The error of the request.
     ///   - timeline: The times of the request. Default: all 0.
-    ///   - metrics: Details of the transfers. Default `nil`.
+    ///   - metrics: The metrics of the transfers. Default `nil`.
     public init(
         request: URLRequest?,
         response: HTTPURLResponse?,

@@ -1,11 +1,11 @@
 public import Foundation
 public import FoundationNetworking
 
-/// The response to a download, without serialization.
+/// The response to a download, with the location of its file.
 public struct DefaultDownloadResponse: Sendable {
-    /// The request that was sent; `nil` if none could be created.
+    /// The request that was sent; `nil` if it could not be created.
     public let request: URLRequest?
-    /// The head of the response, even if the rest did not arrive.
+    /// The head of the response, even if the body is incomplete; `nil` if no head arrived.
     public let response: HTTPURLResponse?
     /// The file that the body was first written to.
     public let temporaryURL: URL?
@@ -13,11 +13,12 @@ public struct DefaultDownloadResponse: Sendable {
     public let destinationURL: URL?
     /// The data with which the download can be continued later; `nil` if it cannot be continued.
     public let resumeData: Data?
-    /// The error if the file is not complete. A status of 4xx or 5xx is not an error.
+    /// The error of the request; `nil` for a success. A status of 4xx or 5xx is an error only if a validator rejects
+    /// the response.
     public let error: (any Error)?
     /// The times of the request.
     public let timeline: Timeline
-    /// Details of the transfers; `nil` if nothing was sent.
+    /// The metrics of the transfers; `nil` if no request was sent.
     public let metrics: RequestMetrics?
 
     /// Creates a response.
@@ -28,9 +29,9 @@ public struct DefaultDownloadResponse: Sendable {
     ///   - temporaryURL: The file that the body was first written to.
     ///   - destinationURL: The file that the body was moved to.
     ///   - resumeData: The data with which the download can be continued later.
-    ///   - error: The error if the file is not complete.
+    ///   - error: The error of the request.
     ///   - timeline: The times of the request. Default: all 0.
-    ///   - metrics: Details of the transfers. Default `nil`.
+    ///   - metrics: The metrics of the transfers. Default `nil`.
     public init(
         request: URLRequest?,
         response: HTTPURLResponse?,

@@ -1,11 +1,11 @@
 public import Foundation
 public import FoundationNetworking
 
-/// The response to a download, with its file serialized to a value.
+/// The response to a download, with the value that a serializer has created from the file.
 public struct DownloadResponse<Value> {
-    /// The request that was sent; `nil` if none could be created.
+    /// The request that was sent; `nil` if it could not be created.
     public let request: URLRequest?
-    /// The head of the response, even if the rest did not arrive.
+    /// The head of the response, even if the body is incomplete; `nil` if no head arrived.
     public let response: HTTPURLResponse?
     /// The file that the body was first written to.
     public let temporaryURL: URL?
@@ -17,7 +17,7 @@ public struct DownloadResponse<Value> {
     public let result: Result<Value, any Error>
     /// The times of the request.
     public let timeline: Timeline
-    /// Details of the transfers; `nil` if nothing was sent.
+    /// The metrics of the transfers; `nil` if no request was sent.
     public let metrics: RequestMetrics?
 
     /// Creates a response.
@@ -30,7 +30,7 @@ public struct DownloadResponse<Value> {
     ///   - resumeData: The data with which the download can be continued later.
     ///   - result: The value, or the error.
     ///   - timeline: The times of the request. Default: all 0.
-    ///   - metrics: Details of the transfers. Default `nil`.
+    ///   - metrics: The metrics of the transfers. Default `nil`.
     public init(
         request: URLRequest?,
         response: HTTPURLResponse?,

@@ -1,7 +1,9 @@
 internal import Foundation
 
-/// The times of a request's events. Later times are measured from the first with a monotonic clock, so setting
-/// the system clock shifts all of them equally.
+/// The times of a request's events.
+///
+/// The wall clock is read once, when the request starts. The monotonic clock measures all later times from there, so
+/// setting the system clock during a request has no effect on them.
 struct RequestClock: Sendable {
     private var began: (moment: ContinuousClock.Instant, date: Date)?
     private var firstResponse: ContinuousClock.Instant?
@@ -12,7 +14,7 @@ struct RequestClock: Sendable {
         if began == nil { began = (.now, Date()) }
     }
 
-    /// Forgets the response of an attempt that is being retried.
+    /// Forgets when the previous attempt's response began, because another attempt starts.
     mutating func restart() {
         firstResponse = nil
     }
@@ -28,7 +30,7 @@ struct RequestClock: Sendable {
     /// The time since the request was first started.
     var elapsed: Duration { began.map { $0.moment.duration(to: .now) } ?? .zero }
 
-    /// A timeline whose serialization ends now.
+    /// The timeline of the request. Its serialization ends at the time of the call.
     var timeline: Timeline {
         guard let began else { return Timeline() }
         return Timeline(

@@ -6,9 +6,9 @@ public struct RequestMetrics: Sendable {
     public let taskInterval: DateInterval
     /// The number of redirects that were followed.
     public let redirectCount: Int
-    /// The transfers of the last attempt, in order: one, plus one for each redirect. The requests of an
-    /// authentication handshake belong to the transfer that they authenticate, unless the credentials were set after
-    /// it had started.
+    /// The transfers of the last attempt, in order. There is one more transfer for each redirect, each refused range,
+    /// and each challenge to a transfer without credentials that was answered. If a transfer has credentials from its
+    /// start, libcurl itself answers challenges, and the transfer contains all requests that libcurl sends.
     public let transactionMetrics: [TransactionMetrics]
 
     /// Creates metrics.
@@ -29,7 +29,7 @@ public struct RequestMetrics: Sendable {
 }
 
 extension RequestMetrics: CustomStringConvertible {
-    /// `0.120 secs, 1 redirect` and a line for each transaction.
+    /// The duration and the number of redirects, for example `0.120 secs, 1 redirect`, and a line for each transfer.
     public var description: String {
         let redirects = "\(redirectCount) redirect\(redirectCount == 1 ? "" : "s")"
         let first = "\(String(format: "%.3f", taskInterval.duration)) secs, \(redirects)"

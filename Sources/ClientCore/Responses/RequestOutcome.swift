@@ -2,9 +2,9 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// The outcome of a request, as its handlers receive it.
+/// The results of a request, from which the responses for its handlers are created.
 struct RequestOutcome: Sendable {
-    /// The first request that the last attempt sent.
+    /// The adapted request of the last attempt, before any redirect.
     var request: URLRequest?
     var head: ResponseHead?
     var body = ResponseBody()
@@ -23,6 +23,6 @@ struct ResponseBody: Sendable {
     var temporaryURL: URL?
     /// The file's final location.
     var destinationURL: URL?
-    /// Data that resumes the download.
+    /// The resume data, with which the download can be continued later.
     var resumeData: Data?
 }

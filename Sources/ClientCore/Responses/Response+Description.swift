@@ -7,9 +7,10 @@ extension DataResponse: CustomStringConvertible {
 }
 
 extension DataResponse: CustomDebugStringConvertible {
-    /// The request, the response, their bodies, the result and the timeline. Text bodies and the result are truncated
-    /// to 2000 bytes; other bodies are replaced by their size. Header fields of the request are omitted, because they
-    /// may contain credentials.
+    /// The request, the response, their bodies, the result and the timeline.
+    ///
+    /// Text bodies and the result are truncated to 2000 bytes. Other bodies are replaced by their size. The header
+    /// fields of the request are omitted, because they may contain credentials.
     public var debugDescription: String {
         Sections(request, response, ["[Response Body]: \(BodyText.of(data))"], result.text, timeline).text
     }
@@ -21,9 +22,10 @@ extension DownloadResponse: CustomStringConvertible {
 }
 
 extension DownloadResponse: CustomDebugStringConvertible {
-    /// The request, the response, the files, the result and the timeline. A text body of the request and the result
-    /// are truncated to 2000 bytes; other bodies are replaced by their size. Header fields of the request are
-    /// omitted, because they may contain credentials.
+    /// The request and its body, the head of the response, the files, the result and the timeline.
+    ///
+    /// The result is truncated to 2000 bytes, and so is the request's body if it is text. Any other body is replaced by
+    /// its size. The header fields of the request are omitted, because they may contain credentials.
     public var debugDescription: String {
         let files = [
             "[TemporaryURL]: \(temporaryURL?.path ?? "none")",
@@ -54,8 +56,8 @@ private struct Sections {
         text = (head + body + end).joined(separator: "\n")
     }
 
-    /// Returns the status and the header fields. Values are quoted, because the server may have put any characters
-    /// into them.
+    /// Returns the status and the header fields. Values are quoted and escaped, because the server may send control
+    /// characters.
     private static func head(of response: HTTPURLResponse) -> String {
         let fields = response.allHeaderFields
             .map { "  \($0.key): \("\($0.value)".debugDescription)" }
@@ -65,7 +67,7 @@ private struct Sections {
 }
 
 extension URLRequest {
-    /// `GET http://host/path`.
+    /// The method and the URL, for example `GET http://host/path`.
     var methodAndURL: String { "\(httpMethod ?? "GET") \(url?.absoluteString ?? "without a URL")" }
 }
 

@@ -2,12 +2,12 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// The head of a response, and the URL it came from.
+/// The head of a response, and the URL of the hop that received it.
 struct ResponseHead: Sendable {
     let head: TransferHead
     let url: URL
-    /// The head as an `HTTPURLResponse`. It is created on first access, because creating it costs more than
-    /// many small responses do.
+    /// The head as an `HTTPURLResponse`. It is created on first access, because creating it takes longer than receiving
+    /// many small responses.
     let lazyResponse: LazyValue<HTTPURLResponse?>
 
     init(_ head: TransferHead, from url: URL) {
@@ -27,7 +27,7 @@ struct ResponseHead: Sendable {
 
     var status: Int { head.status }
 
-    /// Whether the status alone implies that there is no content.
+    /// Whether the status says that the response has no content: 204 or 205.
     var hasNoContent: Bool { HTTPURLResponse.hasNoContent(status) }
 
     /// The values of a field, in the order received.
@@ -35,8 +35,8 @@ struct ResponseHead: Sendable {
 }
 
 extension TransferHead {
-    /// The fields as a dictionary. Values of the same name, in any case, are joined with a comma (RFC 9110
-    /// §5.3).
+    /// The fields as a dictionary. The values of fields with the same name are joined with a comma (RFC 9110 §5.3). The
+    /// case of names is ignored.
     fileprivate var joinedFields: [String: String] {
         var fields: [String: String] = [:]
         var names: [String: String] = [:]

@@ -52,12 +52,13 @@ extension Result {
 }
 
 extension Result where Failure == any Error {
-    /// Transforms a success; returns a failure if `transform` throws.
+    /// Returns the result with a transformed value, or with the error that `transform` throws. A failure is returned
+    /// unchanged.
     func transformed<T>(_ transform: (Success) throws -> T) -> Result<T, any Error> {
         flatMap { value in Result<T, any Error> { try transform(value) } }
     }
 
-    /// Transforms a failure with the error that `transform` returns or throws.
+    /// Returns the result with the error that `transform` returns or throws. A success is returned unchanged.
     func errorTransformed<E: Error>(_ transform: (any Error) throws -> E) -> Self {
         flatMapError { error in
             do { return .failure(try transform(error)) } catch { return .failure(error) }

@@ -2,21 +2,20 @@ public import Foundation
 
 /// The times of a request.
 ///
-/// Times are in seconds since the reference date (2001-01-01 00:00 UTC), like `Date`'s
-/// `timeIntervalSinceReferenceDate`. The wall clock is read once, at the start of the request. All later times add
-/// the elapsed monotonic time, so setting the clock does not affect them. Durations are never negative, whatever the
-/// times are.
+/// Times are in seconds since 2001-01-01 00:00 UTC, like `Date`'s `timeIntervalSinceReferenceDate`. The wall clock is
+/// read once, at the start of the request. A monotonic clock measures all later times from there, so setting the
+/// system clock does not affect them. A duration is 0 if its end is before its start.
 public struct Timeline: Hashable, Sendable {
     /// The time at which the request was started.
     public let requestStartTime: TimeInterval
-    /// The time at which the first byte was sent or received.
+    /// The time at which the head of the response arrived. Without a response, the time at which the transfer ended.
     public let initialResponseTime: TimeInterval
     /// The time at which the transfer ended.
     public let requestCompletedTime: TimeInterval
     /// The time at which serialization ended.
     public let serializationCompletedTime: TimeInterval
 
-    /// The seconds from the start to the first byte.
+    /// The seconds from the start to the head of the response.
     public var latency: TimeInterval { Self.duration(requestStartTime, initialResponseTime) }
 
     /// The seconds from the start to the end of the transfer.
@@ -34,7 +33,7 @@ public struct Timeline: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - requestStartTime: The time at which the request was started. Default 0.
-    ///   - initialResponseTime: The time at which the first byte was sent or received. Default 0.
+    ///   - initialResponseTime: The time at which the head of the response arrived. Default 0.
     ///   - requestCompletedTime: The time at which the transfer ended. Default 0.
     ///   - serializationCompletedTime: The time at which serialization ended. Default 0.
     public init(
@@ -53,8 +52,8 @@ public struct Timeline: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - start: The time at which the request was started.
-    ///   - firstByte: The duration until the first byte; `nil` if there was none, so that the latency is the whole
-    ///     transfer.
+    ///   - firstByte: The duration until the head of the response. `nil` if there was no response; in that case the
+    ///     latency is the duration of the whole transfer.
     ///   - completed: The duration until the end of the transfer.
     ///   - serialized: The duration until the end of serialization.
     package init(start: Date, firstByte: Duration?, completed: Duration, serialized: Duration) {
@@ -74,7 +73,7 @@ public struct Timeline: Hashable, Sendable {
 }
 
 extension Timeline: CustomStringConvertible {
-    /// `Timeline: { "Latency": 0.428 secs, … }`: the durations, in seconds with three decimals.
+    /// The durations in seconds with three decimals, for example `Timeline: { "Latency": 0.428 secs, … }`.
     public var description: String { Self.text(durations) }
 
     private var durations: [(String, TimeInterval)] {
@@ -91,7 +90,7 @@ extension Timeline: CustomStringConvertible {
 }
 
 extension Timeline: CustomDebugStringConvertible {
-    /// The times followed by the durations, in seconds with three decimals.
+    /// The times and then the durations, in seconds with three decimals.
     public var debugDescription: String { Self.text(times + durations) }
 
     private var times: [(String, TimeInterval)] {

@@ -1,17 +1,17 @@
 public import Foundation
 public import FoundationNetworking
 
-/// The metrics of one sent request and its response, with the names of Foundation's
-/// `URLSessionTaskTransactionMetrics`.
+/// The metrics of one transfer, with the names of Foundation's `URLSessionTaskTransactionMetrics`.
 ///
-/// Steps that did not occur have no dates: a reused connection has none for the name lookup and the connection.
+/// The dates of a step are `nil` if the step did not occur. On a reused connection, for example, there is neither a
+/// name lookup nor a connection attempt.
 public struct TransactionMetrics: Sendable {
     /// The request as it was sent.
     public var request: URLRequest
     /// The head of the response; `nil` if none arrived.
     public var response: HTTPURLResponse?
 
-    /// The time at which the request started.
+    /// The time at which the transfer started.
     public var fetchStartDate: Date?
     /// The time at which the name lookup started.
     public var domainLookupStartDate: Date?
@@ -27,15 +27,15 @@ public struct TransactionMetrics: Sendable {
     public var secureConnectionEndDate: Date?
     /// The time at which the first byte of the request was sent.
     public var requestStartDate: Date?
-    /// The time at which the whole request had been sent. This is an estimate: it may be later than the actual time,
-    /// but never later than ``responseStartDate``. `nil` if the response began before the request was complete.
+    /// The estimated time at which the whole request had been sent. The estimate may be later than the actual time, but
+    /// never later than ``responseStartDate``. `nil` if the response began before the request was complete.
     public var requestEndDate: Date?
     /// The time at which the first byte of the response arrived.
     public var responseStartDate: Date?
     /// The time at which the last byte of the response arrived.
     public var responseEndDate: Date?
 
-    /// The ALPN name of the protocol (RFC 7301): `http/1.1`, `h2`.
+    /// The ALPN name of the protocol (RFC 7301), for example `http/1.1` or `h2`.
     public var networkProtocolName: String?
     /// Whether the connection was established for an earlier request.
     public var isReusedConnection = false
@@ -71,8 +71,10 @@ public struct TransactionMetrics: Sendable {
 }
 
 extension TransactionMetrics: CustomStringConvertible {
-    /// The exchange, the connection, durations in seconds, and bytes as head and body:
-    /// `GET http://host/ 200, http/1.1 to 10.0.0.1:80 (reused), lookup 0.002, …, sent 80+0, received 120+5 bytes`.
+    /// The request and its status, the connection, the durations of the steps in seconds, and the bytes. Bytes are
+    /// written as head + body. For example:
+    ///
+    /// `GET http://host/ 200, http/1.1 to 10.0.0.1:80 (reused), lookup 0.002, …, sent 80+0, received 120+5 bytes`
     public var description: String {
         ([exchange, connection] + durations + [bytes]).compactMap(\.self).joined(separator: ", ")
     }

@@ -2,18 +2,20 @@ internal import Foundation
 public import FoundationNetworking
 public import NetworkReachability
 
-/// Retries requests that failed because there was no network, as soon as there is a path to their host.
+/// An interceptor that retries requests that failed because there was no network, as soon as there is a path to their
+/// host.
 ///
-/// Waiting requests are kept in memory and lost with the process. <doc:OfflineAndRetries> describes
-/// alternatives that survive it.
+/// Waiting requests are kept in memory, so they are lost when the process ends. <doc:OfflineAndRetries> describes
+/// alternatives that survive the process.
 ///
 /// ```swift
 /// session.interceptor = OfflineRetrier(maximumWait: .seconds(60))
 /// ```
 ///
-/// Each request waits for the host at which it failed, also after redirects. The path comes from the kernel
-/// (`PathMonitor`), not from a server. Requests to the same host share one watch, which exists only while
-/// requests wait. A retrier may be used from any thread and by several sessions.
+/// Each request waits for a path to the host at which it failed. After a redirect, this is the redirect's target. The
+/// kernel's routing decides whether there is a path (`PathMonitor`); no server is contacted. Requests to the same host
+/// share one watch, which exists only while requests wait. A retrier may be used from any thread and by several
+/// sessions.
 public final class OfflineRetrier: RequestInterceptor, SessionIndependentInterceptor {
     let connectivity: ConnectivityRetrier
     private let maximumWait: Duration?
@@ -23,19 +25,19 @@ public final class OfflineRetrier: RequestInterceptor, SessionIndependentInterce
     /// - Parameters:
     ///   - monitor: The monitor of the paths. Default: `nil`, the monitor of the request's session, which is
     ///     `PathMonitor.shared`.
-    ///   - maximumWait: The maximum time that a request waits for its path, counted from its own failure. After
-    ///     that its failure stands. The delays of ``RetryPacing`` are added to it. Default: 5 s. `nil` waits
-    ///     without limit; zero and below does not wait.
-    ///   - maximumRetries: The maximum number of retries of a request, counting those by other retriers.
-    ///     Default: 5. With the default pacing that lasts about 8 s in total if there is a path but requests
-    ///     keep failing.
-    ///   - pacing: How requests that have waited for the same host are spread over time.
+    ///   - maximumWait: The maximum time that a request waits for its path after its failure. When it has passed, the
+    ///     request fails. The delays of ``RetryPacing`` come in addition. Default: 5 s. `nil` waits without limit. A
+    ///     value of zero or below does not wait.
+    ///   - maximumRetries: The maximum number of retries of a request, including those by other retriers. Default: 5.
+    ///     With the default pacing, the delays before 5 retries take at most about 8 s in total if there is a path but
+    ///     the request keeps failing.
+    ///   - pacing: How the retries of requests that have waited for the same host are spread over time.
     ///   - requiredInterfaceType: The interface type that the path must use, directly or as its underlying
     ///     medium (`NetworkPath.medium`). Default: `nil`, any type.
     ///   - prohibitedInterfaceTypes: The interface types that the path must not use, directly or as its
     ///     underlying medium. Default: none.
-    ///   - isOfflineError: Whether to wait after a failure. May be called on any thread, without a lock held.
-    ///     Default: ``isNotConnected(_:)``.
+    ///   - isOfflineError: Returns whether a request that failed with this error waits for a path. May be called on
+    ///     any thread, without a lock held. Default: ``isNotConnected(_:)``.
     public init(
         monitor: PathMonitor? = nil,
         maximumWait: Duration? = .seconds(5),
@@ -58,7 +60,7 @@ public final class OfflineRetrier: RequestInterceptor, SessionIndependentInterce
         }
     }
 
-    /// Whether an error is `URLError.notConnectedToInternet`: the request could not leave this machine.
+    /// Returns whether an error is `URLError.notConnectedToInternet`: there was no path to the host.
     @Sendable
     public static func isNotConnected(_ error: any Error) -> Bool {
         ConnectivityRetrier.isNotConnected(error)
@@ -72,7 +74,7 @@ public final class OfflineRetrier: RequestInterceptor, SessionIndependentInterce
         urlRequest
     }
 
-    /// Waits for the path to the request's host, if the request failed because there was none.
+    /// Waits for a path to the request's host, if the request failed because there was no path.
     public func retry(
         _ request: Request,
         for session: SessionManager,
@@ -89,14 +91,15 @@ public final class OfflineRetrier: RequestInterceptor, SessionIndependentInterce
 }
 
 extension RequestInterceptor where Self == OfflineRetrier {
-    /// A retrier that waits for the path to the request's host, for up to 5 s.
+    /// A retrier that waits for a path to the request's host, for up to 5 s.
     public static var offlineRetrier: OfflineRetrier { OfflineRetrier() }
 
-    /// Returns a retrier that waits for the path to the request's host.
+    /// Returns a retrier that waits for a path to the request's host.
     ///
     /// - Parameters:
     ///   - maximumWait: The maximum time to wait; `nil` for no limit. Default: 5 s.
-    ///   - isOfflineError: Whether to wait after a failure.
+    ///   - isOfflineError: Returns whether a request that failed with this error waits for a path. Default:
+    ///     ``OfflineRetrier/isNotConnected(_:)``.
     public static func offlineRetrier(
         maximumWait: Duration? = .seconds(5),
         isOfflineError: @escaping @Sendable (any Error) -> Bool = OfflineRetrier.isNotConnected

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// The reasons for which a binary property list is rejected before it is passed to Foundation.
+/// The reason why a binary property list is rejected before Foundation reads it.
 enum HostilePropertyList: Error, CustomStringConvertible {
     /// Shared references expand to too many objects.
     case tooManyObjects(limit: Int)
@@ -11,24 +11,29 @@ enum HostilePropertyList: Error, CustomStringConvertible {
 
     var description: String {
         switch self {
-        case .tooManyObjects(let limit): "it expands to more than \(limit) objects"
-        case .objectKind(let marker): "an object has the invalid marker \(marker)"
-        case .dictionaryKey(let marker): "a key has the marker \(marker), which is not a string's"
+        case .tooManyObjects(let limit): "the property list expands to more than \(limit) objects"
+        case .objectKind(let marker): "an object has the unsupported type marker \(marker)"
+        case .dictionaryKey(let marker): "a key has the type marker \(marker); keys must be strings"
         }
     }
 }
 
 /// Detects binary property lists that would crash Foundation or exhaust memory.
 ///
-/// In this format (`CFBinaryPList.c`), containers hold references, and several references can lead to the same
-/// object. Foundation copies the object for each of them: one kilobyte of arrays, each containing the next array
-/// twice, expands to about 10^12 objects. Property lists written by Foundation do not share containers. The format
-/// also has sets, which property lists do not support; bridging one terminates the process (measured with Swift 6.3).
+/// Two features of the format (`CFBinaryPList.c`) are dangerous:
+///
+/// - Containers hold references, and several references may lead to the same object. Foundation copies the object for
+///   each reference. One kilobyte of arrays, each of which contains the next array twice, expands to about 10^12
+///   objects. In property lists that Foundation writes, only one reference leads to each container.
+/// - The format has sets, which property lists do not support. Converting one to a Swift value terminates the process
+///   (measured with Swift 6.3).
 struct BinaryPropertyListCheck {
-    /// The maximum number of objects in a list that has fewer bytes than this.
+    /// The maximum number of objects in a list of up to a million bytes. A longer list may have as many objects as
+    /// bytes.
     static let limit = 1_000_000
 
-    /// Throws ``HostilePropertyList``. Lists that are merely malformed are left to Foundation to reject.
+    /// Throws ``HostilePropertyList`` if the data is a dangerous binary property list. Does not throw for a list that
+    /// is only malformed, because Foundation rejects it.
     static func check(_ data: Data) throws {
         guard data.starts(with: Array("bplist".utf8)), var check = Self(data) else { return }
         guard try check.count(check.topObject, depth: 0) <= check.limit else {
@@ -44,7 +49,8 @@ struct BinaryPropertyListCheck {
     private let offsetTable: Int
     private var counts: [Int: Int] = [:]
 
-    /// Reads the trailer, the last 32 bytes.
+    /// Reads the trailer: the last 32 bytes, with the sizes and the position of the offset table. Returns `nil` if it
+    /// is malformed.
     private init?(_ data: Data) {
         bytes = Array(data)
         guard bytes.count >= 40 else { return nil }
@@ -59,11 +65,16 @@ struct BinaryPropertyListCheck {
         (self.objectCount, self.topObject, self.offsetTable) = (objectCount, topObject, offsetTable)
     }
 
-    /// A reference takes at least one byte, so a list without shared references never has more objects than bytes.
+    /// The maximum number of objects in this list. Each reference takes at least one byte, so a list without shared
+    /// references never has more objects than bytes.
     private var limit: Int { max(Self.limit, bytes.count) }
 
-    /// Returns the number of objects in an object, including itself. Counting stops above the limit, and a cycle
-    /// counts as too many. An object below 512 levels counts as one, because Foundation rejects such lists.
+    /// Returns the number of objects in an object, including itself.
+    ///
+    /// - Counting stops above the limit.
+    /// - A cycle counts as too many objects.
+    /// - An object that is nested more than 512 levels deep counts as one object, whatever it contains, because
+    ///   Foundation rejects a list with more levels.
     private mutating func count(_ object: Int, depth: Int) throws -> Int {
         if let known = counts[object] { return known }
         guard depth <= 512, let (table, entries) = try references(of: object) else { return 1 }
@@ -71,8 +82,8 @@ struct BinaryPropertyListCheck {
         counts[object] = .max
         var sum = 1
         for entry in 0..<entries {
-            // Stop at an invalid reference. Otherwise the remaining ones would be examined again for each object that
-            // shares this one, although Foundation rejects the list.
+            // Stop at an invalid reference, because Foundation rejects the list. Examining the remaining references
+            // could take long.
             guard sum <= limit, let reference = element(entry, of: table, size: referenceSize) else { break }
             let (total, overflows) = sum.addingReportingOverflow(try count(reference, depth: depth + 1))
             sum = overflows ? .max : total
@@ -81,7 +92,8 @@ struct BinaryPropertyListCheck {
         return sum
     }
 
-    /// Returns the position and number of a container's references; `nil` for other objects, and for malformed ones.
+    /// Returns the position and the number of a container's references; `nil` if the object is malformed or not a
+    /// container.
     private func references(of object: Int) throws -> (table: Int, count: Int)? {
         guard let (marker, offset) = marker(of: object) else { return nil }
         switch marker >> 4 {
@@ -114,8 +126,8 @@ struct BinaryPropertyListCheck {
         return (bytes[offset], offset)
     }
 
-    /// Returns the number of entries of a container and the position of the first; a count of 15 means that an
-    /// integer follows.
+    /// Returns the number of entries of a container and the position of the first entry. The low four bits of the
+    /// marker contain the number if it is below 15. If they are 15, an integer with the number follows.
     private func length(_ marker: UInt8, _ next: Int) -> (count: Int, start: Int)? {
         guard marker & 0xF == 0xF else { return (Int(marker & 0xF), next) }
         guard next < bytes.count, bytes[next] >> 4 == 1, bytes[next] & 0xF <= 3 else { return nil }

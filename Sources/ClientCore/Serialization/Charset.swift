@@ -1,15 +1,17 @@
 internal import Foundation
 
 extension String.Encoding {
-    /// Creates the encoding for a name in IANA's character set registry, ignoring case; `nil` if Foundation does not
-    /// support it on Linux.
+    /// Creates the encoding for a name in IANA's character set registry; case is ignored. Returns `nil` if Foundation
+    /// on Linux does not support the encoding.
     init?(charset name: String) {
         guard let encoding = Self.charsets[name.lowercased()] else { return nil }
         self = encoding
     }
 
-    /// Names in use, including aliases. As browsers do, GBK and GB 2312 are decoded as GB 18030, which is a superset
-    /// of both. EUC-JP is omitted because Foundation on Linux declares it but cannot decode it.
+    /// The encodings by the names that servers use, including aliases.
+    ///
+    /// GBK and GB 2312 are decoded as GB 18030, as in browsers, because it is a superset of them. EUC-JP is missing,
+    /// because Foundation on Linux declares EUC-JP but cannot decode it.
     private static let charsets: [String: String.Encoding] = Dictionary(
         charsetNames.flatMap { encoding, names in names.map { ($0, encoding) } }
     ) { first, _ in first }
@@ -63,8 +65,8 @@ extension String.Encoding {
         (.core(0x0940), ["euc-kr", "ks_c_5601-1987"]),
     ]
 
-    /// Returns an encoding by its CoreFoundation number (`CFStringEncodingExt.h`), which Foundation accepts in
-    /// addition to its own.
+    /// Returns the encoding with a number of CoreFoundation (`CFStringEncodingExt.h`). Foundation accepts these numbers
+    /// in addition to its own.
     private static func core(_ number: UInt) -> Self {
         Self(rawValue: 0x8000_0000 | number)
     }

@@ -4,15 +4,15 @@ public import Foundation
 // The response handlers that serialize the body, and their async variants.
 
 extension DataRequest {
-    /// Adds a handler for the value that a serializer returns.
+    /// Adds a handler for the value that a serializer creates from the response.
     ///
-    /// Serializers run on the request's own queue, in the order their handlers were added.
+    /// Serializers run on the request's own queue, in the order in which their handlers were added.
     ///
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
     ///   - responseSerializer: Converts the response to a value, or returns an error.
-    ///   - completionHandler: Called exactly once.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func response<Serializer: DataResponseSerializerProtocol>(
@@ -22,7 +22,7 @@ extension DataRequest {
     ) -> Self {
         let queue = queue ?? completionQueue
         whenFinished { outcome in
-            // Safe: the value is created here, and only the handler receives it.
+            // `nonisolated(unsafe)` is safe: the value is created here, and only the handler receives it.
             nonisolated(unsafe) let response = DataResponse(outcome, responseSerializer.serialize(outcome))
             queue.async { completionHandler(response) }
         }
@@ -31,12 +31,12 @@ extension DataRequest {
 
     /// Adds a handler for the response's body.
     ///
-    /// An empty body is a success. The status is not checked.
+    /// An empty body is a success. Only validators check the status.
     ///
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
-    ///   - completionHandler: Called exactly once.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func responseData(
@@ -55,8 +55,8 @@ extension DataRequest {
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
-    ///   - encoding: The text's encoding. Default: the response's charset, or ISO 8859-1.
-    ///   - completionHandler: Called exactly once.
+    ///   - encoding: The text's encoding. Default: the charset of the response's `Content-Type`, or ISO 8859-1.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func responseString(
@@ -71,13 +71,13 @@ extension DataRequest {
         )
     }
 
-    /// Adds a handler for the response's body as JSON: dictionaries, arrays, numbers, strings, `NSNull`.
+    /// Adds a handler for the response's body as JSON: a dictionary, array, string, number or Boolean, or `NSNull`.
     ///
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
-    ///   - options: Reading options. Default: allow fragments, so that the top-level value may be of any kind.
-    ///   - completionHandler: Called exactly once.
+    ///   - options: Reading options. Default: `.allowFragments`, which accepts any JSON value at the top level.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func responseJSON(
@@ -97,8 +97,8 @@ extension DataRequest {
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
-    ///   - options: Reading options. Default: none, so that containers are immutable.
-    ///   - completionHandler: Called exactly once.
+    ///   - options: Reading options. Default: none, which creates immutable containers.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func responsePropertyList(
@@ -116,11 +116,11 @@ extension DataRequest {
     /// Adds a handler for the response's body decoded as a `Decodable` value.
     ///
     /// - Parameters:
-    ///   - type: The type to decode. Default: the type that the handler accepts.
+    ///   - type: The type to decode. Default: inferred from the handler's parameter.
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
     ///   - decoder: The decoder. Default: a `JSONDecoder`.
-    ///   - completionHandler: Called exactly once.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func responseDecodable<Value: Decodable & SendableMetatype>(
@@ -140,7 +140,8 @@ extension DataRequest {
 // MARK: Async
 
 extension DataRequest {
-    /// Waits for the value that a serializer returns. Cancelling the waiting task cancels the request.
+    /// Waits for the response and returns the value that a serializer creates from it. Cancelling the waiting task
+    /// cancels the request.
     public func response<Serializer: DataResponseSerializerProtocol>(
         responseSerializer: Serializer
     ) async -> sending DataResponse<Serializer.SerializedObject> {

@@ -1,38 +1,40 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Creates a value from a response's body.
+/// A type that creates a value from the body of a response.
 @preconcurrency public protocol DataResponseSerializerProtocol: Sendable {
     /// The type of the value.
     associatedtype SerializedObject
 
-    /// Creates the value from the request, the head of the response, its body, and the error if the response is not
-    /// complete. Called once for each handler, on the request's queue.
+    /// A closure that creates the value. Called once for each handler, on the request's queue.
+    ///
+    /// The arguments are the request, the head of the response, its body, and the request's error, which is `nil` for a
+    /// success. All may be `nil`.
     var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<SerializedObject, any Error>
     { get }
 }
 
-/// A closure that creates a value from a response's body.
+/// A serializer that calls a closure to create a value from the body of a response.
 public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
     /// The type of the value.
     public typealias SerializedObject = Value
 
-    /// Creates the value. The arguments are the request, the head of the response, the body, and an error if the
-    /// response is not complete.
+    /// The closure that creates the value. The arguments are the request, the head of the response, its body, and the
+    /// request's error, which is `nil` for a success.
     public var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
     {
         didSet { readsHead = true }
     }
 
-    /// Whether the closure uses more of the head than whether there is content.
+    /// Whether the closure needs the head of every response. `false`: it needs only a head with the status 204 or 205.
     private(set) var readsHead = true
 
     /// Creates a serializer.
     ///
     /// - Parameter serializeResponse: Creates the value from the request, the head of the response, its body, and the
-    ///   error if the response is not complete. Called once for each handler, on the request's queue.
+    ///   request's error, which is `nil` for a success. Called once for each handler, on the request's queue.
     @preconcurrency
     public init(
         serializeResponse:
@@ -44,9 +46,9 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
 }
 
 extension DataResponseSerializer {
-    /// Creates a serializer that uses nothing of the head except whether the status is 204 or 205.
+    /// Returns a serializer that uses the head of the response only to detect the statuses 204 and 205.
     ///
-    /// - Parameter serialize: Creates the value. It may not receive the head of a response with content.
+    /// - Parameter serialize: Creates the value. For other statuses, it may receive `nil` instead of the head.
     static func ofContent(
         _ serialize: @escaping @Sendable (HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
     ) -> Self {
@@ -57,7 +59,7 @@ extension DataResponseSerializer {
 }
 
 extension DataResponseSerializerProtocol {
-    /// Creates the value. Foundation's response object is created only for a serializer that uses it.
+    /// Returns the value for an outcome. Creates Foundation's response object only if the serializer uses it.
     func serialize(_ outcome: RequestOutcome) -> Result<SerializedObject, any Error> {
         let readsHead = (self as? DataResponseSerializer<SerializedObject>)?.readsHead ?? true
         let response = readsHead || outcome.head?.hasNoContent == true ? outcome.response : nil

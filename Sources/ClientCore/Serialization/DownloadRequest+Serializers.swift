@@ -5,15 +5,15 @@ internal import FoundationNetworking
 // The response handlers that serialize the downloaded file, and their async variants.
 
 extension DownloadRequest {
-    /// Adds a handler for the value that a serializer returns for the file.
+    /// Adds a handler for the value that a serializer creates from the downloaded file.
     ///
-    /// Serializers run on the request's own queue, in the order their handlers were added.
+    /// Serializers run on the request's own queue, in the order in which their handlers were added.
     ///
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
     ///   - responseSerializer: Converts the file to a value, or returns an error.
-    ///   - completionHandler: Called exactly once.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func response<Serializer: DownloadResponseSerializerProtocol>(
@@ -24,7 +24,7 @@ extension DownloadRequest {
         let queue = queue ?? completionQueue
         let serialize = responseSerializer.serializeResponse
         whenFinished { outcome in
-            // Safe: the value is created here, and only the handler receives it.
+            // `nonisolated(unsafe)` is safe: the value is created here, and only the handler receives it.
             nonisolated(unsafe) let response = DownloadResponse(outcome, serialize)
             queue.async { completionHandler(response) }
         }
@@ -33,12 +33,12 @@ extension DownloadRequest {
 
     /// Adds a handler for the file's content.
     ///
-    /// An empty body is a success. The status is not checked.
+    /// An empty file is a success. Only validators check the status.
     ///
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
-    ///   - completionHandler: Called exactly once.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func responseData(
@@ -57,8 +57,8 @@ extension DownloadRequest {
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
-    ///   - encoding: The text's encoding. Default: the response's charset, or ISO 8859-1.
-    ///   - completionHandler: Called exactly once.
+    ///   - encoding: The text's encoding. Default: the charset of the response's `Content-Type`, or ISO 8859-1.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func responseString(
@@ -73,13 +73,13 @@ extension DownloadRequest {
         )
     }
 
-    /// Adds a handler for the file's content as JSON: dictionaries, arrays, numbers, strings, `NSNull`.
+    /// Adds a handler for the file's content as JSON: a dictionary, array, string, number or Boolean, or `NSNull`.
     ///
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
-    ///   - options: Reading options. Default: allow fragments, so that the top-level value may be of any kind.
-    ///   - completionHandler: Called exactly once.
+    ///   - options: Reading options. Default: `.allowFragments`, which accepts any JSON value at the top level.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func responseJSON(
@@ -99,8 +99,8 @@ extension DownloadRequest {
     /// - Parameters:
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
-    ///   - options: Reading options. Default: none, so that containers are immutable.
-    ///   - completionHandler: Called exactly once.
+    ///   - options: Reading options. Default: none, which creates immutable containers.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func responsePropertyList(
@@ -118,11 +118,11 @@ extension DownloadRequest {
     /// Adds a handler for the file's content decoded as a `Decodable` value.
     ///
     /// - Parameters:
-    ///   - type: The type to decode. Default: the type that the handler accepts.
+    ///   - type: The type to decode. Default: inferred from the handler's parameter.
     ///   - queue: The queue that the handler is called on. Default: the session's
     ///     ``SessionManager/completionQueue``.
     ///   - decoder: The decoder. Default: a `JSONDecoder`.
-    ///   - completionHandler: Called exactly once.
+    ///   - completionHandler: Receives the response. Called exactly once.
     @discardableResult
     @preconcurrency
     public func responseDecodable<Value: Decodable & SendableMetatype>(
@@ -142,8 +142,8 @@ extension DownloadRequest {
 // MARK: Async
 
 extension DownloadRequest {
-    /// Waits for the value that a serializer returns for the file. Cancelling the waiting task cancels the
-    /// request.
+    /// Waits for the file and returns the value that a serializer creates from it. Cancelling the waiting task cancels
+    /// the request.
     public func response<Serializer: DownloadResponseSerializerProtocol>(
         responseSerializer: Serializer
     ) async -> sending DownloadResponse<Serializer.SerializedObject> {

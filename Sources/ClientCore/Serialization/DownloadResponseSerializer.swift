@@ -1,32 +1,34 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Creates a value from a downloaded file.
+/// A type that creates a value from a downloaded file.
 @preconcurrency public protocol DownloadResponseSerializerProtocol: Sendable {
     /// The type of the value.
     associatedtype SerializedObject
 
-    /// Creates the value from the request, the head of the response, the file, and the error if the file is not
-    /// complete. Called once for each handler, on the request's queue.
+    /// A closure that creates the value. Called once for each handler, on the request's queue.
+    ///
+    /// The arguments are the request, the head of the response, the file, and the request's error, which is `nil` for a
+    /// success. All may be `nil`.
     var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<SerializedObject, any Error>
     { get }
 }
 
-/// A closure that creates a value from a downloaded file.
+/// A serializer that calls a closure to create a value from a downloaded file.
 public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProtocol {
     /// The type of the value.
     public typealias SerializedObject = Value
 
-    /// Creates the value from the request, the head of the response, the file, and the error if the file is not
-    /// complete.
+    /// The closure that creates the value. The arguments are the request, the head of the response, the file, and the
+    /// request's error, which is `nil` for a success.
     public var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>
 
     /// Creates a serializer.
     ///
     /// - Parameter serializeResponse: Creates the value from the request, the head of the response, the file, and the
-    ///   error if the file is not complete. Called once for each handler, on the request's queue.
+    ///   request's error, which is `nil` for a success. Called once for each handler, on the request's queue.
     @preconcurrency
     public init(
         serializeResponse:
@@ -36,7 +38,7 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
         self.serializeResponse = serializeResponse
     }
 
-    /// Creates a serializer that reads the whole file into memory first.
+    /// Creates a serializer that reads the whole file into memory before it calls `serialize`.
     ///
     /// - Parameter serialize: Creates the value from the head of the response and the contents of the file.
     init(

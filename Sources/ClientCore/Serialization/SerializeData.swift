@@ -2,15 +2,18 @@ public import Foundation
 public import FoundationNetworking
 
 extension Request {
-    /// Serializes a response as ``DataRequest/responseData(queue:completionHandler:)`` does, for use in custom
-    /// serializers.
+    /// Returns the body of a response, as ``DataRequest/responseData(queue:completionHandler:)`` does. Custom
+    /// serializers can call this function.
     ///
     /// - Parameters:
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: The error if the response is not complete.
-    /// - Returns: `error` if there is one; empty data for the statuses 204 and 205; otherwise `data`, or
-    ///   ``AFError/ResponseSerializationFailureReason/inputDataNil``.
+    ///   - error: The request's error; `nil` for a success.
+    /// - Returns: The first of these that applies:
+    ///   - `error`, if it is not `nil`
+    ///   - empty data, if the status is 204 or 205
+    ///   - ``AFError/ResponseSerializationFailureReason/inputDataNil``, if `data` is `nil`
+    ///   - `data`
     public static func serializeResponseData(
         response: HTTPURLResponse?,
         data: Data?,

@@ -1,7 +1,7 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Decodes values from data.
+/// A type that decodes values from data.
 @preconcurrency public protocol DataDecoder: Sendable {
     /// Decodes a value.
     ///
@@ -17,18 +17,21 @@ extension JSONDecoder: DataDecoder {}
 extension PropertyListDecoder: DataDecoder {}
 
 extension Request {
-    /// Decodes a value from a response.
+    /// Decodes a value from a response. Custom serializers can call this function.
     ///
     /// - Parameters:
     ///   - type: The type of the value. Default: inferred from the result.
     ///   - decoder: The decoder.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: The error if the response is not complete.
-    /// - Returns: `error` if there is one; otherwise the value, or
-    ///   ``AFError/ResponseSerializationFailureReason/decodingFailed(error:)``. An empty body fails with
-    ///   ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength``, unless the status is 204 or 205 and
-    ///   the type is an ``EmptyResponse``.
+    ///   - error: The request's error; `nil` for a success.
+    /// - Returns: The first of these that applies:
+    ///   - `error`, if it is not `nil`
+    ///   - for an empty body, the type's ``EmptyResponse/emptyValue()``, if the type is an ``EmptyResponse`` and the
+    ///     status is 204 or 205
+    ///   - for any other empty body, ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength``
+    ///   - ``AFError/ResponseSerializationFailureReason/decodingFailed(error:)``, if the decoder throws
+    ///   - the decoded value
     public static func serializeResponseDecodable<T: Decodable>(
         of type: T.Type = T.self,
         decoder: any DataDecoder,

@@ -2,16 +2,20 @@ public import Foundation
 public import FoundationNetworking
 
 extension Request {
-    /// Parses JSON in a response with `JSONSerialization`, which rejects more than 512 levels.
+    /// Parses the JSON in a response with `JSONSerialization`, which rejects more than 512 levels. Custom serializers
+    /// can call this function.
     ///
     /// - Parameters:
     ///   - options: Options for reading the JSON.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: The error if the response is not complete.
-    /// - Returns: `error` if there is one; `NSNull` for the statuses 204 and 205; otherwise the objects, or
-    ///   ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength`` or
-    ///   ``AFError/ResponseSerializationFailureReason/jsonSerializationFailed(error:)``.
+    ///   - error: The request's error; `nil` for a success.
+    /// - Returns: The first of these that applies:
+    ///   - `error`, if it is not `nil`
+    ///   - `NSNull`, if the status is 204 or 205
+    ///   - ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength``, if the body is empty
+    ///   - ``AFError/ResponseSerializationFailureReason/jsonSerializationFailed(error:)``, if the body is not JSON
+    ///   - the parsed value
     public static func serializeResponseJSON(
         options: JSONSerialization.ReadingOptions,
         response: HTTPURLResponse?,
@@ -31,8 +35,8 @@ extension Request {
 extension DataRequest {
     /// Returns a serializer that parses JSON; see ``Request/serializeResponseJSON(options:response:data:error:)``.
     ///
-    /// - Parameter options: Options for reading the JSON. Default: a string, number or `null` is accepted as the
-    ///   top-level value.
+    /// - Parameter options: Options for reading the JSON. Default: `.allowFragments`, which accepts any JSON value at
+    ///   the top level.
     public static func jsonResponseSerializer(
         options: JSONSerialization.ReadingOptions = .allowFragments
     ) -> DataResponseSerializer<Any> {

@@ -2,19 +2,27 @@ public import Foundation
 public import FoundationNetworking
 
 extension Request {
-    /// Parses a property list in a response with `PropertyListSerialization`.
+    /// Parses the property list in a response with `PropertyListSerialization`. Custom serializers can call this
+    /// function.
     ///
-    /// Rejects more than 512 levels, binary lists whose shared references expand to more than a million objects, and
-    /// binary lists with types that property lists do not support.
+    /// These lists are rejected, so that a server cannot exhaust the memory or crash the process:
+    ///
+    /// - lists with more than 512 levels
+    /// - binary lists whose shared references expand to more than a million objects
+    /// - binary lists with types that property lists do not support
     ///
     /// - Parameters:
     ///   - options: Options for reading the property list.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: The error if the response is not complete.
-    /// - Returns: `error` if there is one; `NSNull` for the statuses 204 and 205; otherwise the objects, or
-    ///   ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength`` or
-    ///   ``AFError/ResponseSerializationFailureReason/propertyListSerializationFailed(error:)``.
+    ///   - error: The request's error; `nil` for a success.
+    /// - Returns: The first of these that applies:
+    ///   - `error`, if it is not `nil`
+    ///   - `NSNull`, if the status is 204 or 205
+    ///   - ``AFError/ResponseSerializationFailureReason/inputDataNilOrZeroLength``, if the body is empty
+    ///   - ``AFError/ResponseSerializationFailureReason/propertyListSerializationFailed(error:)``, if the list is
+    ///     malformed or rejected
+    ///   - the parsed value
     public static func serializeResponsePropertyList(
         options: PropertyListSerialization.ReadOptions,
         response: HTTPURLResponse?,

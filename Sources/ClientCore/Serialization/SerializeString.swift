@@ -2,17 +2,21 @@ public import Foundation
 public import FoundationNetworking
 
 extension Request {
-    /// Decodes the text of a response.
+    /// Decodes the text of a response. Custom serializers can call this function.
     ///
     /// - Parameters:
-    ///   - encoding: The body's encoding. `nil` stands for the `charset` of the response's `Content-Type`, or ISO
-    ///     8859-1 if that is missing or unknown.
+    ///   - encoding: The body's encoding. `nil` stands for the `charset` of the response's `Content-Type`, or for ISO
+    ///     8859-1 if the `charset` is missing or unknown.
     ///   - response: The head of the response.
     ///   - data: The body.
-    ///   - error: The error if the response is not complete.
-    /// - Returns: `error` if there is one; an empty string for the statuses 204 and 205; otherwise the text, or
-    ///   ``AFError/ResponseSerializationFailureReason/inputDataNil`` or
-    ///   ``AFError/ResponseSerializationFailureReason/stringSerializationFailed(encoding:)``.
+    ///   - error: The request's error; `nil` for a success.
+    /// - Returns: The first of these that applies:
+    ///   - `error`, if it is not `nil`
+    ///   - an empty string, if the status is 204 or 205
+    ///   - ``AFError/ResponseSerializationFailureReason/inputDataNil``, if `data` is `nil`
+    ///   - ``AFError/ResponseSerializationFailureReason/stringSerializationFailed(encoding:)``, if the body is not text
+    ///     in the encoding
+    ///   - the text
     public static func serializeResponseString(
         encoding: String.Encoding?,
         response: HTTPURLResponse?,
@@ -39,7 +43,7 @@ extension DataRequest {
     /// Returns a serializer that decodes text; see
     /// ``Request/serializeResponseString(encoding:response:data:error:)``.
     ///
-    /// - Parameter encoding: The body's encoding. Default: determined from the response.
+    /// - Parameter encoding: The body's encoding. Default: the charset of the response's `Content-Type`, or ISO 8859-1.
     public static func stringResponseSerializer(
         encoding: String.Encoding? = nil
     ) -> DataResponseSerializer<String> {
@@ -57,7 +61,7 @@ extension DownloadResponseSerializer where Value == String {
 }
 
 extension HTTPURLResponse {
-    /// The encoding in the response's `Content-Type`; `nil` if it is missing or unknown.
+    /// The encoding of the `charset` in the response's `Content-Type`; `nil` if the `charset` is missing or unknown.
     fileprivate var charset: String.Encoding? {
         value(forHTTPHeaderField: "Content-Type")
             .flatMap { MediaTypeParameters.value(of: "charset", in: $0) }

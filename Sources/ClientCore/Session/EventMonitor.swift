@@ -1,28 +1,29 @@
 public import Foundation
 public import FoundationNetworking
 
-/// Observes the requests of a session, for logs and statistics. It cannot change them.
+/// An observer of a session's requests, for logs and statistics. It cannot change the requests.
 ///
-/// By default every function does nothing. Functions are called on the request's own queue, one at a time per
-/// request and in the order of the events. They block the request while they run.
+/// Every function has a default implementation that does nothing. Functions are called on the request's own queue, one
+/// at a time per request and in the order of the events. They block the request while they run.
 public protocol EventMonitor: Sendable {
-    /// A request is sent for the first time, for a retry, or after a redirect.
+    /// Called before a request is sent: for the first time, for a retry, or after a redirect or a challenge.
     func request(_ request: Request, willSend urlRequest: URLRequest)
-    /// The head of a response has arrived, including that of a redirect.
+    /// Called when the head of a response has arrived, also for a redirect or a challenge.
     func request(_ request: Request, didReceive response: HTTPURLResponse)
-    /// A redirect is followed.
+    /// Called before a redirect is followed.
     func request(_ request: Request, willFollow response: HTTPURLResponse, to urlRequest: URLRequest)
-    /// An attempt has ended. `error` is `nil` if the response is complete; it has not been validated yet.
+    /// Called when an attempt has ended. `error` is `nil` if the response is complete. The response has not been
+    /// validated yet.
     func request(_ request: Request, didEndAttempt attempt: Int, error: (any Error)?)
-    /// The request is retried after `delay` seconds.
+    /// Called when it was decided to retry the request after `delay` seconds.
     func request(_ request: Request, willRetryAfter delay: TimeInterval, dueTo error: any Error)
-    /// The request was resumed.
+    /// Called when the request was started or resumed.
     func requestDidResume(_ request: Request)
-    /// The request was suspended.
+    /// Called when the request was suspended.
     func requestDidSuspend(_ request: Request)
-    /// The program cancelled the request.
+    /// Called when the program has cancelled the request.
     func requestDidCancel(_ request: Request)
-    /// The request has finished. Its handlers are called next.
+    /// Called when the request has finished, before its handlers are called.
     func requestDidFinish(_ request: Request, error: (any Error)?)
 }
 

@@ -1,15 +1,14 @@
 public import FoundationNetworking
 
-/// Changes requests before they are sent.
+/// A type that changes requests before they are sent.
 ///
-/// A session has at most one adapter, ``SessionManager/adapter``. It is called on the thread that creates the
-/// request, before `request(...)` returns. Before each further attempt it is called again, on the request's own
-/// queue.
+/// A session has at most one adapter, ``SessionManager/adapter``. For the first attempt it is called on the thread that
+/// creates the request, before `request(...)` returns. For each retry it is called again, on the request's own queue.
 @preconcurrency public protocol RequestAdapter: Sendable {
     /// Returns the request to send.
     ///
-    /// - Parameter urlRequest: The request as it was created. A further attempt gets the same request again,
-    ///   not the adapted one of the previous attempt.
-    /// - Throws: Any error. The attempt fails with it, and the retrier may be asked about it.
+    /// - Parameter urlRequest: The request as it was created. This is the same for each attempt, never the adapted
+    ///   request of the previous attempt.
+    /// - Throws: Any error. The attempt fails with this error, and the retrier may be asked about it.
     func adapt(_ urlRequest: URLRequest) throws -> URLRequest
 }

@@ -1,40 +1,40 @@
 public import Foundation
 public import FoundationNetworking
 
-/// The decision about a failed request.
+/// The decision whether a failed request is retried.
 public enum RetryResult: Sendable {
     /// Retry immediately.
     case retry
     /// Retry after a delay in seconds. A delay below zero means immediately.
     case retryWithDelay(TimeInterval)
-    /// Do not retry. The failure stands.
+    /// Do not retry. The request fails with the error of the attempt.
     case doNotRetry
     /// Do not retry, and fail with another error.
     case doNotRetryWithError(any Error)
 }
 
-/// Adapts and retries requests asynchronously.
+/// A type that adapts and retries requests asynchronously.
 ///
-/// A session has at most one interceptor, ``SessionManager/interceptor``. It runs after ``SessionManager/adapter``.
-/// It is asked only about failures that ``SessionManager/retrier`` does not retry. Its functions run in a task
-/// that is cancelled with the request.
+/// A session has at most one interceptor, ``SessionManager/interceptor``. It adapts a request after
+/// ``SessionManager/adapter``. It is asked about a failure only if ``SessionManager/retrier`` does not retry the
+/// request. The functions of the interceptor run in a task that is cancelled with the request.
 ///
-/// Neither function has a default implementation. A conformance with another library's signatures therefore
-/// fails to compile, instead of being silently ignored.
+/// Neither function has a default implementation. With default implementations, a type that has the signatures of
+/// another library would compile, but its functions would never be called. Without them, it does not compile.
 public protocol RequestInterceptor: Sendable {
     /// Returns the request to send, changed or unchanged. Called before each attempt.
     ///
-    /// - Throws: Any error. The attempt fails with it.
+    /// - Throws: Any error. The attempt fails with this error.
     func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest
 
-    /// Decides about a failed attempt. With ``RetryResult/doNotRetry`` the failure stands.
+    /// Decides whether a failed attempt is retried.
     func retry(_ request: Request, for session: SessionManager, dueTo error: any Error) async -> RetryResult
 }
 
-/// An interceptor that retries without the session. If it retained the session while it waits, a release of the
-/// session would not be noticed.
+/// An interceptor whose decision does not need the session. It does not retain the session while it waits, so that the
+/// program can end the session by releasing it.
 protocol SessionIndependentInterceptor: RequestInterceptor {
-    /// Decides about a failed attempt.
+    /// Decides whether a failed attempt is retried.
     ///
     /// - Parameter paths: The paths of the request's session.
     func retry(_ request: Request, _ paths: SessionPaths, dueTo error: any Error) async -> RetryResult

@@ -1,24 +1,26 @@
 public import Foundation
 
-/// Reports whether a failed request is retried, and after how many seconds.
+/// The closure to which a ``RequestRetrier`` passes its decision: whether the request is retried, and after how many
+/// seconds.
 ///
-/// Call it exactly once, on any thread; later calls are ignored. A delay below zero counts as zero.
+/// Call the closure exactly once, on any thread. Later calls are ignored. A delay below zero counts as zero.
 public typealias RequestRetryCompletion = @Sendable (_ shouldRetry: Bool, _ timeDelay: TimeInterval) -> Void
 
-/// Decides whether failed requests are retried.
+/// A type that decides whether failed requests are retried.
 ///
-/// A session has at most one retrier, ``SessionManager/retrier``. It is asked about each failed attempt after
-/// validation, on the request's own queue. It is not asked about a cancelled request. For a retry the adapter
-/// runs again, but the `URLRequestConvertible` does not.
+/// A session has at most one retrier, ``SessionManager/retrier``. It is asked about each failed attempt, also if
+/// validation failed, on the request's own queue. It is not asked about a cancelled request.
+///
+/// For a retry, the adapter is called again, but `asURLRequest()` of the ``URLRequestConvertible`` is not.
 @preconcurrency public protocol RequestRetrier: Sendable {
-    /// Decides immediately or later.
+    /// Decides whether a failed request is retried. The decision may be made after this function has returned.
     ///
     /// - Parameters:
     ///   - manager: The session of the request.
     ///   - request: The request. ``Request/retryCount`` is the number of its retries so far.
     ///   - error: The error of the attempt.
-    ///   - completion: Receives the decision. Until it is called, the request does not end unless it is
-    ///     cancelled.
+    ///   - completion: Receives the decision. The request waits for it, unless the request is cancelled or
+    ///     `completion` is released.
     func should(
         _ manager: SessionManager,
         retry request: Request,

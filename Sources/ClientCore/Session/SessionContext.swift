@@ -5,21 +5,22 @@ internal import NetwatchTransport
 internal import NetworkReachability
 internal import Synchronization
 
-/// A task that a session retains until it has ended, and ends when the session is dropped.
+/// A request or a stream. Its session retains it until it has ended, and ends it when the session itself is released.
 protocol SessionTask: Sendable {
     /// The task's number in its session.
     var identifier: Int { get }
     func sessionDropped()
 }
 
-/// The state that a session's requests share. It outlives the session until the last request has ended.
+/// The state that a session's requests share. It may outlive the session, until the last request has ended.
 final class SessionContext: Sendable {
     /// The properties that a program may change while requests are running.
     struct Hooks: Sendable {
         var adapter: (any RequestAdapter)?
         var retrier: (any RequestRetrier)?
         var interceptor: (any RequestInterceptor)?
-        /// Asked last, when no other retrier wants to retry; see ``SessionManager/waitsForConnectivity``.
+        /// Asked about a failure that neither the retrier nor the interceptor retries; see
+        /// ``SessionManager/waitsForConnectivity``.
         var connectivityRetrier: ConnectivityRetrier?
         var failedRequestOwner: (any FailedRequestOwner)?
         var monitors: [any EventMonitor] = []
@@ -41,8 +42,8 @@ final class SessionContext: Sendable {
     let paths: SessionPaths
     let connections: ConnectionWatches
     private let state = Mutex(State())
-    // Every request of a session reads these often, from many threads. They therefore do not share the lock
-    // that guards the running requests. Monitors, which few sessions have, are checked without a lock.
+    // Every request reads the hooks often, from many threads. They therefore have their own lock, and `hasMonitors`
+    // avoids it in the usual case, a session without monitors.
     private let currentHooks = Mutex(Hooks())
     private let hasMonitors = Atomic(false)
 
@@ -80,8 +81,7 @@ final class SessionContext: Sendable {
     var mayRunUserCode: Bool { trust.runsUserCode || hasMonitors.load(ordering: .acquiring) }
 
     func changeHooks(_ change: (inout Hooks) -> Void) {
-        // Release the replaced values outside the lock: they may hold the last reference to an object with a
-        // deinit.
+        // Release the replaced values outside the lock: that may run a deinit of the program.
         let replaced = currentHooks.withLock { hooks in
             let old = hooks
             change(&hooks)
@@ -111,8 +111,8 @@ final class SessionContext: Sendable {
     }
 
     func remove(_ identifier: Int) {
-        // Release the request outside the lock: this may be the last reference to it and to what its handlers
-        // captured.
+        // Release the task outside the lock: that may run a deinit of the program, because the task may hold the last
+        // reference to what its handlers captured.
         let removed = state.withLock { $0.running.removeValue(forKey: identifier) }
         withExtendedLifetime(removed) {}
     }
@@ -121,17 +121,17 @@ final class SessionContext: Sendable {
 // MARK: Watched connections
 
 extension SessionContext {
-    /// The minimum time that the paths of a session's connections are watched after its last request. The
-    /// maximum is twice that. libcurl does not reuse a connection that has been idle for 118 s
-    /// (`CURLOPT_MAXAGE_CONN`).
+    /// The minimum time for which the paths of a session's connections are watched after its last request. The maximum
+    /// is twice as long. After this time the connections are useless: libcurl does not reuse a connection that has been
+    /// idle for 118 s (`CURLOPT_MAXAGE_CONN`).
     static let watchedIdleTime: Duration = .seconds(150)
 
     func recordConnection(to address: String) {
         if connections.record(address) { scheduleWatchCheck(after: lastIdentifier) }
     }
 
-    /// Ends the watches if no request is running and none was created after the given one. Otherwise checks
-    /// again later.
+    /// Ends the watches if no request is running and none was created after the request with the given number.
+    /// Otherwise checks again later.
     func endUnusedWatches(since request: Int) {
         if running.isEmpty, lastIdentifier == request {
             connections.endAll()

@@ -2,37 +2,37 @@ public import Foundation
 public import FoundationNetworking
 internal import Synchronization
 
-/// Makes decisions for a session. Each decision is a closure; by default all are `nil`.
+/// The closures that make decisions for a session. All are `nil` by default.
 ///
-/// Closures are called on the queue of their request and block that request while they run. Set them before
-/// creating the requests they apply to: a running request reads a closure only when it needs it. To
-/// observe events without deciding anything, use an ``EventMonitor``.
+/// A closure is called on the queue of the request, and blocks this request while it runs. A request reads a closure
+/// only when it needs the decision, so set closures before creating requests. To observe events without deciding
+/// anything, use an ``EventMonitor``.
 public final class SessionDelegate: Sendable {
-    /// Decides about a redirect. Returns the request to send next, by default `newRequest`, or `nil` to use the
-    /// redirect itself as the response.
+    /// A closure that decides about a redirect. Returns the request to send next, usually `newRequest`, or `nil` to use
+    /// the redirect itself as the response.
     public typealias Redirection =
         @Sendable (
             _ session: SessionManager, _ task: RequestTask, _ response: HTTPURLResponse,
             _ newRequest: URLRequest
         ) -> URLRequest?
 
-    /// Answers an authentication challenge (401) if the request has no credentials.
+    /// A closure that answers an authentication challenge (401) for a request without credentials.
     public typealias ChallengeAnswer =
         @Sendable (
             _ session: SessionManager, _ task: RequestTask, _ challenge: AuthenticationChallenge
         ) -> (AuthChallengeDisposition, URLCredential?)
 
-    /// Decides whether to receive the body of a response.
+    /// A closure that decides whether to receive the body of a response.
     public typealias ResponseAnswer =
         @Sendable (
             _ session: SessionManager, _ task: RequestTask, _ response: HTTPURLResponse
         ) -> ResponseDisposition
 
-    /// Called when a task has ended, with or without an error.
+    /// A closure that is called when an attempt has ended, with or without an error.
     public typealias Completion =
         @Sendable (_ session: SessionManager, _ task: RequestTask, _ error: (any Error)?) -> Void
 
-    /// Returns the body again as a new stream, because the previous one was already read.
+    /// A closure that returns the body again as a new stream, because the previous stream was already read.
     public typealias BodyStream =
         @Sendable (_ session: SessionManager, _ task: RequestTask) -> InputStream?
 
@@ -45,7 +45,7 @@ public final class SessionDelegate: Sendable {
     }
 
     private let closures = Mutex(Closures())
-    /// Whether any closure was ever set. Every request checks several times, and few sessions have a closure.
+    /// Whether any closure was ever set. Requests check this without a lock, because few sessions have a closure.
     private let isUsed = Atomic(false)
 
     /// Creates a delegate that changes nothing.
@@ -60,36 +60,39 @@ public final class SessionDelegate: Sendable {
         isUsed.store(true, ordering: .releasing)
     }
 
-    /// Decides where a redirect leads. Default: the response's `Location`, with at most 16 redirects per
-    /// attempt.
+    /// Decides about each redirect. Default: the redirect to its `Location` is followed. An attempt that follows more
+    /// than 16 redirects fails, with or without a closure.
     @preconcurrency
     public var taskWillPerformHTTPRedirection: Redirection? {
         get { read { $0.redirection } }
         set { change { $0.redirection = newValue } }
     }
 
-    /// Answers authentication challenges. Default: the response with the challenge is the request's response.
+    /// Answers authentication challenges. Default: none is answered, and the 401 becomes the request's response.
     ///
-    /// Not called if the request has credentials from ``Request/authenticate(usingCredential:)``. Called at most
-    /// once per attempt. If the server rejects the credentials, its second 401 becomes the response.
+    /// Called at most once per attempt, and only if the request has no credentials from
+    /// ``Request/authenticate(usingCredential:)``. If the server rejects the credentials, its second 401 becomes the
+    /// response.
     @preconcurrency
     public var taskDidReceiveChallenge: ChallengeAnswer? {
         get { read { $0.challenge } }
         set { change { $0.challenge = newValue } }
     }
 
-    /// Decides, when the final head of a response has arrived, whether to receive its body. Default: yes.
+    /// Decides whether to receive the body of a response. Called when the head of the final response has arrived.
+    /// Default: the body is received.
     @preconcurrency
     public var dataTaskDidReceiveResponse: ResponseAnswer? {
         get { read { $0.response } }
         set { change { $0.response = newValue } }
     }
 
-    /// Returns a new stream when a request with a stream body must be sent again, for a retry or after a
-    /// redirect that keeps the body. Without a closure, or if it returns `nil`, the request fails with
+    /// Returns a new stream when a request with a stream as its body must be sent again: for a retry, or after a
+    /// redirect that keeps the body. Without a closure, or if the closure returns `nil`, the request fails with
     /// `URLError.requestBodyStreamExhausted`.
     ///
-    /// Not called during an authentication challenge, which libcurl answers itself.
+    /// Not called if libcurl sends the request again by itself, to answer an authentication challenge with credentials
+    /// that were set in advance. The request then fails with the same error.
     @preconcurrency
     public var taskNeedNewBodyStream: BodyStream? {
         get { read { $0.bodyStream } }
@@ -104,15 +107,15 @@ public final class SessionDelegate: Sendable {
     }
 }
 
-/// A server's authentication challenge.
+/// The authentication challenge in a response (401).
 public struct AuthenticationChallenge: Sendable {
-    /// The host and port, and the realm and method of the first challenge in the response.
+    /// The host and port of the server, and the realm and method of the first challenge in the response.
     public let protectionSpace: URLProtectionSpace
     /// The response with the challenge.
     public let failureResponse: HTTPURLResponse
 }
 
-/// How to handle an authentication challenge.
+/// The decision how to handle an authentication challenge.
 public enum AuthChallengeDisposition: Sendable {
     /// Sends the request again with the credential. Without a credential, the same as ``performDefaultHandling``.
     case useCredential
@@ -124,7 +127,7 @@ public enum AuthChallengeDisposition: Sendable {
     case rejectProtectionSpace
 }
 
-/// Whether to receive the body of a response.
+/// The decision whether to receive the body of a response.
 public enum ResponseDisposition: Sendable {
     /// Receives the body.
     case allow

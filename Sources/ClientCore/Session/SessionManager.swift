@@ -4,13 +4,13 @@ public import FoundationNetworking
 package import NetwatchTransport
 package import NetworkReachability
 
-/// Creates requests and retains them while they run.
+/// A session, which creates requests and retains them while they run.
 ///
-/// Releasing the last reference to a session cancels its requests. Their handlers receive
+/// Releasing the last reference to a session ends its requests, and their handlers receive
 /// ``AFError/sessionDeinitialized``. All functions may be called from any thread.
 public final class SessionManager: Sendable {
-    /// The shared session, with Foundation's default configuration and ``defaultHTTPHeaders``. It is never
-    /// released.
+    /// The shared session, which exists as long as the process. It has Foundation's default configuration and
+    /// ``defaultHTTPHeaders``.
     public static let `default`: SessionManager = {
         let configuration = URLSessionConfiguration.default
         configuration.httpAdditionalHeaders = defaultHTTPHeaders
@@ -20,15 +20,18 @@ public final class SessionManager: Sendable {
     /// The header fields that ``default`` adds to every request: `Accept-Encoding`, `Accept-Language` and
     /// `User-Agent`.
     ///
-    /// The encodings are those that libcurl can decode. The languages are up to six from `LANGUAGE`, `LC_ALL`,
-    /// `LC_MESSAGES` and `LANG`. The user agent names the program, the operating system and netwatch.
+    /// - `Accept-Encoding` lists the encodings that libcurl can decode.
+    /// - `Accept-Language` lists up to six languages from the environment variables `LANGUAGE`, `LC_ALL`, `LC_MESSAGES`
+    ///   and `LANG`.
+    /// - `User-Agent` names the program, the operating system and netwatch.
     public static let defaultHTTPHeaders: HTTPHeaders = DefaultHTTPHeaders.headers(
         decoders: TransferCapabilities.current.decodableEncodings
     )
 
-    /// The features that the libcurl of this process lacks, with their consequences, one sentence each. Empty
-    /// on Debian and Ubuntu. Without OpenSSL, requests that need more than the system's certificate authorities
-    /// are refused. Without HTTP/2, requests use HTTP/1.1.
+    /// The features that the libcurl of this process lacks, with their consequences: one sentence for each feature.
+    ///
+    /// The list is empty on Debian and Ubuntu. Without OpenSSL, requests that need more than the system's certificate
+    /// authorities are refused. Without HTTP/2, requests use HTTP/1.1.
     public static var transportShortcomings: [String] { TransferCapabilities.current.shortcomings }
 
     let context: SessionContext
@@ -36,9 +39,9 @@ public final class SessionManager: Sendable {
     /// Creates a session.
     ///
     /// - Parameters:
-    ///   - configuration: Read once, during this call; see <doc:SessionConfiguration> for the supported
-    ///     properties. Default: Foundation's, which adds no header fields and shares one cookie storage with
-    ///     the whole program.
+    ///   - configuration: The configuration, which is read only during this call; see <doc:SessionConfiguration> for
+    ///     the supported properties. Default: Foundation's default configuration. It adds no header fields, and its
+    ///     cookie storage is shared by the whole program.
     ///   - delegate: Makes decisions for the session. Default: a delegate without closures.
     ///   - serverTrustPolicyManager: Defines for each host how its certificate is evaluated and which client
     ///     certificate is sent; see <doc:Trust>. Default: `nil`, the system's certificate authorities for every
@@ -56,8 +59,8 @@ public final class SessionManager: Sendable {
         )
     }
 
-    /// Creates a session that sends all requests to one unix socket (`unix(7)`), regardless of the host in
-    /// their URLs. It has no cookies.
+    /// Creates a session that sends all requests to one unix socket (`unix(7)`), whatever host their URLs name. The
+    /// session has no cookies.
     ///
     /// - Parameter unixSocketPath: The socket's path, at most 107 bytes.
     public convenience init(unixSocketPath: String) {
@@ -67,10 +70,10 @@ public final class SessionManager: Sendable {
     /// Creates a session without cookies and header fields, like ``bare()``.
     ///
     /// - Parameters:
-    ///   - engine: Runs the transfers.
-    ///   - serverTrustPolicyManager: Defines how servers are evaluated. Default: as in browsers.
-    ///   - monitor: Evaluates the paths to servers. Created when the first path is evaluated. It must watch the
-    ///     network namespace of the engine. Default: the shared monitor.
+    ///   - engine: The engine that runs the transfers.
+    ///   - serverTrustPolicyManager: Defines how servers are evaluated. Default: `nil`, the default evaluation.
+    ///   - monitor: The monitor of the paths to servers. This autoclosure is evaluated when a path is first needed. The
+    ///     monitor must watch the engine's network namespace. Default: the shared monitor.
     package convenience init(
         engine: TransferEngine,
         serverTrustPolicyManager: ServerTrustPolicyManager? = nil,
@@ -86,14 +89,14 @@ public final class SessionManager: Sendable {
 
     /// Creates a session with Foundation's default configuration.
     ///
-    /// - Parameter monitor: Evaluates the paths to servers.
+    /// - Parameter monitor: The monitor of the paths to servers.
     package convenience init(monitor: PathMonitor) {
         self.init(engine: .shared, settings: SessionSettings(.default), monitor: monitor)
     }
 
     /// Returns a session without cookies and header fields.
     ///
-    /// - Parameter monitor: Evaluates the paths to servers. Default: the shared monitor.
+    /// - Parameter monitor: The monitor of the paths to servers. Default: the shared monitor.
     package static func bare(
         monitor: @autoclosure @escaping @Sendable () -> PathMonitor = .shared
     ) -> SessionManager {
@@ -126,36 +129,38 @@ public final class SessionManager: Sendable {
     /// The delegate, which makes decisions for the session.
     public var delegate: SessionDelegate { context.delegate }
 
-    /// Changes requests before they are sent. Default: `nil`.
+    /// The adapter, which changes requests before they are sent. Default: `nil`.
     public var adapter: (any RequestAdapter)? {
         get { context.hooks.adapter }
         set { context.changeHooks { $0.adapter = newValue } }
     }
 
-    /// Decides whether failed requests are retried. Default: `nil`, no retries.
+    /// The retrier, which decides whether failed requests are retried. Default: `nil`, no retries.
     public var retrier: (any RequestRetrier)? {
         get { context.hooks.retrier }
         set { context.changeHooks { $0.retrier = newValue } }
     }
 
-    /// Adapts and retries requests asynchronously, after ``adapter`` and ``retrier``. Default: `nil`.
+    /// The interceptor, which adapts and retries requests asynchronously. It adapts requests after ``adapter``, and is
+    /// asked about failures that ``retrier`` does not retry. Default: `nil`.
     public var interceptor: (any RequestInterceptor)? {
         get { context.hooks.interceptor }
         set { context.changeHooks { $0.interceptor = newValue } }
     }
 
-    /// Whether requests that fail because there is no network wait for a path to their host and are then sent.
-    /// This is done by an ``OfflineRetrier``, which is asked when ``retrier`` and ``interceptor`` have declined.
-    /// Default: false.
+    /// Whether requests wait for a network. Default: false.
     ///
-    /// The wait ends when the total timeout has passed since the request's start. That is the request's
-    /// ``RequestOptions/totalTimeout``, or else the session's `timeoutIntervalForResource`, by default 7 days.
-    /// It does not start over when the path comes and goes.
+    /// If true, a request that has failed because there is no network waits for a path to its host, and is then sent
+    /// again. The request waits only after ``retrier`` and ``interceptor`` have declined to retry it. Retries are paced
+    /// as by an ``OfflineRetrier``.
     ///
-    /// Foundation's `URLSessionConfiguration` property of the same name cannot be set on Linux, so it belongs
-    /// to the session here. Apple's version waits before the first attempt. This one sends immediately, because
-    /// a refusal by the kernel needs no time, and waits after that failure. ``RequestRetrier`` and
-    /// ``RequestInterceptor`` are asked about the failure first.
+    /// The wait ends when the total timeout has passed since the request's start, even if the path has come and gone in
+    /// the meantime. The total timeout is the request's ``RequestOptions/totalTimeout``, or else the session's
+    /// `timeoutIntervalForResource`, by default 7 days.
+    ///
+    /// This is a property of the session, because the property of Foundation's `URLSessionConfiguration` with the same
+    /// name cannot be set on Linux. Apple's version waits before the first attempt. This version sends the first
+    /// attempt immediately, because the kernel refuses it at once if there is no path.
     public var waitsForConnectivity: Bool {
         get { context.hooks.connectivityRetrier != nil }
         set {
@@ -164,41 +169,41 @@ public final class SessionManager: Sendable {
         }
     }
 
-    /// Sets ``waitsForConnectivity`` with a specific pacing; `nil` turns it off.
+    /// Turns ``waitsForConnectivity`` on with a specific pacing; `nil` turns it off.
     package func waitForConnectivity(_ pacing: RetryPacing?) {
         let retrier = pacing.map { ConnectivityRetrier(maximumRetries: .max, pacing: $0) }
         context.changeHooks { $0.connectivityRetrier = retrier }
     }
 
-    /// Is offered the failed requests that ``retrier`` and ``interceptor`` do not retry, before their handlers are
-    /// called. Default: `nil`, the failures stand.
+    /// The owner to whom failed requests are offered that ``retrier`` and ``interceptor`` do not retry, before their
+    /// handlers are called. Default: `nil`, the requests fail.
     package var failedRequestOwner: (any FailedRequestOwner)? {
         get { context.hooks.failedRequestOwner }
         set { context.changeHooks { $0.failedRequestOwner = newValue } }
     }
 
-    /// The options of requests that do not set their own with ``URLRequestConvertible/with(_:)``. A change
-    /// applies to requests created later. Default: netwatch's defaults.
+    /// The options of the session's requests. A request overrides them with ``URLRequestConvertible/with(_:)``. A
+    /// change applies to requests that are created later. Default: the defaults of ``RequestOptions``.
     public var requestOptions: RequestOptions {
         get { context.hooks.options }
         set { context.changeHooks { $0.options = newValue } }
     }
 
-    /// The monitors of the session's requests, called in this order. Default: none.
+    /// The monitors that observe the session's requests. They are called in the order of the array. Default: none.
     public var eventMonitors: [any EventMonitor] {
         get { context.hooks.monitors }
         set { context.changeHooks { $0.monitors = newValue } }
     }
 
-    /// Whether requests start when they are created. Otherwise ``Request/resume()`` starts them, and so does
-    /// awaiting their result. Default: true.
+    /// Whether requests start when they are created. If false, ``Request/resume()`` starts a request, and so does
+    /// awaiting its result. Default: true.
     public var startRequestsImmediately: Bool {
         get { context.hooks.startsImmediately }
         set { context.changeHooks { $0.startsImmediately = newValue } }
     }
 
-    /// The queue for handlers and progress closures that are added without one. Default: the main queue, which
-    /// the program must run with `dispatchMain()`, a run loop, or asynchronous top-level code.
+    /// The queue for handlers and progress closures that are added without a queue. Default: the main queue, which the
+    /// program must run with `dispatchMain()`, a run loop, or asynchronous top-level code.
     public var completionQueue: DispatchQueue {
         get { context.hooks.completionQueue }
         set { context.changeHooks { $0.completionQueue = newValue } }
@@ -208,14 +213,15 @@ public final class SessionManager: Sendable {
 
     /// Creates a request and starts it.
     ///
-    /// Does not throw: handlers receive the error of an invalid request.
+    /// This function does not throw. If the request is invalid, its handlers receive the error.
     ///
     /// - Parameters:
     ///   - url: An absolute `http` or `https` URL.
     ///   - method: The method. Default: `GET`.
     ///   - parameters: The parameters that `encoding` adds to the request. Default: none.
-    ///   - encoding: Default: in the query, or in the body for methods that have one.
-    ///   - headers: Header fields. They override the session's. Default: none.
+    ///   - encoding: Adds the parameters to the request. Default: ``URLEncoding``, which uses the query for `GET`,
+    ///     `HEAD` and `DELETE`, and the body for other methods.
+    ///   - headers: Header fields, which override the session's. Default: none.
     @discardableResult
     public func request(
         _ url: any URLConvertible,
@@ -231,29 +237,36 @@ public final class SessionManager: Sendable {
         )
     }
 
-    /// Starts an existing request. Use this function to send a custom body.
+    /// Creates a request from a `URLRequest` and starts it. Use this function to send a custom body.
     ///
-    /// The request's `timeoutInterval` is the maximum time without a byte in either direction. 60, Foundation's
-    /// default, selects the session's value.
+    /// The `timeoutInterval` of the `URLRequest` is the idle timeout: the maximum time, in seconds, without a byte in
+    /// either direction. The value 60, Foundation's default, selects the session's idle timeout.
     @discardableResult
     public func request(_ urlRequest: any URLRequestConvertible) -> DataRequest {
         start(RequestPlan(urlRequest))
     }
 
-    /// Runs a single transfer: follows no redirects, answers no challenges and asks no retriers.
+    /// Creates a request that consists of a single transfer, and starts it. The request follows no redirects, answers
+    /// no challenges and asks no retriers.
     ///
     /// - Parameters:
     ///   - body: The body that replaces the request's own. Default: `nil`, which keeps the request's own.
-    ///   - maximumResponseBytes: A longer body ends the request with `URLError.dataLengthExceedsMaximum`. The
-    ///     response and that many bytes of the body are available with the error.
+    ///   - maximumResponseBytes: The maximum length of the response's body. A longer body ends the request with
+    ///     `URLError.dataLengthExceedsMaximum`. The handlers receive the response and the first bytes of its body, up
+    ///     to this length, together with the error.
     ///   - connectTimeout: The time limit for the lookup, the connection and the TLS handshake. Default: the
     ///     session's.
     ///   - responseTimeout: The time that the server may stay silent between the last byte of the request and
     ///     the response. Default: the session's idle timeout.
     ///   - totalTimeout: A request that takes longer ends with `URLError.timedOut`.
-    ///   - allowsConnectionReuse: Whether a pooled connection may be used, on which libcurl may send the
-    ///     request again by itself.
-    ///   - allowsResending: Whether libcurl may do that. With `false` the request fails instead. Default: true.
+    ///   - bodyTimeout: The time limit for the response's body, counted from its head. Default: none.
+    ///   - allowsConnectionReuse: Whether a pooled connection may be used. When a pooled connection closes before the
+    ///     response, libcurl sends the request again by itself.
+    ///   - allowsResending: Whether libcurl may send the request again. With `false` the request fails instead.
+    ///     Default: true.
+    ///   - identity: The client's certificate and key. Default: the session's client identity for the host.
+    ///   - permitsOrigin: Decides whether the request may be sent to an origin, after adapters have changed it. If not,
+    ///     the request fails with ``OriginNotPermitted``. Default: every origin is permitted.
     package func transfer(
         _ urlRequest: any URLRequestConvertible,
         body: ReplayableBody? = nil,
@@ -263,10 +276,13 @@ public final class SessionManager: Sendable {
         totalTimeout: Duration,
         bodyTimeout: Duration? = nil,
         allowsConnectionReuse: Bool,
-        allowsResending: Bool = true
+        allowsResending: Bool = true,
+        identity: ClientIdentity? = nil,
+        permitsOrigin: (@Sendable (TransferOrigin) -> Bool)? = nil
     ) -> DataRequest {
         var plan = RequestPlan(urlRequest)
         plan.upload = body.map(UploadBody.replayable)
+        plan.options.maximumDataBytes = max(maximumResponseBytes, RequestOptions.defaultMaximumDataBytes)
         plan.policy = TransferPolicy(
             followsRedirects: false,
             asksRetrier: false,
@@ -276,24 +292,29 @@ public final class SessionManager: Sendable {
             responseTimeout: responseTimeout,
             bodyTimeout: bodyTimeout,
             allowsConnectionReuse: allowsConnectionReuse,
-            allowsResending: allowsResending
+            allowsResending: allowsResending,
+            permitsOrigin: permitsOrigin,
+            identity: identity
         )
         return start(plan)
     }
 
-    /// Whether the host name of an `https` URL is checked against its server's certificate. Pinning and custom
-    /// checks count as well.
+    /// The path of the unix socket to which all requests are sent; `nil` if they are sent to the hosts in their URLs.
+    package var unixSocketPath: String? { context.settings.unixSocketPath }
+
+    /// Returns whether the server of an `https` URL must prove that it is the URL's host. A pin and a custom evaluation
+    /// count as such a proof.
     package func validatesServer(of url: String) -> Bool {
         context.trust.validatesServer(of: URL(string: url))
     }
 
-    /// Makes later requests use new connections. Cached addresses stay valid: the path monitor empties the
-    /// resolver's cache when the network changes.
+    /// Makes later requests use new connections. Cached addresses of host names are kept: when the network changes, the
+    /// path monitor empties the resolver's cache.
     package func dropConnections() {
         context.pool.dropConnections()
     }
 
-    /// Begins requests to a host again of which the server has acknowledged nothing; see
+    /// Restarts the stalled requests to a host. A request is stalled if the server has acknowledged no byte of it; see
     /// ``TransferPool/restartStalled(to:)``.
     package func restartStalled(to host: String) {
         context.pool.restartStalled(to: host)
@@ -316,9 +337,14 @@ extension SessionManager {
 
     func start(_ plan: RequestPlan) -> DataRequest { start(plan, as: DataRequest.init) }
 
-    /// Adapts the request on the caller's thread, and starts it if the session starts requests immediately.
+    /// Creates a request. Calls the adapter on the caller's thread, and starts the request if the session starts
+    /// requests immediately.
     func start<Kind: Request>(_ plan: RequestPlan, as make: (RequestCore) -> Kind) -> Kind {
         let hooks = context.hooks
+        var plan = plan
+        if let owner = hooks.failedRequestOwner, plan.policy.asksRetrier {
+            plan.original = plan.original.map(owner.prepare)
+        }
         let adapted = Result {
             let original = try plan.original.get()
             return try hooks.adapter?.adapt(original) ?? original

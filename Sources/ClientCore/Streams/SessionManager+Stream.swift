@@ -1,11 +1,12 @@
 extension SessionManager {
     /// Opens a TCP connection for raw bytes.
     ///
-    /// The name is resolved and its addresses are tried in order. The next address is tried after 250 ms, or as
-    /// soon as the previous one has failed (RFC 8305 §5). After 15 s in total the stream fails with
-    /// `URLError.timedOut`. The session's configuration does not apply to streams. However, a session that
-    /// refuses requests because of its configuration refuses streams too, and so does a session for a unix
-    /// socket.
+    /// The name is resolved and its addresses are tried in order. The next address is tried after 250 ms, or as soon as
+    /// the previous address has failed (RFC 8305 §5). If there is no connection after 15 s in total, the stream fails
+    /// with `URLError.timedOut`.
+    ///
+    /// The session's configuration does not apply to streams, with one exception: a session that refuses all requests
+    /// because of its configuration also refuses streams. A session for a unix socket refuses streams, too.
     ///
     /// - Parameters:
     ///   - hostName: An ASCII host name or an IP address; IPv6 without brackets.

@@ -5,23 +5,29 @@ internal import Synchronization
 
 /// A TCP connection that sends and receives raw bytes.
 ///
-/// Reads run one after another, in the order of the calls. So do writes. Reads and writes do not wait for each
-/// other. Only bytes that are read are received: a server that sends more must wait. TLS is not supported.
+/// Reads run one after another, in the order of the calls. The same applies to writes. Reads and writes do not wait for
+/// each other. The stream receives bytes only while a read wants them, so the peer must wait if it sends more. TLS is
+/// not supported.
 ///
 /// Every completion is called exactly once, on the stream's own serial queue, even if the stream or its session
 /// ends. All functions may be called from any thread.
 ///
-/// The session retains a stream until it has ended. It ends by ``cancel()``, by an error of the connection, or
-/// when both sides are closed: the writing side by ``closeWrite()``, the reading side by ``closeRead()`` or by the
-/// peer. Pending and later reads and writes then receive the error.
+/// The session retains a stream until the stream has ended. A stream ends in one of these ways:
 ///
-/// A stream is not a ``Request``, because it does not use HTTP. It has no `URLRequest` and no response, and
-/// adapters, retriers and event monitors do not see it.
+/// - by ``cancel()``, or when its session is released
+/// - by an error of the connection
+/// - when both sides are closed: the writing side by ``closeWrite()``, the reading side by ``closeRead()`` or by the
+///   peer
+///
+/// Reads and writes that are pending at the end, or are submitted later, fail.
+///
+/// A stream is not a ``Request``, because it does not use HTTP: it has no `URLRequest` and no response. Adapters,
+/// retriers and event monitors are not called for streams.
 public final class StreamRequest: SessionTask {
     let identifier: Int
     private let connection: StreamConnection
     private let queue: SerialQueue
-    /// Why this side ended the stream, if not by ``cancel()``.
+    /// The error with which the session ended the stream; `nil` if it did not.
     private let reason = Mutex<AFError?>(nil)
 
     init(_ hostName: String, _ port: Int, _ context: SessionContext) {
@@ -30,7 +36,7 @@ public final class StreamRequest: SessionTask {
         self.identifier = identifier
         self.queue = queue
         connection = context.engine.stream(to: hostName, port: port) {
-            // After the completions: while they run, the session still retains the stream.
+            // Submitted to the queue, so that the session retains the stream until all completions were called.
             queue.async { context.remove(identifier) }
         }
     }
@@ -39,8 +45,8 @@ public final class StreamRequest: SessionTask {
 
     /// Connects, or continues after ``suspend()``.
     ///
-    /// Only needed after ``suspend()``, or when the session's ``SessionManager/startRequestsImmediately`` is
-    /// false.
+    /// Call this function only after ``suspend()``, or if the session's ``SessionManager/startRequestsImmediately`` is
+    /// false. Otherwise the stream starts by itself.
     @discardableResult
     public func resume() -> Self {
         connection.resume()
@@ -68,14 +74,17 @@ public final class StreamRequest: SessionTask {
     /// Reads bytes, after earlier reads have completed.
     ///
     /// - Parameters:
-    ///   - minBytes: The minimum number of bytes, unless the peer closes before. 0 counts as 1.
-    ///   - maxBytes: The maximum number of bytes: at least 1, and not less than `minBytes`. Other values fail
-    ///     with an error whose ``Swift/Error/transferFailure`` names them.
-    ///   - timeout: In seconds, from now. A read that takes longer fails with `URLError.timedOut`, and the next
-    ///     read receives the bytes that have arrived. Values of 0 and below mean no timeout.
-    ///   - completionHandler: Receives the bytes, whether they are the last because the peer has closed, and
-    ///     the error. Without an error the data is never `nil`, but may be empty at the end. A connection error
-    ///     may come with data: the bytes that arrived before it.
+    ///   - minBytes: The minimum number of bytes to wait for. 0 counts as 1. Fewer bytes are returned only if the peer
+    ///     closes the connection.
+    ///   - maxBytes: The maximum number of bytes: at least 1, and not less than `minBytes`. For other values the read
+    ///     fails with an error whose ``Swift/Error/transferFailure`` names the values.
+    ///   - timeout: The time limit in seconds, counted from this call. A value of 0 or below means no limit. A read
+    ///     that takes longer fails with `URLError.timedOut`, and the next read receives the bytes that have arrived.
+    ///   - completionHandler: Receives three values:
+    ///     - the bytes. Without an error they are never `nil`, but may be empty at the end. With a connection error,
+    ///       they are the bytes that arrived before the error, or `nil`.
+    ///     - whether these bytes are the last, because the peer has closed the connection
+    ///     - the error; `nil` for a success
     @preconcurrency
     public func readData(
         ofMinLength minBytes: Int,
@@ -95,8 +104,8 @@ public final class StreamRequest: SessionTask {
     /// Starts the stream if it has not been started. Cancelling the waiting task cancels the read, and the next
     /// read receives the bytes that have arrived.
     ///
-    /// - Returns: The bytes, and whether they are the last because the peer has closed.
-    /// - Throws: `URLError`, ``AFError/sessionDeinitialized``.
+    /// - Returns: The bytes, and whether they are the last, because the peer has closed the connection.
+    /// - Throws: `URLError`, or ``AFError/sessionDeinitialized`` if the session was released.
     public func readData(
         ofMinLength minBytes: Int = 1,
         maxLength maxBytes: Int,
@@ -110,8 +119,8 @@ public final class StreamRequest: SessionTask {
         }
     }
 
-    /// Closes the reading side after the reads submitted so far. Later reads fail. The peer is not notified,
-    /// but its connection is reset if it sends after both sides were closed here.
+    /// Closes the reading side after the reads that were submitted before this call. Later reads fail. The peer is not
+    /// notified. If it sends bytes after both sides of this stream were closed, its connection is reset.
     public func closeRead() { connection.closeRead() }
 
     @discardableResult
@@ -132,13 +141,13 @@ public final class StreamRequest: SessionTask {
     /// Sends bytes, after earlier writes have completed.
     ///
     /// - Parameters:
-    ///   - data: The bytes to send. They are kept in memory until sent. Wait for the completion to limit memory
-    ///     use.
-    ///   - timeout: In seconds, from now. A write that takes longer fails with `URLError.timedOut`. If part of
-    ///     it was already sent, the stream ends, because the peer would take later bytes for the rest. Values
-    ///     of 0 and below mean no timeout.
-    ///   - completionHandler: Called when the kernel has accepted all bytes. The peer may not have received
-    ///     them.
+    ///   - data: The bytes to send. They are kept in memory until they were sent. To limit the memory, wait for the
+    ///     completion before the next write.
+    ///   - timeout: The time limit in seconds, counted from this call. A value of 0 or below means no limit. A write
+    ///     that takes longer fails with `URLError.timedOut`. If part of the bytes was already sent, the stream ends,
+    ///     because the peer would mistake later bytes for the rest.
+    ///   - completionHandler: Called when the kernel has accepted all bytes, which the peer may not have received yet,
+    ///     or with the error.
     @preconcurrency
     public func write(
         _ data: Data,
@@ -150,9 +159,10 @@ public final class StreamRequest: SessionTask {
 
     /// Sends bytes, after earlier writes have completed; see ``write(_:timeout:completionHandler:)``.
     ///
-    /// Starts the stream if it has not been started. Cancelling the waiting task has the effect of a timeout.
+    /// Starts the stream if it has not been started. Cancelling the waiting task cancels the write. If part of the
+    /// bytes was already sent, the stream ends, as after a timeout.
     ///
-    /// - Throws: `URLError`, ``AFError/sessionDeinitialized``.
+    /// - Throws: `URLError`, or ``AFError/sessionDeinitialized`` if the session was released.
     public func write(_ data: Data, timeout: TimeInterval = 0) async throws {
         connection.start()
         try await perform { finish in
@@ -160,8 +170,8 @@ public final class StreamRequest: SessionTask {
         }
     }
 
-    /// Closes the writing side after the writes submitted so far, so that the peer reads the end of the stream.
-    /// Later writes fail.
+    /// Closes the writing side after the writes that were submitted before this call. The peer then reads the end of
+    /// the stream. Later writes fail.
     public func closeWrite() { connection.closeWrite() }
 
     @discardableResult
@@ -177,8 +187,8 @@ public final class StreamRequest: SessionTask {
 
     // MARK: Waiting and ending
 
-    /// Waits for a read or a write. Cancelling the waiting task cancels the operation. It is not started if the
-    /// task was already cancelled.
+    /// Runs a read or a write, and waits for it. Cancelling the waiting task cancels the operation. If the task was
+    /// already cancelled, the operation is not started.
     private func perform<Value: Sendable>(
         _ begin: @Sendable (@escaping @Sendable (Result<Value, any Error>) -> Void) -> StreamConnection.Number
     ) async throws -> Value {
@@ -201,13 +211,13 @@ public final class StreamRequest: SessionTask {
     }
 
     private func error(of failure: TransferFailure?) -> (any Error)? {
-        // CURLE_ABORTED_BY_CALLBACK: this side has ended the stream.
+        // 42 is CURLE_ABORTED_BY_CALLBACK: the program or the session has ended the stream.
         if failure?.code == 42, let reason = reason.withLock({ $0 }) { return reason }
         return failure?.error(for: nil)
     }
 }
 
-/// A read or a write that may be cancelled before its number is known.
+/// A read or a write that may be cancelled before the connection has returned its number.
 private final class CancellableOperation: Sendable {
     private struct State {
         var number: StreamConnection.Number?
@@ -245,7 +255,7 @@ extension Result where Failure == any Error {
 }
 
 extension Duration {
-    /// Returns `nil` for no timeout.
+    /// Converts a timeout in seconds. Returns `nil` for 0 and below, which mean no timeout.
     fileprivate init?(timeoutInterval: TimeInterval) {
         guard timeoutInterval > 0 else { return nil }
         self.init(seconds: timeoutInterval)

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A value that is created on first access. Copies of a response share it.
+/// A value that is created on first access. All copies of a response share one `LazyValue`.
 final class LazyValue<Value: Sendable>: Sendable {
     private enum State: Sendable {
         case pending(@Sendable () -> Value)

@@ -3,10 +3,10 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A serial queue that runs work in the order it was submitted, on a thread that user code may block.
+/// A serial queue that runs work in the order in which it was submitted, on threads that the program's code may block.
 ///
-/// It works like a serial `DispatchQueue`, plus ``begin(_:)`` and ``asyncDeferred(_:)``, which save most of the
-/// thread switches of a small request.
+/// It works like a serial `DispatchQueue`. The additional functions ``begin(_:)`` and ``asyncDeferred(_:)`` save most
+/// of the thread switches of a small request.
 final class SerialQueue: SerialExecutor {
     private enum Work: Sendable {
         case job(UnownedJob)
@@ -15,7 +15,7 @@ final class SerialQueue: SerialExecutor {
 
     private struct State {
         var waiting: [Work] = []
-        /// Whether a thread is running the queue or was requested to.
+        /// Whether a thread runs the queue, or was requested for it.
         var isRunning = false
         /// Whether more work is certain to be submitted.
         var isAwaiting = false
@@ -30,8 +30,9 @@ final class SerialQueue: SerialExecutor {
         add(.closure(body))
     }
 
-    /// Like ``async(_:)``, but if more work is expected (``setAwaiting(_:)``), runs the closure together with that
-    /// work. For closures that have no effect until then.
+    /// Like ``async(_:)``, but does not wake a thread if more work is certain to be submitted (``setAwaiting(_:)``).
+    /// The closure then runs when that work arrives, before it. Use this function only for closures that can wait that
+    /// long.
     func asyncDeferred(_ body: @escaping @Sendable () -> Void) {
         add(.closure(body), isDeferred: true)
     }
@@ -48,7 +49,7 @@ final class SerialQueue: SerialExecutor {
         }
         enterThread()
         body()
-        // Work submitted meanwhile may run any code, so it moves to a thread of the pool.
+        // Work that was submitted in the meantime may block, so it runs on a thread of the pool.
         if state.withLock({ leaveThread(&$0) }) { startWorking() }
     }
 
@@ -81,8 +82,8 @@ final class SerialQueue: SerialExecutor {
         if isIdle { startWorking() }
     }
 
-    /// Requests a thread from the pool. In a child of fork(2), Dispatch relies on threads that only the parent
-    /// has, so the caller's thread runs the work.
+    /// Requests a thread from the pool to run the work. In a child of fork(2), the caller's thread runs the work,
+    /// because Dispatch relies on threads that only the parent has.
     private func startWorking() {
         guard !ForkedChild.isCurrent else { return work() }
         ForkedChild.watch()
@@ -96,7 +97,7 @@ final class SerialQueue: SerialExecutor {
         }
     }
 
-    /// Takes all waiting work. Returns `nil` and gives up the thread if there is none.
+    /// Removes and returns all waiting work. If there is none, gives up the thread and returns `nil`.
     private func takeWaiting() -> [Work]? {
         state.withLock { state in
             guard !state.waiting.isEmpty else {
@@ -119,7 +120,7 @@ final class SerialQueue: SerialExecutor {
         thread.store(UInt(pthread_self()), ordering: .relaxed)
     }
 
-    /// Gives up the thread. Returns whether another thread must take over.
+    /// Gives up the thread. Returns whether work is waiting, so that another thread is needed.
     @discardableResult
     private func leaveThread(_ state: inout State) -> Bool {
         thread.store(0, ordering: .relaxed)

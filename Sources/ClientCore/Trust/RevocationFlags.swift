@@ -1,8 +1,8 @@
 /// The revocation checks for a server's certificate.
 ///
-/// Neither libcurl nor OpenSSL contacts a revocation server during a handshake: the authority would learn which hosts
-/// the client visits, and each connection would wait for it. Two sources remain: a status that the server sends, and
-/// lists that the program provides.
+/// There are two sources: an OCSP response that the server sends during the handshake ("stapled"), and lists that the
+/// program provides. Neither libcurl nor OpenSSL contacts a revocation server during a handshake. The authority that
+/// runs such a server would learn which hosts the client visits, and each connection would wait for its response.
 ///
 /// ```swift
 /// let policy = ServerTrustPolicy.performRevokedEvaluation(
@@ -11,17 +11,17 @@
 /// )
 /// ```
 public struct RevocationFlags: Hashable, Sendable, ExpressibleByArrayLiteral {
-    /// Whether the server must staple an OCSP response of its authority (RFC 6066 §8) that reports its certificate as
-    /// good.
+    /// Whether the server must staple an OCSP response of its authority (RFC 6066 §8), and this response must report
+    /// the server's certificate as good.
     public let requiresStapledStatus: Bool
-    /// Revocation lists. Unless empty, they must contain a list of the certificate's issuer that is valid now, and
-    /// the certificate must not be on it.
+    /// The revocation lists. An empty array requires nothing. Otherwise one of the lists must be of the certificate's
+    /// issuer and valid now, and it must not contain the certificate.
     public let lists: [CertificateRevocationList]
 
-    /// Requires a stapled OCSP response. Few servers send one: nginx needs `ssl_stapling on`.
+    /// Requires a stapled OCSP response. Few servers send one. nginx, for example, needs `ssl_stapling on`.
     public static let stapledStatus = RevocationFlags(requiresStapledStatus: true, lists: [])
 
-    /// Requires that the certificate is not on its issuer's list, which must be one of these.
+    /// Requires that one of these lists is the list of the certificate's issuer, and that the certificate is not on it.
     public static func lists(_ lists: [CertificateRevocationList]) -> RevocationFlags {
         RevocationFlags(requiresStapledStatus: false, lists: lists)
     }

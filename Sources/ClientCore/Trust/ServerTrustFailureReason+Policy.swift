@@ -6,8 +6,8 @@ extension TransferFailure {
     ///
     /// - Parameters:
     ///   - url: The URL that failed.
-    ///   - isOffline: Whether there was no route to the target. Default `nil`: decided by the system's error number.
-    ///   - policy: The trust policy of the server. Default `nil`: the default evaluation.
+    ///   - isOffline: Whether there was no path to the host. Default `nil`: the failure's `errno` decides.
+    ///   - policy: The policy by which the server was evaluated. Default `nil`: the default evaluation.
     func error(
         for url: URL?,
         isOffline: Bool? = nil,
@@ -21,9 +21,12 @@ extension TransferFailure {
 }
 
 extension AFError.ServerTrustFailureReason {
-    /// Converts an engine's failure under a policy; returns `nil` if it is not related to trust.
+    /// Converts a failure of the engine. Returns `nil` if the failure is not related to trust.
     ///
-    /// - Parameter host: The URL's host, used if the handshake did not report the host.
+    /// - Parameters:
+    ///   - failure: The failure.
+    ///   - host: The URL's host, which is used if the handshake did not report the host.
+    ///   - policy: The policy by which the server was evaluated; `nil` for the default evaluation.
     init?(_ failure: TransferFailure, host: String, under policy: ServerTrustPolicy?) {
         guard let cause = failure.trust?.cause ?? Self.cause(ofCode: failure.code) else { return nil }
         let output = Output(failure, host: host)
@@ -35,8 +38,8 @@ extension AFError.ServerTrustFailureReason {
         }
     }
 
-    /// Maps CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR and CURLE_SSL_INVALIDCERTSTATUS of
-    /// `libcurl-errors(3)`.
+    /// Returns the cause that a code of `libcurl-errors(3)` stands for: 60 is `CURLE_PEER_FAILED_VERIFICATION`, 83 is
+    /// `CURLE_SSL_ISSUER_ERROR`, 91 is `CURLE_SSL_INVALIDCERTSTATUS`. Returns `nil` for other codes.
     private static func cause(ofCode code: Int32) -> TransferTrustFailure.Cause? {
         switch code {
         case 60, 83: .chain
@@ -48,7 +51,7 @@ extension AFError.ServerTrustFailureReason {
     private static func chainFailed(_ output: Output, _ policy: ServerTrustPolicy?) -> Self {
         switch (output.verdict?.problem, policy) {
         case (.revoked, _), (.revocationUnknown, _): .revocationCheckFailed(output: output)
-        // The chain is consistent but does not lead to a pin.
+        // The signatures of the chain are valid, but the chain does not lead to a pinned certificate.
         case (.unknownIssuer, .pinCertificates(let pins, _, _)),
             (.selfSigned, .pinCertificates(let pins, _, _)):
             .certificatePinningFailed(output: output, pinnedCertificates: pins)

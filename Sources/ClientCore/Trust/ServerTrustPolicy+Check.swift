@@ -1,17 +1,18 @@
 internal import Foundation
 
 extension ServerTrustPolicy {
-    /// Checks that the policy can currently trust any server at all.
+    /// Checks whether the policy can currently trust any server at all.
     ///
-    /// A session makes the same check before it sends the first request under the policy. If it fails, this request
-    /// and all others under the policy fail with the same error.
+    /// A session makes the same check before it sends the first request under the policy. If the check fails, all
+    /// requests under the policy fail with the error that this function throws.
     ///
     /// - Throws: ``AFError/serverTrustEvaluationFailed(reason:)`` with one of these reasons:
-    ///   ``AFError/ServerTrustFailureReason/noCertificatesFound`` or
-    ///   ``AFError/ServerTrustFailureReason/noPublicKeysFound`` if there are no pins;
-    ///   ``AFError/ServerTrustFailureReason/pinnedCertificatesExpired(_:)`` if all pinned certificates have expired
-    ///   and the chain is validated; ``AFError/ServerTrustFailureReason/noRevocationCheck`` if the flags contain no
-    ///   revocation check; ``AFError/ServerTrustFailureReason/revocationListsExpired(_:)`` if all lists have expired.
+    ///   - ``AFError/ServerTrustFailureReason/noCertificatesFound``: the policy pins certificates, but contains none.
+    ///   - ``AFError/ServerTrustFailureReason/noPublicKeysFound``: the policy pins public keys, but contains none.
+    ///   - ``AFError/ServerTrustFailureReason/pinnedCertificatesExpired(_:)``: the chain is validated, but all pinned
+    ///     certificates have expired.
+    ///   - ``AFError/ServerTrustFailureReason/noRevocationCheck``: the flags contain no revocation check.
+    ///   - ``AFError/ServerTrustFailureReason/revocationListsExpired(_:)``: all revocation lists have expired.
     public func check() throws {
         if let reason = defect(at: .now) { throw AFError.serverTrustEvaluationFailed(reason: reason) }
     }

@@ -1,8 +1,8 @@
 internal import Foundation
 
 extension ServerTrustPolicy {
-    /// Evaluates a server's certificates by this policy. Use it in a custom evaluation that combines several policies
-    /// or adds requirements.
+    /// Evaluates a server's certificates by this policy. Use this function in a custom evaluation that combines several
+    /// policies or adds requirements.
     ///
     /// ```swift
     /// let pins = ServerTrustPolicy.pinCertificates(
@@ -13,15 +13,18 @@ extension ServerTrustPolicy {
     /// }
     /// ```
     ///
-    /// Sessions do not need it: they evaluate their policies in the handshake. It can be called on any thread and
-    /// verifies some signatures.
+    /// Other programs do not need this function, because a session evaluates its policies during the handshake. It can
+    /// be called on any thread. It may verify signatures, which takes processor time.
     ///
     /// - Parameters:
-    ///   - serverTrust: The server's certificates. The result for the system's authorities is its
-    ///     ``ServerTrust/verdict``, from the time of the handshake. Pins and lists are evaluated now.
+    ///   - serverTrust: The server's certificates, with the result of the default evaluation at the time of the
+    ///     handshake (``ServerTrust/verdict``). This function uses that result, and evaluates pins and revocation lists
+    ///     itself.
     ///   - host: The expected host of the server.
-    /// - Returns: Whether the server is trusted. Always false for a policy that ``check()`` rejects, and for one with
-    ///   ``RevocationFlags/requiresStapledStatus``, because a ``ServerTrust`` does not contain the stapled response.
+    /// - Returns: Whether the server is trusted. Always false in two cases:
+    ///   - The policy is one that ``check()`` rejects.
+    ///   - The policy has ``RevocationFlags/requiresStapledStatus``: a ``ServerTrust`` does not contain the stapled
+    ///     response.
     public func evaluate(_ serverTrust: ServerTrust, forHost host: String) -> Bool {
         guard defect(at: .now) == nil else { return false }
         let host = TrustHost.normalized(host) ?? host
@@ -57,7 +60,7 @@ extension ServerTrust {
 }
 
 extension RevocationFlags {
-    /// Returns whether the first certificate of a validated chain is not revoked according to these flags.
+    /// Returns whether these flags accept the server's certificate, which is the first of a validated chain.
     fileprivate func clear(_ chain: [Certificate]) -> Bool {
         !requiresStapledStatus
             && ChainEvaluation.isValid(chain, anchors: Array(chain.dropFirst()), lists: lists)

@@ -2,24 +2,27 @@ public import Foundation
 internal import Glibc
 
 extension ServerTrustPolicy {
-    /// The extensions of certificate files, in lower and upper case.
+    /// The file name extensions of certificate files, in lower and upper case.
     private static let extensions = [
         "cer", "CER", "crt", "CRT", "der", "DER", "pem", "PEM",
     ]
 
     /// Returns the certificates of a bundle, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`, sorted
-    /// by name. Skips files without a certificate, unlike ``certificates(in:)-(URL)``.
+    /// by name. A file without a certificate is skipped, whereas ``certificates(in:)-(URL)`` throws an error.
     ///
-    /// - Parameter bundle: Default `Bundle.main`, on Linux the directory that contains the program.
+    /// - Parameter bundle: The bundle. Default: `Bundle.main`, which on Linux is the directory that contains the
+    ///   program.
     public static func certificates(in bundle: Bundle = .main) -> [Certificate] {
         paths(in: bundle).flatMap { path in
             (try? Certificate.certificates(contentsOf: URL(fileURLWithPath: path))) ?? []
         }
     }
 
-    /// Returns the keys of ``certificates(in:)-(Bundle)``, and public keys in PEM from the same kinds of files.
+    /// Returns the public keys of a bundle, from files whose names end in `.cer`, `.crt`, `.der` or `.pem`, sorted by
+    /// name: the keys of certificates, and keys without a certificate. A file without a key is skipped.
     ///
-    /// - Parameter bundle: Default `Bundle.main`, on Linux the directory that contains the program.
+    /// - Parameter bundle: The bundle. Default: `Bundle.main`, which on Linux is the directory that contains the
+    ///   program.
     public static func publicKeys(in bundle: Bundle = .main) -> [PublicKey] {
         paths(in: bundle).flatMap { path in (try? keys(at: URL(fileURLWithPath: path))) ?? [] }
     }
@@ -28,8 +31,8 @@ extension ServerTrustPolicy {
     /// sorted by name.
     ///
     /// - Parameter directory: A directory; subdirectories are not searched.
-    /// - Throws: ``InvalidCredential``, which names the first such file without a certificate, or the directory if it
-    ///   cannot be read.
+    /// - Throws: ``InvalidCredential``, which names the first of these files that contains no certificate. If the
+    ///   directory cannot be read, the error names the directory.
     public static func certificates(in directory: URL) throws(InvalidCredential) -> [Certificate] {
         var all: [Certificate] = []
         for file in try files(in: directory) { all += try Certificate.certificates(contentsOf: file) }
@@ -40,20 +43,20 @@ extension ServerTrustPolicy {
     /// by name: the keys of certificates, and keys without a certificate.
     ///
     /// - Parameter directory: A directory; subdirectories are not searched.
-    /// - Throws: ``InvalidCredential``, which names the first such file without a key, or the directory if it cannot
-    ///   be read.
+    /// - Throws: ``InvalidCredential``, which names the first of these files that contains no key. If the directory
+    ///   cannot be read, the error names the directory.
     public static func publicKeys(in directory: URL) throws(InvalidCredential) -> [PublicKey] {
         var all: [PublicKey] = []
         for file in try files(in: directory) { all += try keys(at: file) }
         return all
     }
 
-    /// Returns all keys of a file, because the next key is often in the same file as the current one.
+    /// Returns all keys of a file. A file often contains both the current key of a server and its next key.
     private static func keys(at file: URL) throws(InvalidCredential) -> [PublicKey] {
         let data = try CredentialFile.read(file, as: .publicKey)
         do throws(InvalidCredential) {
             let blocks = PEM.blocks(in: data)?.filter { PublicKey.pemLabels.contains($0.label) } ?? []
-            // Without such a block the data is DER, or invalid and `PublicKey` throws the error.
+            // Data without a PEM block of a key is DER or invalid. If it is invalid, `PublicKey` throws the error.
             guard !blocks.isEmpty else { return [try PublicKey(data: data)] }
             var keys: [PublicKey] = []
             for block in blocks { keys.append(try PublicKey(data: block.text)) }

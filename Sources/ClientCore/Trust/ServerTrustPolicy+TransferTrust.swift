@@ -2,8 +2,8 @@ internal import Foundation
 internal import NetwatchTransport
 
 extension ServerTrustPolicy {
-    /// The policy in the engine's form. If it contains a ``TrustCheck``, each call returns a value that is unequal to
-    /// all others.
+    /// The policy in the engine's form. Transfers share connections only if their values are equal. A value with a
+    /// ``TrustCheck`` equals only its own copies, so each access to this property creates a different value.
     var transferTrust: TransferTrust {
         var trust = TransferTrust()
         switch self {
@@ -47,7 +47,7 @@ extension ServerTrustPolicy {
 }
 
 extension TransferTrust {
-    /// Lets `check` alone decide; without one, every server is trusted.
+    /// Lets `check` alone decide. If it is `nil`, every server is trusted.
     fileprivate mutating func decideOnly(_ check: (@Sendable (PresentedTrust) -> Bool)?) {
         anchors = nil
         checksHost = false

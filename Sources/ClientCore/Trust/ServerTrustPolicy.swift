@@ -1,40 +1,45 @@
-/// The requirements for a server before a request is sent to it, with Alamofire 4's cases.
+/// What a server must prove before a request is sent to it. The cases are those of Alamofire 4.
 ///
 /// Requests under equal policies share connections.
 public enum ServerTrustPolicy: Hashable, Sendable {
-    /// An authority of this system has issued the server's certificate. If `validateHost` is true, the certificate
-    /// must name the host. Hosts without a policy are evaluated in this way, with `validateHost` true.
+    /// A certificate authority that this system trusts must have issued the server's certificate. If `validateHost` is
+    /// true, the certificate must also name the host. Hosts without a policy are evaluated in this way, with
+    /// `validateHost` true.
     case performDefaultEvaluation(validateHost: Bool)
 
-    /// The same as the default evaluation, and the server's certificate must not be revoked.
+    /// The server must pass the default evaluation, and its certificate must not be revoked.
     case performRevokedEvaluation(validateHost: Bool, revocationFlags: RevocationFlags)
 
-    /// One of these certificates must be in the server's chain.
+    /// One of the pinned certificates must be in the server's chain.
     ///
-    /// With `validateCertificateChain`, only these certificates are trusted as anchors: roots, intermediates or the
-    /// server's own. The chain up to one of them is evaluated as usual. Without it, the certificates of the chain are
-    /// only compared with these; neither the host nor the validity period is checked.
+    /// If `validateCertificateChain` is true, only the pinned certificates are trusted as anchors, instead of the
+    /// system's authorities. They may be roots, intermediates or the server's own certificate. The chain is validated
+    /// up to one of them, including validity periods and, with `validateHost`, the host.
+    ///
+    /// If it is false, the certificates of the chain are only compared with the pinned ones. Neither the host nor the
+    /// validity period is checked.
     case pinCertificates(certificates: [Certificate], validateCertificateChain: Bool, validateHost: Bool)
 
-    /// One of these keys must be in the server's chain.
+    /// One of the pinned keys must be in the server's chain.
     ///
-    /// With `validateCertificateChain`, the chain must also pass the default evaluation. Without it, the keys of the
-    /// chain are only compared with these; neither the host nor the validity period is checked.
+    /// If `validateCertificateChain` is true, the chain must also pass the default evaluation. If it is false, the keys
+    /// of the chain are only compared with the pinned ones. Neither the host nor the validity period is checked.
     case pinPublicKeys(publicKeys: [PublicKey], validateCertificateChain: Bool, validateHost: Bool)
 
     /// Every server is trusted. An attacker on the network path can then read and modify all traffic.
     case disableEvaluation
 
-    /// A closure of the program decides; see ``customEvaluation(_:)``.
+    /// A closure of the program decides whether the server is trusted; see ``customEvaluation(_:)``.
     case custom(CustomEvaluation)
 
     /// Returns a policy in which a closure of the program decides.
     ///
-    /// The closure is called in every TLS handshake, on the thread that drives all transfers of the process, and must
-    /// not block. The policy equals only itself: reuse it rather than creating one for each request.
+    /// The closure is called in every TLS handshake, on the thread that drives all transfers of the process. It must
+    /// not block. The policy equals only itself, and only requests under equal policies share connections. Therefore
+    /// reuse the policy rather than creating one for each request.
     ///
-    /// - Parameter evaluation: Returns whether the server is trusted. ``ServerTrust/isTrustedByDefault`` is the
-    ///   result without any policy.
+    /// - Parameter evaluation: Returns whether the server is trusted. The result of the default evaluation is available
+    ///   as ``ServerTrust/isTrustedByDefault``.
     @preconcurrency
     public static func customEvaluation(
         _ evaluation: @escaping CustomEvaluation.Evaluate

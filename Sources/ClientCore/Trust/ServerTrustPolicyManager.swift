@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// Provides the trust policy and the client identity for each host.
+/// An object that provides the trust policy and the client identity for each host.
 ///
-/// A session calls it for every `https` hop, including redirects, on the request's queue: from several threads at
-/// once. A subclass can look hosts up differently, for example to support wildcards. It must synchronize its mutable
-/// state.
+/// A session calls its manager before each `https` request that it sends, including those after redirects. The calls
+/// come from the queues of the requests, so from several threads at once. A subclass can look hosts up differently, for
+/// example to support wildcards. It must synchronize its mutable state.
 ///
 /// ```swift
 /// class CustomServerTrustPolicyManager: ServerTrustPolicyManager {
@@ -13,13 +13,13 @@ internal import Foundation
 ///     }
 /// }
 /// ```
-// Not `Sendable`: otherwise every subclass in Alamofire's guides would have to repeat the conformance.
+// Not `Sendable`, because every subclass would have to repeat the conformance. Those in Alamofire's guides do not.
 open class ServerTrustPolicyManager {
     /// The policies by host, as passed to the initializer.
     public let policies: [String: ServerTrustPolicy]
     /// The client identities by host, as passed to the initializer.
     public let clientIdentities: [String: ClientIdentity]
-    /// Whether hosts without a policy are rejected.
+    /// Whether requests to hosts without a policy fail.
     public let allHostsMustBeEvaluated: Bool
 
     private let policiesByHost: [String: ServerTrustPolicy]
@@ -27,16 +27,16 @@ open class ServerTrustPolicyManager {
 
     /// Creates a manager.
     ///
-    /// Hosts are names or addresses without scheme and port. Letter case, the brackets of an IPv6 address and a dot
-    /// at the end of a name are ignored. ``check()`` reports keys that are not hosts.
+    /// The keys of both dictionaries are hosts: names or addresses, without scheme and port. Case, the brackets of an
+    /// IPv6 address and a dot at the end of a name are ignored. ``check()`` reports a key that is not a host.
     ///
     /// - Parameters:
     ///   - policies: The trust policies by host.
-    ///   - clientIdentities: The client identities by host, used when that host asks for a certificate. Default:
-    ///     none.
-    ///   - allHostsMustBeEvaluated: Whether hosts without a policy are rejected with
-    ///     ``AFError/ServerTrustFailureReason/noRequiredEvaluator(host:)`` rather than evaluated by default. Default
-    ///     false, as in Alamofire 4; in Alamofire 5 the default is true.
+    ///   - clientIdentities: The client identities by host. An identity is used when its host asks for a certificate.
+    ///     Default: none.
+    ///   - allHostsMustBeEvaluated: Whether requests to hosts without a policy fail with
+    ///     ``AFError/ServerTrustFailureReason/noRequiredEvaluator(host:)``. If false, these hosts are evaluated by
+    ///     default. Default: false, as in Alamofire 4. In Alamofire 5 the default is true.
     public init(
         policies: [String: ServerTrustPolicy],
         clientIdentities: [String: ClientIdentity] = [:],
@@ -67,8 +67,9 @@ open class ServerTrustPolicyManager {
 
     /// Checks all hosts and policies, so that a program can detect errors at startup.
     ///
-    /// A session makes the same checks for each request: it rejects requests to a host whose policy fails, and all
-    /// `https` requests if a key is not a host. For a subclass, keys are not checked.
+    /// A session makes the same checks before it sends a request. It rejects requests to a host whose policy is
+    /// invalid, and all `https` requests if a key is not a host. A session does not check the keys of a subclass,
+    /// because only the subclass knows their meaning.
     ///
     /// - Throws: ``AFError/serverTrustEvaluationFailed(reason:)`` with
     ///   ``AFError/ServerTrustFailureReason/invalidPolicyHost(_:)``, or an error of ``ServerTrustPolicy/check()``.
@@ -79,8 +80,8 @@ open class ServerTrustPolicyManager {
         for (_, policy) in policies.sorted(by: { $0.key < $1.key }) { try policy.check() }
     }
 
-    /// A key that is not a host, or that denotes the same host as another key. Its intended host is unknown, so
-    /// ignoring the key would leave a host without its policy.
+    /// A key that is not a host, or that denotes the same host as another key; `nil` if all keys are valid. Ignoring
+    /// such a key would leave an unknown host without the policy that the program intended.
     var invalidHost: String? {
         Self.invalidHost(of: policies.keys) ?? Self.invalidHost(of: clientIdentities.keys)
     }

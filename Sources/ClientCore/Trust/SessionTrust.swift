@@ -7,24 +7,28 @@ final class SessionTrust: Sendable {
     /// The trust settings of one hop.
     struct Decision: Sendable {
         let host: String
-        /// `nil` if the host has no policy and is evaluated by default.
+        /// The policy of the host; `nil` for the default evaluation.
         let policy: ServerTrustPolicy?
         let trust: TransferTrust
     }
 
-    /// Equal keys must map to an equal ``TransferTrust``; otherwise their transfers would not share connections.
+    /// What determines the ``TransferTrust`` of a host. Hosts with equal keys get the same cached value, so that their
+    /// transfers can share connections.
     private struct Key: Hashable {
         let policy: ServerTrustPolicy?
         let identity: ClientIdentity?
     }
 
-    /// Only a program that creates custom evaluations for each request exceeds this limit. Its requests do not share
-    /// connections then, but memory does not grow.
+    /// The maximum number of cached values. Only a program that creates a custom evaluation for each request exceeds
+    /// it. The limit keeps the memory of such a program from growing. It has no other effect, because requests with
+    /// different custom evaluations never share connections.
     private static let cacheLimit = 64
 
-    /// The base class is immutable, and subclasses are documented to be called from several threads.
+    /// `nonisolated(unsafe)` is safe: the base class is immutable, and its documentation requires that subclasses
+    /// synchronize their state.
     nonisolated(unsafe) private let manager: ServerTrustPolicyManager?
-    /// A key of the manager that is not a valid host. If there is one, all `https` requests are rejected.
+    /// A key of the manager that is not a valid host; `nil` if all are valid. An invalid key makes all `https` requests
+    /// fail.
     private let invalidHost: String?
     private let cache = Mutex<[Key: TransferTrust]>([:])
 
@@ -34,11 +38,13 @@ final class SessionTrust: Sendable {
     init(_ manager: ServerTrustPolicyManager?) {
         self.manager = manager
         runsUserCode = manager.map { type(of: $0) != ServerTrustPolicyManager.self } ?? false
-        // Only a subclass knows the meaning of keys that are not hosts.
+        // A subclass may give a meaning to keys that are not hosts, for example to wildcards.
         invalidHost = runsUserCode ? nil : manager?.invalidHost
     }
 
-    /// - Returns: `nil` for a hop without TLS, and without a manager: the default evaluation.
+    /// Returns the trust settings for a URL.
+    ///
+    /// - Returns: `nil` if the URL is not `https` or the session has no manager. The default evaluation then applies.
     /// - Throws: ``AFError/serverTrustEvaluationFailed(reason:)`` if the request must not be sent.
     func decision(for url: URL?) throws -> Decision? {
         guard let manager, let url, url.scheme?.lowercased() == "https" else { return nil }
@@ -58,7 +64,7 @@ final class SessionTrust: Sendable {
         return Decision(host: name, policy: policy, trust: try trust(for: key))
     }
 
-    /// Returns whether the server of an `https` URL must prove that it is the URL's host. Pins and custom evaluations
+    /// Returns whether the server of an `https` URL must prove that it is the URL's host. A pin and a custom evaluation
     /// count as such a proof.
     func validatesServer(of url: URL?) -> Bool {
         guard let policy = (try? decision(for: url))?.policy else { return true }
@@ -76,7 +82,7 @@ final class SessionTrust: Sendable {
         var trust = key.policy?.transferTrust ?? .standard
         trust.identity = key.identity?.transfer
         return cache.withLock { cache in
-            // Another request may have added it in the meantime.
+            // Another thread may have added the value in the meantime.
             if let known = cache[key] { return known }
             if cache.count == Self.cacheLimit { cache.removeAll() }
             cache[key] = trust

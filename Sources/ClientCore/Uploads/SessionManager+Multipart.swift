@@ -3,7 +3,7 @@ public import Foundation
 internal import FoundationNetworking
 
 extension SessionManager {
-    /// The default length, in bytes, above which a form is sent from a file: 10,000,000.
+    /// The default of the length above which an encoded form is sent from a temporary file: 10,000,000 bytes.
     public static let multipartFormDataEncodingMemoryThreshold: UInt64 = 10_000_000
 
     /// The result of encoding a form.
@@ -12,9 +12,9 @@ extension SessionManager {
         ///
         /// - Parameters:
         ///   - request: The request.
-        ///   - streamingFromDisk: Whether the form was too long to be kept in memory.
-        ///   - streamFileURL: The temporary file that the form is sent from. It is removed when the request has
-        ///     ended and one of its handlers is called, or when the request is released.
+        ///   - streamingFromDisk: Whether the form is sent from a temporary file, because it exceeds the threshold.
+        ///   - streamFileURL: The temporary file; `nil` if the form is sent from memory. The file is removed when the
+        ///     first handler of the finished request is called, or when the request is released.
         case success(request: UploadRequest, streamingFromDisk: Bool, streamFileURL: URL?)
         /// The form could not be encoded, or the request could not be created.
         case failure(any Error)
@@ -28,7 +28,7 @@ extension SessionManager {
     ///     file.
     ///   - url: An absolute `http` or `https` URL.
     ///   - method: The method. Default: `POST`.
-    ///   - headers: Header fields. They override the session's. Default: none.
+    ///   - headers: Header fields, which override the session's. Default: none.
     ///   - queue: The queue that `encodingCompletion` is called on. Default: ``completionQueue``.
     ///   - encodingCompletion: Called once, with the request or an error.
     @preconcurrency
@@ -45,13 +45,13 @@ extension SessionManager {
         startUpload(multipartFormData, encodingMemoryThreshold, plan, queue, encodingCompletion)
     }
 
-    /// Uploads a form with an existing request.
+    /// Uploads a form. `urlRequest` contains the URL, the method and the header fields.
     ///
     /// - Parameters:
     ///   - multipartFormData: Adds the parts. Called once, on a background thread.
     ///   - encodingMemoryThreshold: The length in bytes above which the form is first written to a temporary
     ///     file.
-    ///   - urlRequest: The request. Its `Content-Type` is set to the form's.
+    ///   - urlRequest: The request. Its `Content-Type` is replaced by that of the form.
     ///   - queue: The queue that `encodingCompletion` is called on. Default: ``completionQueue``.
     ///   - encodingCompletion: Called once, with the request or an error.
     @preconcurrency

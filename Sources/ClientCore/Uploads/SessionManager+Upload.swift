@@ -8,7 +8,7 @@ extension SessionManager {
     ///   - data: The body.
     ///   - url: An absolute `http` or `https` URL.
     ///   - method: The method. Default: `POST`.
-    ///   - headers: Header fields. They override the session's. Default: none.
+    ///   - headers: Header fields, which override the session's. Default: none.
     @discardableResult
     public func upload(
         _ data: Data,
@@ -19,21 +19,22 @@ extension SessionManager {
         startUpload(.data(data), Self.plan(url, method, headers))
     }
 
-    /// Uploads data with an existing request.
+    /// Uploads data. `urlRequest` contains the URL, the method and the header fields.
     @discardableResult
     public func upload(_ data: Data, with urlRequest: any URLRequestConvertible) -> UploadRequest {
         startUpload(.data(data), RequestPlan(urlRequest))
     }
 
-    /// Uploads a file, which is read while it is sent. No `Content-Type` is added.
+    /// Uploads a file. No `Content-Type` is added.
     ///
-    /// The file must not change until the request has ended. If its length changes, the request fails.
+    /// The file is read while it is sent, so it must not change until the request has ended. If its length changes, the
+    /// request fails.
     ///
     /// - Parameters:
     ///   - fileURL: A regular file.
     ///   - url: An absolute `http` or `https` URL.
     ///   - method: The method. Default: `POST`.
-    ///   - headers: Header fields. They override the session's. Default: none.
+    ///   - headers: Header fields, which override the session's. Default: none.
     @discardableResult
     public func upload(
         _ fileURL: URL,
@@ -44,7 +45,7 @@ extension SessionManager {
         startUpload(.file(fileURL), Self.plan(url, method, headers))
     }
 
-    /// Uploads a file with an existing request.
+    /// Uploads a file. `urlRequest` contains the URL, the method and the header fields.
     @discardableResult
     public func upload(_ fileURL: URL, with urlRequest: any URLRequestConvertible) -> UploadRequest {
         startUpload(.file(fileURL), RequestPlan(urlRequest))
@@ -52,14 +53,16 @@ extension SessionManager {
 
     /// Uploads the content of a stream, in chunks (RFC 9112 §7.1). The stream is read on a separate thread.
     ///
-    /// A stream can be read only once. If the request must be sent again, for a challenge, a redirect or a
-    /// retry, it fails with `URLError.requestBodyStreamExhausted`.
+    /// A stream can be read only once. If the request must be sent again, for a redirect or a retry,
+    /// ``SessionDelegate/taskNeedNewBodyStream`` must return a new stream. Without a new stream, the request fails with
+    /// `URLError.requestBodyStreamExhausted`. It also fails if libcurl must send the stream again to answer a
+    /// challenge.
     ///
     /// - Parameters:
     ///   - stream: A stream that has not been opened. The session takes ownership.
     ///   - url: An absolute `http` or `https` URL.
     ///   - method: The method. Default: `POST`.
-    ///   - headers: Header fields. They override the session's. Default: none.
+    ///   - headers: Header fields, which override the session's. Default: none.
     @discardableResult
     public func upload(
         _ stream: sending InputStream,
@@ -70,7 +73,7 @@ extension SessionManager {
         startUpload(.stream(StreamBody(stream)), Self.plan(url, method, headers))
     }
 
-    /// Uploads the content of a stream with an existing request.
+    /// Uploads the content of a stream. `urlRequest` contains the URL, the method and the header fields.
     @discardableResult
     public func upload(
         _ stream: sending InputStream,

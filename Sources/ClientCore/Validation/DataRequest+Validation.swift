@@ -2,14 +2,15 @@ public import Foundation
 public import FoundationNetworking
 
 extension DataRequest {
-    /// Decides whether a response is acceptable. Called on the request's queue when the response is complete.
+    /// A check that decides whether a response is acceptable. Called on the request's queue when the response is
+    /// complete.
     public typealias Validation =
         @Sendable (URLRequest?, HTTPURLResponse, Data?) -> ValidationResult
 
     /// Adds a check of the response. Without a check, every complete response is a success.
     ///
-    /// Checks run in the order they were added, until one fails. Its error becomes the request's error, and the
-    /// retrier may be asked about it.
+    /// Checks run in the order in which they were added, until one fails. The error of this check becomes the request's
+    /// error, and the retrier may be asked about it.
     @discardableResult
     @preconcurrency
     public func validate(_ validation: @escaping Validation) -> Self {
@@ -18,7 +19,7 @@ extension DataRequest {
         }
     }
 
-    /// Fails the request when its status is not in the sequence.
+    /// Fails the request if the status of its response is not in the sequence.
     @discardableResult
     public func validate(statusCode acceptable: some Sequence<Int>) -> Self {
         let acceptable = AcceptableStatusCodes(acceptable)
@@ -27,9 +28,10 @@ extension DataRequest {
         }
     }
 
-    /// Fails the request when the content type of its response matches none of those given.
+    /// Fails the request if the content type of its response matches none of the given types.
     ///
-    /// An empty body matches every type. `*` stands for any type or subtype. Parameters are not compared.
+    /// `*` stands for any type or subtype. Parameters, such as `charset`, are not compared. A response with an empty
+    /// body is accepted whatever its type.
     @discardableResult
     public func validate(contentType acceptable: some Sequence<String>) -> Self {
         let acceptable = Array(acceptable)
@@ -38,8 +40,8 @@ extension DataRequest {
         }
     }
 
-    /// Fails the request when its status is not in 200..<300, or when the request's `Accept` does not list the
-    /// response's content type.
+    /// Fails the request if the status of its response is not in 200..<300, or if the request's `Accept` does not match
+    /// the response's content type.
     @discardableResult
     public func validate() -> Self {
         validate { _, response, _ in

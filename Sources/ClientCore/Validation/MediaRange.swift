@@ -5,7 +5,8 @@ struct MediaRange: Hashable {
     let type: String
     let subtype: String
 
-    /// Returns `nil` if the field is not a type and a subtype (RFC 9110 §8.3.1), for example a list of types.
+    /// Parses a media type; parameters are ignored. Returns `nil` if the text is not one type and subtype (RFC 9110
+    /// §8.3.1), for example a list of types.
     init?(_ field: String) {
         let essence = MediaTypeParameters.trimmed(field.prefix { $0 != ";" })
         let parts = essence.split(separator: "/", omittingEmptySubsequences: false)
@@ -17,7 +18,7 @@ struct MediaRange: Hashable {
     /// Whether the pattern matches every type.
     var isWildcard: Bool { type == "*" && subtype == "*" }
 
-    /// Whether a type matches the pattern: `*/*`, `type/*` or `*/subtype`.
+    /// Returns whether a media type matches this pattern. `*` matches every type or subtype.
     func matches(_ other: MediaRange) -> Bool {
         (type == "*" || type == other.type) && (subtype == "*" || subtype == other.subtype)
     }

@@ -15,7 +15,7 @@ enum ResponseValidation {
         return failure(.unacceptableStatusCode(code: response.statusCode))
     }
 
-    /// Checks the content type. An empty body matches every type.
+    /// Checks the content type of a body in memory. An empty body matches every type.
     static func contentType(
         of response: HTTPURLResponse,
         acceptable: [String],
@@ -38,8 +38,8 @@ enum ResponseValidation {
         return size == 0 ? .success : contentType(of: response, acceptable: acceptable)
     }
 
-    /// Returns the types in the request's `Accept`, without those excluded by a weight of 0 (RFC 9110 §12.5.1).
-    /// Returns `*/*` if the field is missing.
+    /// Returns the types in the request's `Accept`; `*/*` if the field is missing. Types with a weight of 0 are left
+    /// out, because the request excludes them (RFC 9110 §12.5.1).
     static func acceptableContentTypes(of request: URLRequest?) -> [String] {
         let accept = MediaTypeParameters.trimmed(request?.value(forHTTPHeaderField: "Accept") ?? "")
         guard !accept.isEmpty else { return ["*/*"] }
@@ -53,7 +53,7 @@ enum ResponseValidation {
         acceptable: [String]
     ) -> Request.ValidationResult {
         let patterns = acceptable.compactMap(MediaRange.init)
-        // If every type is accepted, a missing or malformed type is accepted too.
+        // A pattern that accepts every type also accepts a missing or malformed type.
         if patterns.contains(where: \.isWildcard) { return .success }
         guard let field = response.value(forHTTPHeaderField: "Content-Type") else {
             return failure(.missingContentType(acceptableContentTypes: acceptable))
@@ -69,8 +69,10 @@ enum ResponseValidation {
         MediaTypeParameters.value(of: "q", in: range).flatMap(Double.init)
     }
 
-    /// Returns the size of a readable file. The file is opened because stat(2) does not show whether it is
-    /// readable. O_NONBLOCK avoids waiting for the writer of a pipe.
+    /// Returns the size of a file; `nil` if the file is not readable.
+    ///
+    /// The file is opened, because stat(2) does not show whether it is readable. With `O_NONBLOCK`, opening a FIFO does
+    /// not wait for a writer.
     private static func size(ofFileAt url: URL) -> Int? {
         guard url.isFileURL else { return nil }
         let descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)

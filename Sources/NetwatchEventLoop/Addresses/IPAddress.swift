@@ -2,11 +2,11 @@ internal import Glibc
 
 /// An IPv4 or IPv6 address. An IPv6 address includes its zone.
 public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
-    /// The address family.
+    /// A family of IP addresses.
     public enum Family: Hashable, Sendable, CaseIterable {
-        /// RFC 791: 32 bits.
+        /// IPv4 (RFC 791), with addresses of 32 bits.
         case ipv4
-        /// RFC 8200: 128 bits.
+        /// IPv6 (RFC 8200), with addresses of 128 bits.
         case ipv6
     }
 
@@ -27,7 +27,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         low = UInt64(truncatingIfNeeded: bits)
     }
 
-    /// Creates an address from its bytes in network byte order. Returns `nil` unless there are 4 or 16.
+    /// Creates an address from 4 or 16 bytes in network byte order. Returns `nil` for any other number of bytes.
     public init?(bytes: some Collection<UInt8>, zone: UInt32 = 0) {
         let family: Family
         switch bytes.count {
@@ -39,10 +39,11 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(family: family, bits: value << (128 - family.bitWidth), zone: zone)
     }
 
-    /// Creates an address from its bytes in network byte order. Returns `nil` unless there are 4 or 16.
+    /// Creates an address from 4 or 16 bytes in network byte order. Returns `nil` for any other number of bytes.
     ///
-    /// Not generic: it reads the kernel's replies, ten thousand at a time, and a generic initializer is not
-    /// specialized in another module.
+    /// Unlike ``init(bytes:zone:)`` this initializer is not generic, because a generic one would be slow when called
+    /// from another module, which cannot specialize it. NetwatchNetlink calls it for up to ten thousand replies at a
+    /// time.
     package init?(raw bytes: UnsafeRawBufferPointer, zone: UInt32 = 0) {
         switch bytes.count {
         case 4:
@@ -58,10 +59,10 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self.zone = zone
     }
 
-    /// Parses a numeric address: dotted-quad IPv4, or IPv6 text as in RFC 4291, optionally with a zone.
+    /// Parses a numeric address: IPv4 as four decimal numbers, or IPv6 as in RFC 4291 with an optional zone.
     ///
-    /// Returns `nil` for everything else, including the short forms of `inet_aton(3)` such as `127.1`. A zone is the
-    /// name of an existing interface, or an index.
+    /// A zone is the name of an existing interface, or an interface index. Returns `nil` for everything else, including
+    /// the short forms of `inet_aton(3)` such as `127.1`.
     public init?(_ text: String) {
         let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
         if parts.count == 1, let bytes = Self.parse(text, family: AF_INET, count: 4) {
@@ -77,7 +78,7 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self.init(bytes: bytes, zone: zone)
     }
 
-    /// The numeric form (`inet_ntop(3)`), with the zone as an index: `fe80::1%2`.
+    /// The address in numeric form (`inet_ntop(3)`). A zone is written as an index: `fe80::1%2`.
     public var description: String {
         let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { buffer in
             let family = family == .ipv4 ? AF_INET : AF_INET6
@@ -92,13 +93,13 @@ public struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         (0..<family.bitWidth / 8).map { UInt8(truncatingIfNeeded: bits >> (120 - 8 * $0)) }
     }
 
-    /// The address as a number whose most significant bit is the address's first bit. The same prefix arithmetic then
-    /// works for both families.
+    /// The address as a number. The first bit of the address is the most significant bit of the number in both
+    /// families, so that arithmetic with prefixes is the same for both.
     package var bits: UInt128 {
         UInt128(high) << 64 | UInt128(low)
     }
 
-    /// Whether the address is only valid on one link: `fe80::/10` (RFC 4291 §2.5.6).
+    /// Whether the address is valid on one link only: `fe80::/10` (RFC 4291 §2.5.6).
     public var isLinkLocal: Bool {
         family == .ipv6 && high >> 54 == 0xfe80 >> 6
     }
@@ -125,7 +126,7 @@ extension IPAddress.Family {
 
 extension IPAddress {
     private static func parse(_ text: String, family: CInt, count: Int) -> [UInt8]? {
-        // C would treat a zero byte as the end of the text.
+        // A C function would ignore everything after a zero byte.
         if text.utf8.contains(0) { return nil }
         var bytes = [UInt8](repeating: 0, count: count)
         return inet_pton(family, text, &bytes) == 1 ? bytes : nil

@@ -1,7 +1,7 @@
 package import Glibc
 
 extension IPAddress {
-    /// Reads the address of a `sockaddr_in` or `sockaddr_in6`; `nil` for other families.
+    /// Creates an address from a `sockaddr_in` or `sockaddr_in6`. Returns `nil` for other families.
     package init?(socketAddress pointer: UnsafePointer<sockaddr>?) {
         guard let pointer else { return nil }
         switch CInt(pointer.pointee.sa_family) {
@@ -16,7 +16,7 @@ extension IPAddress {
         }
     }
 
-    /// The address that a socket is bound to (`getsockname(2)`); `nil` if it has none.
+    /// Creates the address to which a socket is bound (`getsockname(2)`). Returns `nil` if the socket has none.
     package init?(localOf descriptor: CInt) {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -29,11 +29,12 @@ extension IPAddress {
         self = address
     }
 
-    /// Passes the address to a function that takes a `sockaddr`, as a `sockaddr_in` or `sockaddr_in6`.
+    /// Calls a function with the address as a `sockaddr_in` or `sockaddr_in6`.
     ///
     /// - Parameters:
     ///   - port: The port, in host byte order.
-    ///   - scope: The interface index for a link-local address without a zone. Default 0: none.
+    ///   - scope: The interface index to use for a link-local address without a zone. Default 0: none.
+    ///   - body: The function. The pointer is valid only during the call.
     package func withSocketAddress<Result>(
         port: UInt16,
         scope: UInt32 = 0,

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The interface and source address of a socket's packets, independent of the route that the kernel would choose.
+/// The interface and the source address to which a socket is bound. They replace the choice that the kernel would make.
 package struct SocketBinding: Hashable, Sendable {
     /// The interface through which packets leave; 0 leaves the choice to the kernel.
     package let interfaceIndex: UInt32
@@ -18,12 +18,13 @@ package struct SocketBinding: Hashable, Sendable {
     /// Applies the binding to a socket that is not connected yet.
     ///
     /// The interface is identified by its index (`SO_BINDTOIFINDEX` of socket(7)), because a name can move to another
-    /// interface. Since Linux 5.7, any process may set this once per socket. If an older kernel (`EPERM`) or a
-    /// sandbox (`ENOPROTOOPT`) refuses it, only the source address is bound.
+    /// interface. Since Linux 5.7, any process may set this option once per socket. If an older kernel (`EPERM`) or a
+    /// sandbox (`ENOPROTOOPT`) refuses the option, only the source address is bound.
     ///
-    /// If the interface no longer exists, connect(2) fails with `ENODEV`.
+    /// If the interface no longer exists, the later connect(2) fails with `ENODEV`.
     ///
-    /// - Throws: ``SystemError``: `EADDRNOTAVAIL` if no interface has the source address.
+    /// - Throws: ``SystemError`` of `setsockopt` or `bind`, with `EADDRNOTAVAIL` if no interface has the source
+    ///   address.
     package func apply(to socket: CInt) throws(SystemError) {
         do throws(SystemError) {
             try set(SO_BINDTOIFINDEX, of: SOL_SOCKET, on: socket, to: CInt(bitPattern: interfaceIndex))
@@ -34,7 +35,8 @@ package struct SocketBinding: Hashable, Sendable {
     }
 
     private func bind(_ socket: CInt, to source: IPAddress) throws(SystemError) {
-        // Lets connect(2) choose the port, so that several destinations can share it. A failure is harmless.
+        // With this option, connect(2) chooses the port, so that connections to several destinations can share a port.
+        // A failure is ignored, because it only reduces the number of possible connections.
         try? set(IP_BIND_ADDRESS_NO_PORT, of: CInt(IPPROTO_IP), on: socket, to: 1)
         try systemCall("bind \(source)") {
             source.withSocketAddress(port: 0, scope: interfaceIndex) { Glibc.bind(socket, $0, $1) }

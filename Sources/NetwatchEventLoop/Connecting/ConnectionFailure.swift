@@ -4,36 +4,38 @@ internal import Glibc
 public struct ConnectionAttempt: Hashable, Sendable, CustomStringConvertible {
     /// The address.
     public let address: IPAddress
-    /// The failed system call and its `errno(3)`; `nil` if there was no answer when the attempt ended.
+    /// The failed system call and its `errno(3)`; `nil` if the server had not answered when the attempt ended.
     public let error: SystemError?
 
     /// Creates an attempt.
     ///
     /// - Parameters:
     ///   - address: The address.
-    ///   - error: Why there is no connection; `nil` if there was no answer.
+    ///   - error: The reason why the attempt failed; `nil` if the server had not answered.
     public init(address: IPAddress, error: SystemError?) {
         self.address = address
         self.error = error
     }
 
-    /// The address and the result: `192.0.2.1: Connection refused`.
+    /// The address and the result, such as `192.0.2.1: Connection refused`.
     public var description: String {
         guard let error else { return "\(address): no answer" }
         return "\(address): \(error.call == "connect" ? errnoDescription(error.errno) : "\(error)")"
     }
 }
 
-/// The error for a host to which no address could be connected.
+/// The error of a host that could not be reached at any of its addresses.
 package struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The attempts, in the order in which they started.
     package let attempts: [ConnectionAttempt]
     /// The number of addresses that were not tried.
     package let untried: Int
 
-    /// The most informative error; `nil` if no address answered. A local shortage comes first, because it may hide an
-    /// address that would have answered. Next is the first error of an address that has a route, then the first error
-    /// of all.
+    /// The most informative error; `nil` if no attempt had an error. It is the first that exists of these:
+    ///
+    /// 1. A local shortage (``SystemError/shortages``). It may have prevented the attempt to an address that works.
+    /// 2. The first error that does not mean a missing route.
+    /// 3. The first error of all.
     package var verdict: SystemError? {
         let errors = attempts.compactMap(\.error)
         return errors.first { SystemError.shortages.contains($0.errno) }
@@ -46,11 +48,11 @@ package struct ConnectionFailure: Error, Hashable, Sendable, CustomStringConvert
         return (attempts.map(\.description) + rest).joined(separator: "; ")
     }
 
-    /// Errors of a machine that has no route to the address or does not support its family.
+    /// The `errno(3)` values of a machine that has no route to the address or does not support its family.
     private static let noRoute = [ENETUNREACH, EHOSTUNREACH, ENETDOWN, EADDRNOTAVAIL, EAFNOSUPPORT]
 }
 
 extension SystemError {
-    /// `errno(3)` values for a lack of descriptors, memory or threads.
+    /// The `errno(3)` values for a lack of descriptors, memory or threads.
     package static let shortages: Set<Int32> = [EMFILE, ENFILE, ENOBUFS, ENOMEM, EAGAIN]
 }

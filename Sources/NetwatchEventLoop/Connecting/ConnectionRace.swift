@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// An address to connect to, and the socket binding to use for it.
+/// An address to connect to, and the binding of the socket that connects to it.
 package struct ConnectionCandidate: Hashable, Sendable {
     package let address: IPAddress
     package let binding: SocketBinding?
@@ -11,24 +11,24 @@ package struct ConnectionCandidate: Hashable, Sendable {
     }
 }
 
-/// Decides which address of a host is tried next. A pure value.
+/// The order in which the addresses of a host are tried. A value without I/O.
 ///
-/// The families alternate, starting with that of the first address (RFC 8305 §4). A family without a route then costs
-/// one delay, not one per address.
+/// The families alternate, and the family of the first address begins (RFC 8305 §4). If a family has no route, this
+/// costs one delay instead of one per address.
 package struct ConnectionRace: Sendable {
-    /// The delay between the starts of two attempts: the Connection Attempt Delay recommended by RFC 8305 §5.
+    /// The delay between the starts of two attempts: 250 ms, as recommended by RFC 8305 §5 (Connection Attempt Delay).
     package static let attemptDelay: Duration = .milliseconds(250)
-    /// The maximum number of concurrent attempts. A ninth replaces the oldest, which has then run for two seconds.
-    /// That is enough for one retransmission of a lost SYN (after 1 s, RFC 6298 §2).
+    /// The maximum number of concurrent attempts: 8. A further attempt replaces the oldest one, which has then run for
+    /// two seconds. That is enough for one retransmission of a lost SYN (after 1 s, RFC 6298 §2).
     package static let maximumConcurrentAttempts = 8
-    /// The maximum number of addresses per host. The last attempt starts after 8 s, well before the default
+    /// The maximum number of addresses per host: 32. The last attempt then starts after 8 s, well before the default
     /// connection timeout of 15 s.
     package static let maximumAddresses = 32
 
-    /// What the caller must do next.
+    /// The next action of the caller.
     package enum Step: Equatable, Sendable {
-        /// Connect to a candidate, in the attempt with this number. If `insteadOf` is not `nil`, first end that
-        /// attempt.
+        /// Connect to the candidate; the number identifies the attempt. If `insteadOf` is not `nil`, first end the
+        /// attempt with that number.
         case connect(Int, ConnectionCandidate, insteadOf: Int?)
         /// All attempts have failed.
         case failed
@@ -37,22 +37,25 @@ package struct ConnectionRace: Sendable {
     }
 
     private var untried: ArraySlice<ConnectionCandidate>
-    /// The number of addresses beyond the maximum.
+    /// The number of addresses that are left out because of ``maximumAddresses``.
     private let excess: Int
     private var attempts: [ConnectionAttempt] = []
     /// The numbers of the attempts in progress, the oldest first.
     private var running: [Int] = []
 
+    /// Creates a race.
+    ///
     /// - Parameters:
-    ///   - candidates: The candidates in order of preference (RFC 6724).
-    ///   - preferred: The address that last worked. It is tried first if it is one of the candidates.
+    ///   - candidates: The addresses in order of preference (RFC 6724).
+    ///   - preferred: The address to try first, because it worked last time. Ignored if it is not one of the
+    ///     candidates.
     package init(_ candidates: [ConnectionCandidate], preferring preferred: IPAddress? = nil) {
         let order = Self.preferredFirst(Self.interleaved(candidates), preferred)
         untried = order.prefix(Self.maximumAddresses)
         excess = order.count - untried.count
     }
 
-    /// Starts the next attempt if an address is left.
+    /// Returns the next step. If an address is left, this step starts an attempt to it.
     package mutating func next() -> Step {
         guard let candidate = untried.popFirst() else { return running.isEmpty ? .failed : .wait }
         let oldest = running.count < Self.maximumConcurrentAttempts ? nil : running.removeFirst()
@@ -61,7 +64,7 @@ package struct ConnectionRace: Sendable {
         return .connect(attempts.endIndex - 1, candidate, insteadOf: oldest)
     }
 
-    /// Whether an address is left that has not been tried.
+    /// Whether there is an address that has not been tried.
     package var hasNext: Bool { !untried.isEmpty }
 
     package mutating func failed(_ attempt: Int, _ error: SystemError) {
@@ -69,7 +72,7 @@ package struct ConnectionRace: Sendable {
         attempts[attempt] = ConnectionAttempt(address: attempts[attempt].address, error: error)
     }
 
-    /// The outcomes of all attempts so far.
+    /// The failure that describes all attempts so far.
     package var failure: ConnectionFailure {
         ConnectionFailure(attempts: attempts, untried: excess + untried.count)
     }

@@ -1,10 +1,9 @@
 internal import Glibc
 
-/// Connects to the first address of a host that answers (RFC 8305, "Happy Eyeballs"). The next address is tried after
-/// 250 ms, or immediately when an attempt fails.
+/// A connector that connects to the first of several addresses that answers (RFC 8305, "Happy Eyeballs"). It tries the
+/// next address after 250 ms, or immediately when an attempt fails.
 ///
-/// Runs on its loop's thread. It has no timeout except the kernel's; the caller must call ``stop()`` after its own
-/// timeout.
+/// It runs on its loop's thread. It has no timeout of its own, so the caller must call ``stop()`` after a timeout.
 package actor Connector {
     /// An established connection.
     package struct Connection: Sendable {
@@ -29,12 +28,14 @@ package actor Connector {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
+    /// Creates a connector.
+    ///
     /// - Parameters:
-    ///   - loop: The loop on which to connect, in its network namespace.
+    ///   - loop: The loop on which to connect. Its network namespace is used.
     ///   - race: The addresses.
     ///   - port: The port, 1 to 65535.
-    ///   - completion: Called once on the loop's thread, possibly before ``start()`` returns. Never called after
-    ///     ``stop()``.
+    ///   - completion: Receives the outcome. Called once on the loop's thread, possibly before ``start()`` returns, but
+    ///     not after ``stop()``.
     package init(
         loop: EventLoop,
         race: ConnectionRace,
@@ -49,7 +50,7 @@ package actor Connector {
 
     package func start() { tryNext() }
 
-    /// Closes the connecting sockets and returns the outcomes so far.
+    /// Closes the connecting sockets. Returns the results of the attempts so far.
     @discardableResult
     package func stop() -> ConnectionFailure {
         completion = nil
@@ -73,7 +74,7 @@ package actor Connector {
         }
     }
 
-    /// Returns whether the attempt is in progress.
+    /// Begins an attempt to connect. Returns `false` if it has failed immediately.
     private func connect(_ number: Int, _ candidate: ConnectionCandidate) -> Bool {
         do throws(SystemError) {
             let socket = try TCPSocket.connecting(to: candidate, port: port, on: loop)

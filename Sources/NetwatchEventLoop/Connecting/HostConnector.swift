@@ -1,24 +1,25 @@
-/// Connects to a host: looks its name up if necessary, and connects to the first address that answers.
+/// A connector to one host. It looks up the host's name if necessary, and connects to the first address that answers.
 ///
-/// Runs on its loop's thread. The name lookup and the connection attempts have a common timeout.
+/// It runs on its loop's thread. The name lookup and the connection attempts share one timeout.
 package actor HostConnector {
     /// A step that has ended.
     package enum Event: Sendable {
-        /// The lookup has ended. After a success the owner must call ``HostConnector/connect(to:)`` or
+        /// The lookup has ended. After a success, the owner must call ``HostConnector/connect(to:)`` or
         /// ``HostConnector/stop()``.
         case resolved(NameResolver.Outcome)
-        /// No thread had started the lookup in time if `hasStarted` is false.
+        /// The timeout expired during the lookup. `hasStarted` is `false` if no resolver thread had started the lookup
+        /// by then.
         case lookupTimedOut(hasStarted: Bool)
         case connected(Connector.Connection)
         case failed(ConnectionFailure)
-        /// No attempt has succeeded within this timeout.
+        /// The timeout expired before any connection attempt succeeded. The values are the timeout and the attempts.
         case connectTimedOut(Duration, ConnectionFailure)
     }
 
-    /// The step that ``HostConnector/stop()`` has interrupted.
+    /// The step that ``HostConnector/stop()`` interrupted.
     package enum Interruption: Sendable {
         case none
-        /// No thread had started the lookup if `hasStarted` is false.
+        /// The lookup. `hasStarted` is `false` if no resolver thread had started it.
         case lookup(hasStarted: Bool)
         case connecting(ConnectionFailure)
     }
@@ -40,12 +41,17 @@ package actor HostConnector {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
+    /// Creates a connector.
+    ///
     /// - Parameters:
-    ///   - host: A name or an address.
+    ///   - host: A name or an IP address.
     ///   - port: The port, 1 to 65535.
-    ///   - loop: The loop on which to connect, in its network namespace.
-    ///   - onEvent: Called on the loop's thread, possibly before ``connect(to:)`` returns. Never called after
-    ///     ``stop()``.
+    ///   - loop: The loop on which to connect. Its network namespace is used.
+    ///   - resolver: The resolver that looks up the name.
+    ///   - preferredAddresses: For each host, the address that worked last time. The connector tries the address of its
+    ///     host first.
+    ///   - onEvent: Receives the events. Called on the loop's thread, possibly before ``connect(to:)`` returns, but not
+    ///     after ``stop()``.
     package init(
         to host: String,
         port: UInt16,
@@ -62,18 +68,19 @@ package actor HostConnector {
         self.onEvent = onEvent
     }
 
-    /// Starts the timeout for the lookup and the connection together.
+    /// Starts the timeout that the lookup and the connection attempts share.
     ///
     /// - Parameters:
-    ///   - timeout: The timeout. It begins again when a lookup that waited for a thread is started.
-    ///   - deadline: The time after which it does not begin again; `nil` for no limit.
+    ///   - timeout: The timeout. If the lookup waits for a resolver thread, the timeout begins again when a thread
+    ///     starts the lookup.
+    ///   - deadline: The latest end of the timeout if it begins again; `nil` for no limit.
     package func start(timeout: Duration, deadline: ContinuousClock.Instant?) {
         timer = loop.schedule(at: .now + timeout) {
             self.assumeIsolated { $0.timedOut(timeout, deadline) }
         }
     }
 
-    /// Looks the host up.
+    /// Looks up the host's name.
     package func lookUp() {
         let lookup = resolver.resolve(host) { outcome in
             self.loop.execute { self.assumeIsolated { $0.lookedUp(outcome) } }
@@ -81,7 +88,7 @@ package actor HostConnector {
         stage = .lookingUp(lookup)
     }
 
-    /// Connects to one of the host's addresses, the preferred one first.
+    /// Connects to one of the candidates. The preferred address of the host comes first.
     package func connect(to candidates: [ConnectionCandidate]) {
         let preferred = preferredAddresses.address(of: host, port: port)
         let race = ConnectionRace(candidates, preferring: preferred)
@@ -92,26 +99,27 @@ package actor HostConnector {
         connector.assumeIsolated { $0.start() }
     }
 
-    /// Closes the connecting sockets and connects again. Without effect before ``connect(to:)`` and after its end.
+    /// Closes the connecting sockets and begins the connection attempts again. Has no effect if no connection attempt
+    /// is in progress.
     package func reconnect() {
         guard case .connecting(let connector, let candidates) = stage else { return }
         connector.assumeIsolated { _ = $0.stop() }
         connect(to: candidates)
     }
 
-    /// Abandons the lookup and closes the connecting sockets.
+    /// Abandons the lookup and closes the connecting sockets. Returns the step that was interrupted.
     @discardableResult
     package func stop() -> Interruption {
         onEvent = nil
         return interrupt()
     }
 
-    /// Makes the next connection to the host try this address first.
+    /// Makes this address the preferred one, which the next connection to the host tries first.
     package func prefer(_ address: IPAddress) {
         preferredAddresses.remember(address, of: host, port: port)
     }
 
-    /// Undoes ``prefer(_:)``.
+    /// Stops preferring this address. Has no effect if another address is preferred.
     package func avoid(_ address: IPAddress) {
         preferredAddresses.forget(address, of: host, port: port)
     }

@@ -1,8 +1,9 @@
 internal import Synchronization
 
-/// The last working address of each host. The next connection tries it first and does not wait for dead addresses.
+/// For each host, the last address that worked. The next connection to the host tries it first, so that it does not
+/// wait for dead addresses.
 package final class PreferredAddresses: Sendable {
-    /// The maximum number of hosts. When it is reached, all entries are removed.
+    /// The maximum number of entries, one for each host and port. When it is reached, all entries are removed.
     private static let limit = 1024
 
     private struct Destination: Hashable {
@@ -25,13 +26,13 @@ package final class PreferredAddresses: Sendable {
         }
     }
 
-    /// Removes an address that accepted a connection and then did not answer.
+    /// Removes an address that accepted a connection but sent no response.
     package func forget(_ address: IPAddress, of host: String, port: UInt16) {
         let destination = Destination(host: host, port: port)
         addresses.withLock { if $0[destination] == address { $0[destination] = nil } }
     }
 
-    /// Removes all addresses, because the network has changed.
+    /// Removes all addresses. Called when the network has changed.
     package func removeAll() {
         addresses.withLock { $0 = [:] }
     }

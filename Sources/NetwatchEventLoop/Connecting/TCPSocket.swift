@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Synchronization
 
-/// A non-blocking TCP socket. It is closed when the last reference is released, unless ``release()`` was called.
+/// A non-blocking TCP socket. Releasing the last reference closes it, unless ``release()`` was called.
 package final class TCPSocket: Sendable {
     package let descriptor: CInt
     private let isOwned = Atomic(true)
@@ -18,10 +18,10 @@ package final class TCPSocket: Sendable {
         return descriptor
     }
 
-    /// Opens a socket and starts to connect it. The socket becomes writable when the result is known.
+    /// Opens a socket and begins to connect it. The socket becomes writable when the result is known (``outcome``).
     ///
-    /// - Throws: ``SystemError`` of `socket`, of the binding, or of `connect` if it fails immediately
-    ///   (`ENETUNREACH`).
+    /// - Throws: ``SystemError`` of `socket`, of the binding, or of `connect` if it fails immediately, for example with
+    ///   `ENETUNREACH`.
     static func connecting(
         to candidate: ConnectionCandidate,
         port: UInt16,
@@ -49,8 +49,8 @@ package final class TCPSocket: Sendable {
         return socket
     }
 
-    /// Disables Nagle's algorithm. Otherwise a small write waits for the previous acknowledgement, which the peer may
-    /// delay (RFC 9293 §3.7.4).
+    /// Disables Nagle's algorithm. With it, a small write waits until the peer has acknowledged the previous write, and
+    /// the peer may delay that acknowledgement (RFC 9293 §3.7.4).
     private func disableNagle() {
         var isOn: CInt = 1
         setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<CInt>.size))
@@ -64,9 +64,9 @@ package final class TCPSocket: Sendable {
         return outcome
     }
 
-    /// Receives the available bytes; an empty array at the end of the stream.
+    /// Receives the available bytes. Returns an empty array at the end of the stream.
     ///
-    /// - Throws: ``SystemError``: `EAGAIN` if no bytes are available.
+    /// - Throws: ``SystemError`` of `recv`, with `EAGAIN` if no bytes are available.
     package func receive(atMost count: Int) throws(SystemError) -> [UInt8] {
         var received = 0
         var failure: SystemError?
@@ -82,17 +82,19 @@ package final class TCPSocket: Sendable {
         return bytes
     }
 
-    /// Sends bytes and returns how many the kernel accepted.
+    /// Sends bytes. Returns the number of bytes that the kernel accepted.
     ///
-    /// - Throws: ``SystemError``: `EAGAIN` if the kernel accepts none now.
+    /// - Throws: ``SystemError`` of `send`, with `EAGAIN` if the kernel accepts none at the moment.
     package func send(_ bytes: ArraySlice<UInt8>) throws(SystemError) -> Int {
         try systemCall("send") {
             bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
         }
     }
 
-    /// Shuts down one direction (`shutdown(2)`). It fails only if the connection is lost, which the next read or
-    /// write will report.
+    /// Shuts down one direction of the connection (`shutdown(2)`). An error is ignored: it means that the connection is
+    /// lost, and the next read or write reports that.
+    ///
+    /// - Parameter side: `SHUT_RD` or `SHUT_WR`.
     package func shutDown(_ side: Int) {
         Glibc.shutdown(descriptor, CInt(side))
     }

@@ -1,11 +1,15 @@
 internal import Glibc
 
-/// Functions for durable directories.
+/// Functions that create directories and sync their entries to disk.
 package enum Directory {
-    /// Creates a directory with all missing parents, and syncs the parent of each new one: a name is durable only
-    /// after the directory that contains it was synced. Does nothing if the directory exists.
+    /// Creates a directory with all missing parents. Has no effect if the directory exists.
     ///
-    /// - Parameter mode: The permissions of each new directory, regardless of the umask.
+    /// The parent of each new directory is synced, because a name is durable only after the directory that contains it
+    /// was synced.
+    ///
+    /// - Parameters:
+    ///   - path: The path of the directory.
+    ///   - mode: The permissions of each new directory, regardless of the umask.
     /// - Returns: Whether the directory was created.
     /// - Throws: ``SystemError`` of `mkdir`, `chmod` or `fsync`.
     @discardableResult
@@ -18,14 +22,14 @@ package enum Directory {
         let error = errno
         if error == EEXIST { return false }
         let parent = parent(of: path)
-        // If the parent already exists, it is not the cause of the error.
+        // Only a missing parent can be repaired here. If the parent exists, the error has another cause.
         guard error == ENOENT, parent != path, try make(parent, mode: mode) else {
             throw SystemError(call: "mkdir \(path)", errno: error)
         }
         return try make(path, mode: mode)
     }
 
-    /// Makes the names in a directory durable (`fsync(2)`).
+    /// Syncs a directory, which makes the names in it durable (`fsync(2)`).
     package static func sync(_ path: String) throws(SystemError) {
         let directory = try FileDescriptor.opening(path)
         try systemCall("fsync \(path)") { fsync(directory.rawValue) }

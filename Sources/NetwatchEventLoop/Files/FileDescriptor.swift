@@ -30,8 +30,8 @@ extension FileDescriptor {
         FileDescriptor(owning: try systemCall("open \(path)") { open(path, O_RDONLY | O_CLOEXEC) })
     }
 
-    /// Opens a file for reading and writing, close-on-exec. Creates it if it is missing, with permissions 0600
-    /// regardless of the umask. Rejects a symbolic link.
+    /// Opens a file for reading and writing, close-on-exec. Creates a missing file with permissions 0600, regardless of
+    /// the umask. Throws `ELOOP` for a symbolic link.
     package static func openingPrivate(_ path: String) throws(SystemError) -> FileDescriptor {
         let flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW
         let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags, 0o600) })

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// The identity of a file or directory: device and inode number. It is the same for a path and for an open
-/// descriptor.
+/// The identity of a file or directory: its device and inode number. An identity that was read from a path equals one
+/// that was read from an open descriptor of the same file.
 package struct Inode: Hashable, Sendable {
     private let device: dev_t
     private let number: ino_t
@@ -11,7 +11,7 @@ package struct Inode: Hashable, Sendable {
         number = status.st_ino
     }
 
-    /// Identifies the file at a path, following symbolic links.
+    /// Reads the identity of the file at a path. Follows symbolic links.
     ///
     /// - Throws: ``SystemError`` of `stat`.
     package init(at path: String) throws(SystemError) {
@@ -20,7 +20,7 @@ package struct Inode: Hashable, Sendable {
         self.init(status)
     }
 
-    /// Identifies the file behind a descriptor.
+    /// Reads the identity of an open file.
     ///
     /// - Throws: ``SystemError`` of `fstat`.
     package init(of descriptor: CInt) throws(SystemError) {

@@ -4,11 +4,13 @@ internal import Glibc
 package final class Inotify: Sendable {
     /// A reported change.
     package struct Event: Hashable, Sendable {
-        /// The watch that the event belongs to; -1 for an overflow, which affects all watches.
+        /// The watch to which the event belongs; -1 if the kernel dropped events (`IN_Q_OVERFLOW`), which may affect
+        /// any watch.
         package let watch: CInt
-        /// The event mask, `IN_…`.
+        /// The event mask: a combination of `IN_…` constants.
         package let mask: UInt32
-        /// The name in a watched directory; empty if the event concerns the watched file or directory itself.
+        /// The name of the changed entry in a watched directory; empty if the watched file or directory itself has
+        /// changed.
         package let name: String
     }
 
@@ -16,8 +18,8 @@ package final class Inotify: Sendable {
 
     /// Creates an instance.
     ///
-    /// - Throws: ``SystemError`` of `inotify_init1`: `EMFILE` if the user already has `fs.inotify.max_user_instances`
-    ///   instances, 128 by default.
+    /// - Throws: ``SystemError`` of `inotify_init1`, with `EMFILE` if the user already has
+    ///   `fs.inotify.max_user_instances` instances (by default 128).
     package init() throws(SystemError) {
         let flags = O_CLOEXEC | O_NONBLOCK
         file = FileDescriptor(owning: try systemCall("inotify_init1") { inotify_init1(flags) })
@@ -28,25 +30,27 @@ package final class Inotify: Sendable {
         file.rawValue
     }
 
-    /// Watches a file or a directory. Replaces an earlier watch of the same one.
+    /// Watches a file or directory. Replaces an earlier watch of the same file or directory.
     ///
-    /// - Parameter events: `IN_…`, including flags.
+    /// - Parameters:
+    ///   - path: The path of the file or directory.
+    ///   - events: The events and flags: a combination of `IN_…` constants.
     /// - Returns: The watch. Two paths to the same file share one watch.
-    /// - Throws: ``SystemError`` of `inotify_add_watch`: `ENOENT`, `EACCES` without read permission, `ENOSPC` beyond
-    ///   `fs.inotify.max_user_watches`.
+    /// - Throws: ``SystemError`` of `inotify_add_watch`, with `ENOENT`, `EACCES` (no read permission), or `ENOSPC`
+    ///   (more than `fs.inotify.max_user_watches` watches).
     package func watch(_ path: String, for events: CInt) throws(SystemError) -> CInt {
         try systemCall("inotify_add_watch \(path)") {
             inotify_add_watch(file.rawValue, path, UInt32(bitPattern: events))
         }
     }
 
-    /// Removes a watch. Events that are already pending are still read.
+    /// Removes a watch. ``read()`` still returns events that are already pending.
     package func end(_ watch: CInt) {
-        // Fails if the watch ended by itself, because its file was removed.
+        // This fails if the watched file was removed, which has already ended the watch.
         _ = inotify_rm_watch(file.rawValue, watch)
     }
 
-    /// Reads some of the pending events. The rest keeps the descriptor readable. Never blocks.
+    /// Reads some of the pending events, without blocking. If others remain, the descriptor stays readable.
     package func read() -> [Event] {
         withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 8) { buffer in
             let count = Glibc.read(file.rawValue, buffer.baseAddress, buffer.count)
@@ -55,7 +59,8 @@ package final class Inotify: Sendable {
         }
     }
 
-    /// Parses `struct inotify_event` entries: watch, mask, cookie, length of the name, and the zero-padded name.
+    /// Parses `struct inotify_event` entries. Each has a watch, a mask, a cookie, the length of the name, and the name
+    /// padded with zeros.
     private static func events(in bytes: UnsafeRawBufferPointer) -> [Event] {
         let headerSize = 16
         var events: [Event] = []

@@ -1,13 +1,15 @@
 package import Glibc
 
-/// An exclusive `flock(2)` on a file or directory, held as long as the value exists.
+/// An exclusive `flock(2)` lock on a file or directory, held as long as the value exists.
 ///
-/// The kernel releases the lock when the process ends for any reason. The file contains the owner's process ID, for
-/// the error message of other processes. It is not removed on unlock: if it were unlinked, two processes could each
-/// lock a different file with the same name.
+/// The kernel releases the lock when the process ends for any reason. The file contains the process ID of its owner,
+/// for the error messages of other processes.
+///
+/// The file is not removed when it is unlocked. If it were, two processes could each lock a different file with the
+/// same name.
 package struct LockFile: ~Copyable, Sendable {
     package enum Failure: Error, Hashable {
-        /// Another process holds the lock. The process ID is `nil` until that process has written it.
+        /// Another process holds the lock. Its process ID is `nil` if that process has not written it yet.
         case held(by: pid_t?)
         case system(SystemError)
     }
@@ -18,13 +20,14 @@ package struct LockFile: ~Copyable, Sendable {
         self.file = file
     }
 
-    /// Unlocks the file explicitly, because closing it is not enough. A lock of flock(2) lasts until all duplicates
-    /// are closed, and a child process that another thread is starting holds a duplicate until its `exec`.
+    /// Unlocks the file explicitly. Closing it is not enough: a lock of flock(2) lasts until all duplicates of the
+    /// descriptor are closed. A child process that another thread is starting has a duplicate until its `exec`.
     deinit {
         flock(file.rawValue, LOCK_UN)
     }
 
-    /// Acquires the lock without blocking. Creates a missing file with permissions 0600.
+    /// Acquires the lock of a file without blocking, and writes the process ID into the file. Creates a missing file
+    /// with permissions 0600.
     package static func taking(_ path: String) throws(Failure) -> LockFile {
         let lock = try locking(
             try failing { () throws(SystemError) in try FileDescriptor.openingPrivate(path) },
@@ -34,13 +37,14 @@ package struct LockFile: ~Copyable, Sendable {
         return lock
     }
 
-    /// Acquires the lock of a directory without blocking. Nothing is written, so other processes cannot find out the
-    /// owner.
+    /// Acquires the lock of a directory without blocking. A directory cannot store the owner's process ID, so other
+    /// processes cannot find out the owner.
     package static func taking(directory path: String) throws(Failure) -> LockFile {
         try locking(try failing { () throws(SystemError) in try FileDescriptor.opening(path) }, path)
     }
 
-    /// Returns the process ID in a lock file; `nil` if the file is missing or empty.
+    /// Returns the process ID in a lock file, whether the file is still locked or not. Returns `nil` if the file is
+    /// missing or empty.
     package static func owner(namedIn path: String) -> pid_t? {
         guard let file = try? FileDescriptor.opening(path) else { return nil }
         return owner(in: file)

@@ -1,8 +1,10 @@
 internal import CNetwatchLinux
 internal import Glibc
 
-/// A timer that never expires. Its descriptor becomes readable when `CLOCK_REALTIME` is set, and when the machine
-/// resumes, which also sets that clock.
+/// A detector of steps of the wall clock. Its descriptor becomes readable when `CLOCK_REALTIME` is set, and when the
+/// machine resumes from a suspension, which also sets that clock.
+///
+/// It is a timer that never expires (`TFD_TIMER_CANCEL_ON_SET` of timerfd_create(2)).
 package final class ClockStepTimer: Sendable {
     private let timer: FileDescriptor
 
@@ -20,7 +22,8 @@ package final class ClockStepTimer: Sendable {
         timer.rawValue
     }
 
-    /// Clears the event (`read(2)` fails with `ECANCELED`) and arms the timer for the next one.
+    /// Clears the reported event and arms the timer for the next one. To clear the event, this method reads the timer,
+    /// which fails with `ECANCELED`.
     ///
     /// - Throws: ``SystemError`` of `timerfd_settime`.
     package func rearm() throws(SystemError) {

@@ -1,12 +1,12 @@
-/// Watches a descriptor until this object is released, and keeps the descriptor open until then.
+/// A watch of a descriptor that ends when this object is released. The descriptor stays open until then.
 package final class DescriptorWatch: Sendable {
     private let loop: EventLoop
     private let owner: any AnyObject & Sendable
     private let registration: EventLoop.Registration
 
-    /// Watches a descriptor; see ``EventLoop/register(_:for:handler:)``.
+    /// Begins to watch a descriptor; see ``EventLoop/register(_:for:handler:)``.
     ///
-    /// - Parameter owner: The object that closes the descriptor in its `deinit`.
+    /// - Parameter owner: The object that closes the descriptor in its `deinit`. The watch retains it.
     /// - Throws: ``SystemError`` of `epoll_ctl`.
     package init(
         loop: EventLoop,

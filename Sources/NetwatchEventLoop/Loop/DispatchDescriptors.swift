@@ -1,16 +1,17 @@
 internal import Dispatch
 internal import Glibc
 
-/// The descriptors that libdispatch opens on first use: an epoll instance, an eventfd, another one for the main
-/// queue, and a timer for each of its three clocks. libdispatch terminates the process if it cannot open them, so
-/// they are opened in advance.
+/// The descriptors that libdispatch opens when they are first needed: an epoll instance, an eventfd, another eventfd
+/// for the main queue, and a timer for each of its three clocks.
+///
+/// libdispatch ends the process if it cannot open them. So netwatch makes libdispatch open them while there are enough.
 enum DispatchDescriptors {
     private static let count = 6
     private static let reservation = RetriedOnce()
 
     /// Makes libdispatch open its descriptors, once per process.
     ///
-    /// - Throws: ``SystemError`` if too few are left.
+    /// - Throws: ``SystemError`` with `EMFILE` or `ENFILE` if too few descriptors are free. The next call tries again.
     static func reserve() throws(SystemError) {
         try reservation.run { () throws(SystemError) in
             try checkSupply()
@@ -28,15 +29,15 @@ enum DispatchDescriptors {
         }
     }
 
-    /// The deadlines lie in the future, because past ones need no timer. Timers keep their descriptors after they
-    /// have fired.
+    /// Uses each kind of descriptor once. The deadlines are in the future, because libdispatch needs no timer for a
+    /// deadline in the past. A timer keeps its descriptor after it has fired.
     private static func openAll() {
         DispatchQueue.main.async {}
         let queue = DispatchQueue.global()
         queue.asyncAfter(deadline: .now() + .milliseconds(1)) {}
         queue.asyncAfter(wallDeadline: .now() + .milliseconds(1)) {}
-        // The clock of `ContinuousClock`. Dispatch's Swift API has no name for it; dispatch_time(3) marks it with the
-        // highest bit.
+        // The third clock is the clock of `ContinuousClock`, for which Dispatch's Swift API has no name.
+        // dispatch_time(3) marks times of this clock with the highest bit.
         var now = timespec()
         clock_gettime(CLOCK_BOOTTIME, &now)
         let moment = UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec) + 1_000_000

@@ -3,23 +3,25 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// A thread that blocks in `epoll_wait(2)` and runs all its work serially.
+/// A thread that waits in `epoll_wait(2)` and runs all its work serially.
 ///
-/// It is the serial executor of actors that own a thread-bound C library, such as libnl or a curl multi handle. The
-/// actor's jobs, its descriptor events and its timers all run on this thread, so the handles need no lock. An
-/// instance owns its thread. When the instance is released, the thread finishes the enqueued work and exits.
+/// It is the serial executor of actors that own a thread-bound C library, such as libnl or a multi handle of libcurl.
+/// The actor's jobs, its descriptor events and its timers all run on this thread, so the library's handles need no
+/// lock.
+///
+/// A loop owns its thread. When the loop is released, the thread finishes the enqueued work and exits.
 package final class EventLoop: SerialExecutor {
     private let core = EventLoopCore()
     private let namespace: SocketNamespace?
     private let label: String
     private let startup = RetriedOnce()
 
-    /// Starts the thread.
+    /// Creates a loop and starts its thread.
     ///
     /// - Parameters:
     ///   - label: The thread's name, as shown by `ps -L` and debuggers. The kernel truncates it to 15 bytes.
-    ///   - networkNamespace: The path of a network namespace (`/run/netns/NAME`, `/proc/PID/ns/net`) for
-    ///     ``inNetworkNamespace(_:)``. Default `nil`: the namespace of the calling thread.
+    ///   - networkNamespace: The path of a network namespace for ``inNetworkNamespace(_:)``, such as `/run/netns/NAME`
+    ///     or `/proc/PID/ns/net`. Default `nil`: the namespace of the calling thread.
     /// - Throws: ``SystemError`` of `open`, `setns` (`EPERM` without `CAP_SYS_ADMIN` over the namespace),
     ///   `epoll_create1`, `eventfd`, `timerfd_create` or `pthread_create`.
     package init(label: String, networkNamespace: String? = nil) throws(SystemError) {
@@ -38,7 +40,8 @@ package final class EventLoop: SerialExecutor {
         self.label = label
     }
 
-    /// Opens the descriptors and starts the thread, unless already done. Can be called again after a failure.
+    /// Opens the descriptors and starts the thread. Has no effect if that was done before. After a failure, the next
+    /// call tries again.
     ///
     /// - Throws: ``SystemError`` of `epoll_create1`, `eventfd`, `timerfd_create` or `pthread_create`;
     ///   ``SystemError/forked`` in a child of fork(2), which does not have the thread.
@@ -57,9 +60,9 @@ package final class EventLoop: SerialExecutor {
         startup.hasSucceeded && !ForkedChild.isCurrent
     }
 
-    /// Throws an error if the process was forked after the loop was created.
+    /// Throws an error in a child of fork(2), where the loop cannot be used.
     ///
-    /// - Throws: ``SystemError/forked`` in a child of fork(2).
+    /// - Throws: ``SystemError/forked`` if the parent process used netwatch before the fork.
     package func checkProcess() throws(SystemError) {
         if ForkedChild.isCurrent { throw .forked }
     }
@@ -68,19 +71,20 @@ package final class EventLoop: SerialExecutor {
         core.stop()
     }
 
-    /// Runs an actor's job on the thread. Can be called from any thread.
+    /// Runs an actor's job on the thread. May be called on any thread.
     package func enqueue(_ job: consuming ExecutorJob) {
         core.enqueue(.job(UnownedJob(job)))
     }
 
-    /// Runs a closure on the thread after everything that was enqueued before. Can be called from any thread.
+    /// Runs a closure on the thread, after all work that was enqueued before. May be called on any thread.
     package func execute(_ body: @escaping @Sendable () -> Void) {
         core.enqueue(.closure(body))
     }
 
-    /// Runs a closure on the thread and returns its result. On the loop's own thread, it runs immediately.
+    /// Runs a closure on the thread, waits for it and returns its result. On the loop's own thread, the closure runs
+    /// immediately.
     ///
-    /// The caller blocks only briefly, as for a lock, because work on a loop must not block.
+    /// The caller is blocked only briefly, as by a lock, because work on a loop must not block.
     package func runAndWait<Result: Sendable>(_ body: @escaping @Sendable () -> Result) -> Result {
         if isCurrent { return body() }
         let answer = Answer<Result>()
@@ -88,8 +92,8 @@ package final class EventLoop: SerialExecutor {
         return answer.wait()
     }
 
-    /// Opens sockets in the loop's network namespace. The calling thread is in the namespace only while `body` runs;
-    /// see ``SocketNamespace``.
+    /// Runs `body`, which opens sockets, in the loop's network namespace. The calling thread is in the namespace only
+    /// while `body` runs; see ``SocketNamespace``.
     ///
     /// - Throws: ``SystemError`` of `setns`, and the errors of `body`.
     package func inNetworkNamespace<Result: ~Copyable>(
@@ -138,23 +142,22 @@ extension EventLoop {
 
         package static let readable = Readiness(rawValue: EPOLLIN)
         package static let writable = Readiness(rawValue: EPOLLOUT)
-        /// An error is pending on the descriptor. Always reported.
+        /// The descriptor has a pending error. Reported for every interest.
         package static let error = Readiness(rawValue: EPOLLERR)
-        /// The peer closed the connection. Always reported.
+        /// The connection is closed in both directions. Reported for every interest.
         package static let hangUp = Readiness(rawValue: EPOLLHUP)
     }
 
-    /// Identifies one watch of one descriptor. An event of a removed watch is therefore never delivered to a later
-    /// watch with the same descriptor number.
+    /// The identity of one watch of one descriptor. A later watch of the same descriptor number has another identity,
+    /// so it never receives events of the earlier watch.
     package struct Registration: Hashable, Sendable {
         let token: UInt64
         let descriptor: CInt
     }
 
-    /// Watches a descriptor, level-triggered. The handler runs on the loop's thread.
+    /// Watches a descriptor, level-triggered. The caller must keep the descriptor open until ``unregister(_:)``.
     ///
-    /// The caller must keep the descriptor open until ``unregister(_:)``.
-    ///
+    /// - Parameter handler: Called on the loop's thread when the descriptor is ready.
     /// - Throws: ``SystemError`` of `epoll_ctl`.
     package func register(
         _ descriptor: CInt,
@@ -171,7 +174,7 @@ extension EventLoop {
         try core.update(registration, to: interest)
     }
 
-    /// Removes a watch. If called on the loop's thread, the handler is not called again after this method returns.
+    /// Removes a watch. After a call on the loop's thread, the handler is not called again.
     package func unregister(_ registration: Registration) {
         core.unregister(registration)
     }
@@ -180,16 +183,16 @@ extension EventLoop {
 // MARK: - Timers
 
 extension EventLoop {
-    /// Identifies a scheduled timer.
+    /// The identity of a scheduled timer.
     package struct Timer: Hashable, Sendable {
         let id: UInt64
         package let deadline: ContinuousClock.Instant
     }
 
-    /// Runs a closure on the loop's thread at a deadline. Can be called from any thread.
+    /// Runs a closure on the loop's thread at a deadline. May be called on any thread.
     ///
-    /// `ContinuousClock` is `CLOCK_BOOTTIME` on Linux: suspended time counts, and a timer that expired during a
-    /// suspension fires on resume.
+    /// `ContinuousClock` is `CLOCK_BOOTTIME` on Linux, so the time of a suspension counts. A timer that expires during
+    /// a suspension fires when the machine resumes.
     @discardableResult
     package func schedule(
         at deadline: ContinuousClock.Instant,
@@ -198,13 +201,13 @@ extension EventLoop {
         core.schedule(at: deadline, body)
     }
 
-    /// Cancels a timer. If called on the loop's thread, the closure is not called after this method returns.
+    /// Cancels a timer. After a call on the loop's thread, the closure is not called.
     package func cancel(_ timer: Timer) {
         core.cancel(timer)
     }
 }
 
-/// A value that one thread waits for.
+/// A result for which one thread waits.
 private final class Answer<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
     private let isGiven = DispatchSemaphore(value: 0)

@@ -2,7 +2,7 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import Synchronization
 
-/// The state shared by an ``EventLoop`` and its thread. It lives until both have ended.
+/// The state that an ``EventLoop`` and its thread share. It exists until both have ended.
 final class EventLoopCore: Sendable {
     enum Work: Sendable {
         case job(UnownedJob)
@@ -17,7 +17,7 @@ final class EventLoopCore: Sendable {
         var armedDeadline: ContinuousClock.Instant?
         var nextToken = firstFreeToken
         var isStopped = false
-        /// Whether the thread sleeps, or is about to, and must be woken for new work.
+        /// Whether the thread waits in `epoll_wait(2)`, or is about to. It must then be woken for new work.
         var isAsleep = false
     }
 
@@ -25,7 +25,7 @@ final class EventLoopCore: Sendable {
     private static let timerToken: UInt64 = 1
     private static let firstFreeToken: UInt64 = 2
 
-    // -1 until opened. They are opened only once.
+    // The descriptors are -1 until they are opened, which happens only once.
     private let epoll = Atomic<CInt>(-1)
     private let wake = Atomic<CInt>(-1)
     private let timer = Atomic<CInt>(-1)
@@ -38,10 +38,10 @@ final class EventLoopCore: Sendable {
         for descriptor in [epoll, wake, timer] where descriptor >= 0 { close(descriptor) }
     }
 
-    /// Opens the descriptors. Work and timers added before wait until the thread runs. Must be called by one thread
-    /// at a time.
+    /// Opens the descriptors. Earlier work and timers wait until the thread runs. Must be called by one thread at a
+    /// time.
     ///
-    /// - Throws: ``SystemError``. Nothing is open then, and the method may be called again.
+    /// - Throws: ``SystemError``. No descriptor is open then, and the method may be called again.
     func open() throws(SystemError) {
         guard epoll.load(ordering: .relaxed) < 0 else { return }
         let flags = O_CLOEXEC | O_NONBLOCK
@@ -112,12 +112,13 @@ final class EventLoopCore: Sendable {
 
     func unregister(_ registration: EventLoop.Registration) {
         removeHandler(registration.token)
-        // Fails only if the descriptor was already closed, which also removed it from the epoll set.
+        // This fails only if the descriptor was already closed, which has also ended its registration.
         try? control(EPOLL_CTL_DEL, registration.descriptor, 0, registration.token)
     }
 
     private func removeHandler(_ token: UInt64) {
-        // The handler may own the last reference to an object whose deinit calls this class.
+        // The handler must be released outside the lock: it may own the last reference to an object whose `deinit`
+        // calls this class.
         let removed = state.withLock { $0.handlers.removeValue(forKey: token) }
         withExtendedLifetime(removed) {}
     }
@@ -151,26 +152,27 @@ final class EventLoopCore: Sendable {
         withExtendedLifetime(removed) {}
     }
 
-    /// Arms the timer descriptor for the earliest deadline, unless it is already armed for that time or earlier.
+    /// Arms the timer descriptor for the earliest deadline. Has no effect if it is already armed for that time or an
+    /// earlier one.
     private func arm(_ state: inout State) {
         let timer = timer.load(ordering: .relaxed)
         guard timer >= 0, let earliest = state.timers.earliest else { return }
         if let armed = state.armedDeadline, armed <= earliest { return }
         state.armedDeadline = earliest
-        // A past deadline becomes the shortest possible time, because zero would disarm the timer.
+        // For a deadline in the past, the timer gets the shortest possible time. Zero would disarm it.
         let remaining = max(.nanoseconds(1), ContinuousClock.now.duration(to: earliest))
         var setting = netwatch_itimerspec()
         setting.seconds = Int(remaining.components.seconds)
         setting.nanoseconds = Int(remaining.components.attoseconds / 1_000_000_000)
         if setting.seconds == 0, setting.nanoseconds == 0 { setting.nanoseconds = 1 }
-        // Fails only for an invalid descriptor or time, which would be a bug.
+        // This fails only for an invalid descriptor or time, which would be a bug.
         let result = timerfd_settime(timer, 0, &setting, nil)
         precondition(result == 0, "timerfd_settime: \(errnoDescription(errno))")
     }
 
     // MARK: The thread
 
-    /// Runs until ``stop()``, then finishes the remaining work.
+    /// Runs the loop until ``stop()``, and then finishes the remaining work.
     func run() {
         let epoll = epoll.load(ordering: .acquiring)
         while turn(epoll) {}
@@ -225,7 +227,7 @@ final class EventLoopCore: Sendable {
     }
 
     private func wakeUp() {
-        // Fails if the counter is full, in which case the thread wakes up anyway, or if the thread was never started.
+        // This fails if the thread was never started, or if the counter is full. A full counter also wakes the thread.
         eventfd_write(wake.load(ordering: .relaxed), 1)
     }
 
@@ -237,7 +239,8 @@ final class EventLoopCore: Sendable {
 }
 
 extension EventLoopCore.State {
-    /// Returns whether there is no work, so that the thread can sleep.
+    /// Returns whether the thread may sleep: there is no work, and the loop was not stopped. If so, records that the
+    /// thread is asleep.
     fileprivate mutating func fallAsleep() -> Bool {
         isAsleep = work.isEmpty && !isStopped
         return isAsleep

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Starts the thread of a loop, and finds the loop of the current thread.
+/// The thread of an ``EventLoop``. It finds its loop through thread-specific data (`pthread_setspecific(3)`).
 enum EventLoopThread {
     private static let key: pthread_key_t = {
         var key = pthread_key_t()
@@ -9,13 +9,12 @@ enum EventLoopThread {
         return key
     }()
 
-    /// The core of the loop whose thread the caller runs on.
+    /// The core of the loop on whose thread the caller runs; `nil` on any other thread.
     static var current: EventLoopCore? {
         guard let pointer = pthread_getspecific(key) else { return nil }
         return Unmanaged<EventLoopCore>.fromOpaque(pointer).takeUnretainedValue()
     }
 
-    /// Starts the thread.
     static func start(core: EventLoopCore, label: String) throws(SystemError) {
         try startDetachedThread(named: label) {
             pthread_setspecific(key, Unmanaged.passUnretained(core).toOpaque())

@@ -2,21 +2,22 @@ internal import CNetwatchLinux
 
 /// The network namespace in which a component opens its sockets.
 ///
-/// A socket stays in the namespace of the thread that opened it. A thread that stayed in a namespace would pass it on
-/// to new threads. Dispatch starts workers from any thread that submits work, and a worker keeps that thread's
-/// namespace for life. A program's callbacks would then open their own sockets in the wrong namespace. So a thread
-/// enters the namespace only to open a socket or to look up a name. It must not submit work or start a thread while
-/// it is inside.
+/// A socket stays in the namespace of the thread that opened it. So a thread enters the namespace only to open a socket
+/// or to look up a name. It must not submit work or start a thread meanwhile.
+///
+/// A thread that stayed in the namespace would pass it on to new threads. Dispatch starts workers from any thread that
+/// submits work, and a worker keeps that thread's namespace until it ends. The program's callbacks would then open
+/// their own sockets in the wrong namespace.
 package final class SocketNamespace: Sendable {
     private let target: FileDescriptor
     private let home: FileDescriptor
     private let path: String
 
-    /// Opens a namespace. ``run(_:)`` enters it.
+    /// Opens a namespace, and checks that the calling thread may enter it.
     ///
-    /// - Parameter path: `/run/netns/NAME`, `/proc/PID/ns/net`.
-    /// - Throws: ``SystemError`` of `open`, or of `setns`: `EPERM` without `CAP_SYS_ADMIN` over this namespace and
-    ///   that of the calling thread, `EINVAL` if the file is not a network namespace.
+    /// - Parameter path: The path of the namespace, such as `/run/netns/NAME` or `/proc/PID/ns/net`.
+    /// - Throws: ``SystemError`` of `open` or `setns`. `setns` fails with `EPERM` without `CAP_SYS_ADMIN` over this
+    ///   namespace and that of the calling thread, and with `EINVAL` if the file is not a network namespace.
     package init(_ path: String) throws(SystemError) {
         self.path = path
         home = try FileDescriptor.opening("/proc/thread-self/ns/net")
@@ -24,22 +25,22 @@ package final class SocketNamespace: Sendable {
         try run { () throws(SystemError) in }
     }
 
-    /// Runs `body` on the calling thread inside the namespace. Other threads are not affected. Files are not affected
-    /// either, because the mount namespace does not change.
+    /// Runs `body` on the calling thread inside the namespace. Other threads are not affected. Paths of files are not
+    /// affected either, because the mount namespace does not change.
     ///
     /// - Throws: ``SystemError`` of `setns`, and the errors of `body`.
     package func run<Result: ~Copyable>(_ body: () throws(SystemError) -> Result) throws(SystemError)
         -> Result
     {
-        // A thread that may not enter its own namespace could not return to it.
+        // This checks that the thread will be able to return to its own namespace.
         try enter(home, "/proc/thread-self/ns/net")
         try enter(target, path)
         defer { leave() }
         return try body()
     }
 
-    /// Returns to the original namespace. Terminates the process on failure, because the thread would otherwise stay
-    /// in the wrong namespace unnoticed.
+    /// Returns to the original namespace. Ends the process on a failure, because the thread would otherwise continue in
+    /// the wrong namespace.
     private func leave() {
         do throws(SystemError) {
             try enter(home, "/proc/thread-self/ns/net")

@@ -1,14 +1,14 @@
-/// Timers sorted by deadline, and by creation for equal deadlines.
+/// The timers of a loop, sorted by deadline. Timers with the same deadline are sorted by creation.
 ///
-/// A sorted array, because a loop usually has only a few timers, and reads of the next deadline are far more frequent
-/// than insertions.
+/// The list is a sorted array, because a loop usually has few timers, and reads the next deadline far more often than
+/// it inserts a timer.
 struct TimerList {
     fileprivate struct Entry {
         let timer: EventLoop.Timer
         let body: @Sendable () -> Void
     }
 
-    /// Sorted by descending deadline, so that the earliest is removed from the end.
+    /// The timers by descending deadline, so that the earliest is removed from the end.
     private var entries: [Entry] = []
     private var nextID: UInt64 = 0
 
@@ -27,14 +27,15 @@ struct TimerList {
         return timer
     }
 
-    /// Removes a timer and returns its closure, so that the caller can release it outside any lock.
+    /// Removes a timer and returns its closure, so that the caller can release it outside any lock. Returns `nil` if
+    /// the timer has fired or was cancelled.
     mutating func remove(_ timer: EventLoop.Timer) -> (@Sendable () -> Void)? {
         let index = entries.partitionIndex { ($0.timer.deadline, $0.timer.id) <= (timer.deadline, timer.id) }
         guard index < entries.endIndex, entries[index].timer.id == timer.id else { return nil }
         return entries.remove(at: index).body
     }
 
-    /// Removes and returns the earliest closure if it is due.
+    /// Removes the earliest timer if it is due, and returns its closure. Returns `nil` if no timer is due.
     mutating func popDue(at now: ContinuousClock.Instant) -> (@Sendable () -> Void)? {
         guard let earliest, earliest <= now else { return nil }
         return entries.removeLast().body
@@ -42,7 +43,8 @@ struct TimerList {
 }
 
 extension [TimerList.Entry] {
-    /// Returns the first index at which the condition is true. Once true, the condition must stay true to the end.
+    /// Returns the first index at which the condition is true. From that index on, the condition must be true for all
+    /// elements.
     fileprivate func partitionIndex(_ isInSecondPart: (TimerList.Entry) -> Bool) -> Int {
         var range = startIndex..<endIndex
         while !range.isEmpty {

@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// A cache of recent lookup results. A pure value.
+/// A cache of recent lookup results. A value without I/O.
 ///
-/// Holds a limited number of names; the least recently used ones are evicted first.
+/// The number of names is limited. The least recently used names are evicted first.
 struct AnswerCache: Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -10,15 +10,15 @@ struct AnswerCache: Sendable {
     struct Entry: Sendable {
         /// The addresses of the last successful lookup; empty after an authoritative failure.
         var addresses: [IPAddress] = []
-        /// When these addresses were returned.
+        /// The time at which a lookup returned these addresses.
         var answered: Instant?
         /// The error of the last lookup; `nil` if it succeeded.
         var failure: NameResolver.Failure?
-        /// When the last lookup ended.
+        /// The time at which the last lookup ended.
         var ended: Instant
         /// Whether the last lookup took longer than ``ResolverTimes/slowLookup``.
         var isSlow = false
-        /// Whether none of the addresses could be connected to.
+        /// Whether a connection to these addresses was tried, and all attempts failed.
         fileprivate var isUnreachable = false
         fileprivate var lastUse: UInt64 = 0
     }
@@ -26,8 +26,8 @@ struct AnswerCache: Sendable {
     /// The cache's answer for a name.
     enum Answer: Equatable {
         case fresh(NameResolver.Outcome)
-        /// An expired answer. `isFailing` is true if the last lookup failed to refresh it. `recheckIsDue` is true if
-        /// the name servers should be asked again.
+        /// An expired answer that may still be used. `isFailing` is `true` if the last lookup failed to refresh it.
+        /// `recheckIsDue` is `true` if the last lookup was at least ``ResolverTimes/recheck`` ago.
         case stale([IPAddress], isFailing: Bool, recheckIsDue: Bool)
         case none
     }
@@ -51,12 +51,12 @@ struct AnswerCache: Sendable {
         )
     }
 
-    /// The addresses that may be returned when a lookup fails or is late.
+    /// Returns the addresses that may be used while a lookup fails or takes too long; `nil` if there are none.
     func staleAddresses(of name: String, now: Instant) -> [IPAddress]? {
         entries[name]?.staleAddresses(now)
     }
 
-    /// Returns whether the last lookup of a name was slow; `nil` if the name is not cached.
+    /// Returns whether the last lookup of a name was slow; `nil` if the cache has no entry for the name.
     func isSlow(_ name: String) -> Bool? {
         entries[name]?.isSlow
     }
@@ -67,7 +67,8 @@ struct AnswerCache: Sendable {
         entries[name]?.lastUse = uses
     }
 
-    /// Stores the result of a lookup. A local shortage of resources says nothing about the name and is ignored.
+    /// Stores the result of a lookup. A failure because of a local shortage is ignored, because it says nothing about
+    /// the name.
     mutating func store(_ outcome: NameResolver.Outcome, for name: String, isSlow: Bool, now: Instant) {
         var entry = entries[name] ?? Entry(ended: now)
         switch outcome {
@@ -85,8 +86,8 @@ struct AnswerCache: Sendable {
         if entries.count > capacity { evict() }
     }
 
-    /// Records that none of a name's addresses could be connected to. They may have changed, so the next lookup asks
-    /// the name servers first.
+    /// Records that all connection attempts to the addresses of a name failed. The name may have other addresses now,
+    /// so the next caller waits for a new lookup first.
     mutating func markUnreachable(_ name: String) {
         entries[name]?.isUnreachable = true
     }
@@ -95,7 +96,7 @@ struct AnswerCache: Sendable {
         entries = [:]
     }
 
-    /// Evicts an eighth of the capacity at once, so that many insertions share the cost of sorting.
+    /// Evicts an eighth of the capacity at once, which spreads the cost of sorting over many insertions.
     private mutating func evict() {
         let excess = entries.count - capacity + capacity / 8
         let oldestKept = entries.values.map(\.lastUse).sorted()[excess]
@@ -121,7 +122,7 @@ extension AnswerCache.Entry {
 }
 
 extension NameResolver.Failure {
-    /// How long this failure is returned without another lookup.
+    /// The time for which this failure is returned without another lookup.
     fileprivate var cachedFor: Duration {
         code == EAI_AGAIN ? ResolverTimes.temporaryFailureAge : ResolverTimes.failureAge
     }

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The `stat(2)` properties of some files, to detect that one was replaced or written.
+/// The `stat(2)` properties of some files. If they differ from earlier ones, a file was replaced or written.
 package struct FileFingerprints: Equatable, Sendable {
     /// The files that configure name resolution: those of `resolv.conf(5)`, `hosts(5)`, `nsswitch.conf(5)` and
     /// `gai.conf(5)`.

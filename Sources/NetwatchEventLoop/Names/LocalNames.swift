@@ -1,6 +1,8 @@
 extension NameResolver {
-    /// Returns the addresses of a literal, and of `localhost` and names below it, for which name servers must not be
-    /// queried (RFC 6761 §6.3). Returns `nil` for all other names.
+    /// Returns the addresses of a name that needs no lookup: an IP address, `localhost`, or a name below `localhost`.
+    /// Returns `nil` for all other names.
+    ///
+    /// Name servers must not be queried for `localhost` (RFC 6761 §6.3).
     static func localAddresses(of name: String) -> [IPAddress]? {
         if let literal = IPAddress(name) { return [literal] }
         return isLocalhost(name) ? loopback : nil

@@ -1,13 +1,18 @@
-/// Decides which question gets a thread next, and how many threads are needed. A pure value.
+/// A pool of lookup threads: it decides which question gets a thread next and how many threads are needed. A value
+/// without I/O.
 ///
-/// A thread is blocked for as long as a name server does not respond. Each class of lookups is therefore limited to a
-/// part of the pool:
-/// - lookups that are likely to block: half;
-/// - refreshes: five eighths;
-/// - first lookups that no caller waits for: six eighths;
-/// - other first lookups: seven eighths.
+/// A thread is blocked for as long as a name server is silent. So only lookups of names whose last lookup was fast may
+/// use all threads. A lookup of any other kind starts only if the number of limited lookups is below the share of its
+/// kind. A running lookup is limited if it is of a kind in this table, or has become slow.
 ///
-/// The rest is reserved for names whose last lookup was fast.
+/// | kind | share of the pool |
+/// |---|---|
+/// | the last lookup of the name was slow | four eighths |
+/// | refresh | five eighths |
+/// | first lookup, no caller waits to connect | six eighths |
+/// | first lookup | seven eighths |
+///
+/// ``LookupQueue/Rank`` defines the kinds.
 struct LookupPool<Question: Hashable & Sendable>: Sendable {
     typealias Instant = ContinuousClock.Instant
     typealias Queue = LookupQueue<Question>
@@ -29,10 +34,10 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
         self.size = max(1, size)
     }
 
-    /// Returns whether a thread is looking the question up.
+    /// Returns whether a thread is looking up the question.
     func isRunning(_ question: Question) -> Bool { running[question] != nil }
 
-    /// Returns when a thread started the question; `nil` if none has.
+    /// Returns the time at which a thread started to look up the question; `nil` if none has.
     func start(of question: Question) -> Instant? { running[question]?.since }
 
     mutating func enqueue(_ question: Question, _ rank: Queue.Rank) {
@@ -46,7 +51,7 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
     /// Removes and returns all waiting questions.
     mutating func dequeueAll() -> [Question] { queue.removeAll() }
 
-    /// Assigns the next question to a thread. If there is none, the thread must exit.
+    /// Returns the next question for a thread. If the result is `nil`, the thread must exit.
     mutating func takeNext(now: Instant) -> Question? {
         let limited = limitedLookups(now: now)
         for rank in Queue.Rank.allCases where rank == .known || limited < limit(of: rank) {
@@ -58,22 +63,22 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
         return nil
     }
 
-    /// Records the end of a lookup. Returns how long it took.
+    /// Records the end of a lookup. Returns its duration.
     mutating func end(_ question: Question, now: Instant) -> Duration {
         guard let lookup = running.removeValue(forKey: question) else { return .zero }
         return now - lookup.since
     }
 
-    /// Returns the number of threads to start now, and counts them as started.
+    /// Returns the number of threads that the caller must start now. The pool counts them as started.
     mutating func grow(now: Instant) -> Int {
         guard queue.count > 0 else { return 0 }
-        // Idle threads are about to take a question.
+        // Threads that are not running a lookup are about to take a question, so they are not missing.
         let missing = max(0, min(runnable(now) - (threads - running.count), size - threads))
         threads += missing
         return missing
     }
 
-    /// Returns the number of questions that could be started now.
+    /// Returns the number of waiting questions that may be started now.
     private func runnable(_ now: Instant) -> Int {
         var limited = limitedLookups(now: now)
         var count = queue.count(of: .known)
@@ -92,7 +97,7 @@ struct LookupPool<Question: Hashable & Sendable>: Sendable {
         (size * rank.eighths + 7) / 8
     }
 
-    /// The number of lookups that count towards the limits. Every slow lookup counts, whatever its rank.
+    /// Returns the number of running lookups that count towards the limits. A slow lookup counts, whatever its rank.
     private func limitedLookups(now: Instant) -> Int {
         running.values.count { $0.rank != .known || $0.isOverdue(now) }
     }

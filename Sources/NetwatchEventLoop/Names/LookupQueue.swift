@@ -1,6 +1,6 @@
-/// Questions that wait for a thread, in order of arrival within each rank. A pure value.
+/// The questions that wait for a thread, in order of arrival within each rank. A value without I/O.
 struct LookupQueue<Question: Hashable & Sendable>: Sendable {
-    /// The priority of a question, the most urgent first, and its share of the pool.
+    /// The rank of a question, which decides its priority and its share of the pool. The most urgent rank comes first.
     enum Rank: Int, CaseIterable, Sendable {
         /// A caller waits, and the last lookup of the name was fast.
         case known
@@ -10,17 +10,19 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
         case slow
         /// No caller waits to connect, and the name was never looked up.
         case firstRefresh
+        /// No caller waits to connect, and the last lookup of the name was fast.
         case refresh
+        /// No caller waits to connect, and the last lookup of the name was slow.
         case slowRefresh
 
-        /// The share of the pool, in eighths, that may run lookups of this rank together with all ranks other than
-        /// `known`.
+        /// The share of the pool in eighths. A lookup of this rank starts only if fewer limited lookups are running;
+        /// see ``LookupPool``.
         var eighths: Int {
             switch self {
             case .known: 8
             case .first: 7
             case .firstRefresh: 6
-            // More than for slow names, which could otherwise block all refreshes.
+            // This is more than for slow names, so that slow names cannot block all refreshes.
             case .refresh: 5
             case .slow, .slowRefresh: 4
             }
@@ -32,8 +34,8 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
         let ticket: UInt64
     }
 
-    /// The queues, one per rank. A question that was moved or removed leaves an invalid entry, whose ticket no longer
-    /// matches.
+    /// The queues, one per rank. When a question is moved or removed, its old entry stays in the queue. The entry is
+    /// invalid, because its ticket no longer matches.
     private var queues = Rank.allCases.map { _ in FIFOQueue<Entry>() }
     private var tickets: [Question: (rank: Rank, ticket: UInt64)] = [:]
     private var counts = Rank.allCases.map { _ in 0 }
@@ -42,14 +44,15 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
 
     var count: Int { tickets.count }
 
-    /// The number of entries in the queues, including invalid ones.
+    /// The number of entries in all queues, including invalid ones.
     var entryCount: Int { count + invalidEntries }
 
     func count(of rank: Rank) -> Int { counts[rank.rawValue] }
 
     func rank(of question: Question) -> Rank? { tickets[question]?.rank }
 
-    /// Appends a question to a rank, unless it is already in that rank.
+    /// Appends a question to the queue of a rank. Has no effect if it is already there. A question that has another
+    /// rank is moved.
     mutating func insert(_ question: Question, _ rank: Rank) {
         guard self.rank(of: question) != rank else { return }
         remove(question)
@@ -63,7 +66,7 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
         guard let entry = tickets.removeValue(forKey: question) else { return }
         counts[entry.rank.rawValue] -= 1
         invalidEntries += 1
-        // Without this, callers that repeatedly ask and abandon would fill the memory.
+        // Without this cleanup, callers that repeatedly start and abandon lookups would fill the memory.
         if invalidEntries > 64 + count { removeInvalidEntries() }
     }
 

@@ -1,21 +1,24 @@
 internal import Glibc
 internal import Synchronization
 
-/// Resolves names with `getaddrinfo(3)` on its own threads and caches the answers.
+/// A resolver that looks up names with `getaddrinfo(3)` on its own threads, and caches the answers.
 ///
-/// A lookup may block for tens of seconds while name servers do not respond, so it must never run on an event loop or
-/// on the cooperative pool. There is one thread per lookup, up to a limit, and idle threads exit. Concurrent lookups
-/// of the same name share one call, until ``renew()``. ``ResolverCore`` makes the decisions; this class provides the
-/// threads and the clock.
+/// A lookup may block for tens of seconds while name servers are silent. It must therefore never run on an event loop
+/// or in the cooperative pool. Each lookup has a thread, up to a limit, and idle threads exit. Concurrent lookups of
+/// the same name share one call of `getaddrinfo(3)`; after ``renew()`` the next lookup makes a new call.
 ///
-/// A resolver for a network namespace queries the name servers from there. Their addresses come from the files of the
-/// process's mount namespace. Lookups that the C library delegates to a local service (`nscd`, `nss-resolve`) run in
-/// the namespace of that service.
+/// ``ResolverCore`` makes the decisions. This class provides the threads and the clock.
+///
+/// A resolver for a network namespace sends its queries in that namespace. Other parts of a lookup do not depend on it:
+///
+/// - The addresses of the name servers come from the files in the process's mount namespace.
+/// - A local service to which the C library delegates lookups (`nscd`, `nss-resolve`) sends its queries in its own
+///   namespace.
 package final class NameResolver: Sendable {
     package typealias Completion = @Sendable (Outcome) -> Void
     typealias Instant = ContinuousClock.Instant
 
-    /// The threads to start.
+    /// The threads that must be started.
     fileprivate struct Growth {
         let threads: Int
         let needsTimer: Bool
@@ -25,7 +28,7 @@ package final class NameResolver: Sendable {
         var core: ResolverCore
         var files: FileFingerprints
         var completions: [ResolverCore.CallerID: Completion] = [:]
-        /// Whether a thread is running that delivers stale answers on time.
+        /// Whether the thread that delivers stale answers is running.
         var hasTimerThread = false
     }
 
@@ -37,13 +40,15 @@ package final class NameResolver: Sendable {
     /// The shared resolver of the process.
     package static let shared = NameResolver()
 
+    /// Creates a resolver.
+    ///
     /// - Parameters:
     ///   - maximumThreads: The maximum number of concurrent lookups. Default 128.
-    ///   - networkNamespace: The path of the network namespace in which names are looked up. Default `nil`: that of
-    ///     the process. If it cannot be entered, every lookup fails with `EAI_SYSTEM`.
-    ///   - files: The files whose change empties the cache.
-    ///   - faults: Faults to inject, for tests.
-    ///   - lookUp: The blocking lookup; replaced by tests.
+    ///   - networkNamespace: The path of the network namespace in which names are looked up. Default `nil`: the
+    ///     namespace of the process. If a thread cannot enter the namespace, the lookup fails with `EAI_SYSTEM`.
+    ///   - files: The files whose change empties the cache. Default: the files that configure name resolution.
+    ///   - faults: The faults to inject, for tests.
+    ///   - lookUp: The blocking lookup. Default: `getaddrinfo(3)`. Tests replace it.
     package init(
         maximumThreads: Int = ResolverTimes.maximumThreads,
         networkNamespace: String? = nil,
@@ -60,14 +65,15 @@ package final class NameResolver: Sendable {
 
     /// Looks up a name.
     ///
-    /// The result contains 1 to 64 addresses without duplicates, in the order of `getaddrinfo(3)` (RFC 6724).
+    /// A successful result has 1 to 64 addresses without duplicates, in the order of `getaddrinfo(3)` (RFC 6724).
     ///
     /// - Parameters:
-    ///   - name: The name. A literal is returned as it is.
-    ///   - urgency: `needed` accepts a cached answer, up to an hour old while name servers do not respond (RFC 8767).
-    ///     `refresh` asks the name servers, with lower priority.
-    ///   - completion: Called once, unless the lookup is abandoned first. Called immediately on the caller's thread
-    ///     if the answer is known, otherwise on a resolver thread. It must not block.
+    ///   - name: The name. An IP address is returned unchanged.
+    ///   - urgency: With `needed`, the answer may come from the cache; while name servers are silent, it may be up to
+    ///     an hour old (RFC 8767). `refresh` always queries the name servers, with lower priority. Default `needed`.
+    ///   - completion: Receives the result. Called once, or never if the lookup is abandoned first. It is called
+    ///     immediately on the caller's thread if the answer is known, and later on a resolver thread if not. It must
+    ///     not block.
     /// - Returns: The lookup, for ``abandon(_:)``.
     @discardableResult
     package func resolve(
@@ -79,7 +85,8 @@ package final class NameResolver: Sendable {
             completion(.success(addresses))
             return Lookup(caller: 0)
         }
-        // In a child of fork(2), the lock and the pending lookups belong to the parent's threads.
+        // In a child of fork(2), the lock may be held by a thread of the parent, and no thread works on the pending
+        // lookups.
         guard !ForkedChild.isCurrent else {
             completion(.failure(Failure(code: EAI_SYSTEM, errno: SystemError.forked.errno)))
             return Lookup(caller: 0)
@@ -96,37 +103,43 @@ package final class NameResolver: Sendable {
         return Lookup(caller: caller)
     }
 
-    /// Abandons a lookup. The completion is not called after this method returns, unless the call has already begun.
+    /// Abandons a lookup. After this method returns, the completion is not called, but a call that has already begun
+    /// may continue.
     ///
-    /// - Returns: Whether no thread had started the lookup. If so, only a lack of threads on this machine delayed it.
+    /// - Returns: `true` if no thread had started the lookup. The name servers are then not the cause of a delay; this
+    ///   machine had no free thread.
     package func abandon(_ lookup: Lookup) -> Bool {
-        // The completion is released outside the lock, because an object that it retains may call this resolver.
+        // The completion must be released outside the lock, because an object that it retains may call this resolver.
         let (_, hadNotBegun) = state.withLock { state in
             (state.completions.removeValue(forKey: lookup.caller), state.core.abandon(lookup.caller))
         }
         return hadNotBegun
     }
 
-    /// Returns when a thread started a lookup; `nil` while it waits for a thread and after it has ended.
+    /// Returns the time at which a thread started a lookup; `nil` while the lookup waits for a thread, and after its
+    /// end.
     package func start(of lookup: Lookup) -> ContinuousClock.Instant? {
         state.withLock { $0.core.start(of: lookup.caller) }
     }
 
-    /// Removes all answers and prevents later lookups from sharing those in progress, because the network has
-    /// changed. Callers that wait for a lookup in progress get the answer of a new one.
+    /// Invalidates all cached answers and all lookups in progress. Must be called when the network has changed.
+    ///
+    /// Later callers do not share a lookup in progress. Callers that already wait for one get the answer of a new
+    /// lookup instead, if their urgency is `needed`.
     package func renew() {
         state.withLock { $0.core.renew() }
         grow()
     }
 
-    /// Records that none of a name's addresses could be connected to, so that the next lookup asks the name servers.
+    /// Records that all connection attempts to the addresses of a name failed. The next caller then waits for a new
+    /// lookup.
     package func markUnreachable(_ name: String) {
         state.withLock { $0.core.cache.markUnreachable(name.lowercased()) }
     }
 
     /// Returns the resolver's current state.
     package func snapshot() -> ResolverSnapshot {
-        // Sort outside the lock, so that other callers do not wait.
+        // The names are sorted outside the lock, so that other callers do not wait.
         let core = state.withLock { $0.core }
         return ResolverSnapshot(core, now: .now)
     }
@@ -137,7 +150,7 @@ package final class NameResolver: Sendable {
         start(state.withLock { $0.grow() })
     }
 
-    /// Starts the required worker threads, and the thread that delivers stale answers.
+    /// Starts the lookup threads that are required, and the thread that delivers stale answers.
     private func start(_ growth: Growth) {
         for _ in 0..<growth.threads { startThread() }
         if growth.needsTimer { startTimer() }
@@ -159,7 +172,7 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// Runs lookups until none may be started. Completions are called outside the namespace.
+    /// Runs lookups until there is none that may start. Completions are called outside the namespace.
     private func work(in namespace: SocketNamespace?) {
         while let question = state.withLock({ $0.core.takeNext(now: .now) }) {
             let outcome = lookUp(question.name, in: namespace)
@@ -177,7 +190,7 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// Handles a failure to start a thread. Starts no other thread, because that would fail again and again.
+    /// Handles a failure to start a thread. It does not try another thread, because that would fail again and again.
     private func threadFailed(errno: CInt) {
         deliver { $0.threadFailed(Failure(code: EAI_SYSTEM, errno: errno), now: .now) }
     }
@@ -191,7 +204,7 @@ package final class NameResolver: Sendable {
         for (completion, outcome) in deliveries { completion?(outcome) }
     }
 
-    /// Starts the thread that delivers stale answers. If that fails, callers wait for the lookup itself.
+    /// Starts the thread that delivers stale answers. If it cannot be started, callers wait for the lookup itself.
     private func startTimer() {
         do {
             try startDetachedThread(named: "nw-resolver", stackSize: ResolverTimes.stackSize) {
@@ -202,8 +215,8 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// Delivers stale answers while any may become due. The delay is the same for all, so nothing becomes due while
-    /// this thread sleeps until the next one.
+    /// Delivers stale answers until no caller can get one. All callers have the same delay, so no caller becomes due
+    /// before the one for which this thread waits.
     private func deliverStaleAnswers() {
         while let due = state.withLock({ $0.nextDue() }) {
             sleep(until: due)
@@ -214,7 +227,7 @@ package final class NameResolver: Sendable {
 }
 
 extension NameResolver.State {
-    /// Invalidates the cache if the files changed. The C library rereads changed files by itself.
+    /// Invalidates the cache if the files have changed. The C library itself rereads changed files.
     fileprivate mutating func renew(ifChanged files: FileFingerprints) {
         guard files != self.files else { return }
         self.files = files
@@ -237,7 +250,7 @@ extension NameResolver.State {
     }
 }
 
-/// Blocks the calling thread until a moment, or until a signal arrives.
+/// Blocks the calling thread until a point in time. Returns earlier if a signal arrives.
 private func sleep(until moment: ContinuousClock.Instant) {
     let (seconds, attoseconds) = max(.zero, moment - .now).components
     var duration = timespec(tv_sec: Int(seconds), tv_nsec: Int(attoseconds / 1_000_000_000))

@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// Why `resolv.conf(5)` provides no usable name server.
+/// A reason why `resolv.conf(5)` provides no usable name server.
 ///
-/// `getaddrinfo(3)` then queries the local name server (127.0.0.1), which usually does not exist, and reports
-/// `EAI_AGAIN`. That code does not show the cause.
+/// In this case `getaddrinfo(3)` queries a name server on this machine (127.0.0.1), which usually does not exist. The
+/// resulting `EAI_AGAIN` does not show the cause.
 package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvertible {
     case unreadable(path: String, errno: CInt)
     case noNameServer(path: String)
@@ -17,7 +17,7 @@ package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvert
 
     package static let path = "/etc/resolv.conf"
 
-    /// Reads the file. Returns `nil` if it names at least one server.
+    /// Reads the file. Returns `nil` if the file names at least one name server.
     package init?(readingFrom path: String = path) {
         do throws(SystemError) {
             guard try NameServers.read(from: path).isEmpty else { return nil }
@@ -28,14 +28,15 @@ package enum ResolverConfigurationFault: Hashable, Sendable, CustomStringConvert
     }
 }
 
-/// The name servers of `resolv.conf(5)`.
+/// The name servers that `resolv.conf(5)` names.
 package enum NameServers {
     /// The maximum number of servers that the C library queries (`MAXNS` of <resolv.h>).
     private static let maximumServers = 3
-    /// The C library reads the whole file, but real files are never this long.
+    /// The maximum number of bytes that are read. The C library reads the whole file, but real files are never this
+    /// long.
     private static let maximumFileSize = 64 * 1024
 
-    /// Returns the servers' addresses as written in the file.
+    /// Returns the addresses of the name servers as written in the file. Returns at most three, like the C library.
     package static func read(
         from path: String = ResolverConfigurationFault.path
     ) throws(SystemError) -> [String] {

@@ -1,24 +1,26 @@
 /// The decisions of a resolver: which answers come from the cache, which questions are looked up and when, and which
-/// caller gets which answer. A pure value: it makes no calls and reads no clock.
+/// caller gets which answer. A value without I/O: it makes no calls and reads no clock.
+///
+/// A question is a name that must be looked up. Several callers may wait for the answer to one question.
 package struct ResolverCore: Sendable {
     package typealias CallerID = UInt64
     typealias Instant = ContinuousClock.Instant
     typealias Outcome = NameResolver.Outcome
 
-    /// The key of a lookup. Lookups with the same key share one call.
+    /// A question, which is the key of a lookup. Callers with the same question share one lookup.
     struct Question: Hashable, Sendable {
         let name: String
         let generation: UInt64
     }
 
-    /// An answer to deliver.
+    /// An answer that must be delivered to a caller.
     struct Delivery: Equatable, Sendable {
         let caller: CallerID
         let outcome: Outcome
     }
 
     struct PendingLookup: Sendable {
-        /// The callers, in the order of their numbers.
+        /// The callers that wait, in the order of their numbers.
         var callers: [(number: CallerID, urgency: NameResolver.Urgency)] = []
         /// Whether the lookup continues without any caller, to refresh a stale answer.
         var continuesWithoutCallers = false
@@ -30,11 +32,12 @@ package struct ResolverCore: Sendable {
     private(set) var pool: LookupPool<Question>
     private(set) var pendingLookups: [Question: PendingLookup] = [:]
     private var questions: [CallerID: Question] = [:]
-    /// When callers get a stale answer unless the lookup ends first. The delay is the same for all, so the entries
-    /// are sorted.
+    /// The times at which waiting callers get a stale answer, unless the lookup ends first. The delay is the same for
+    /// all, so the entries are sorted by time.
     private var staleDeadlines = FIFOQueue<(due: Instant, caller: CallerID)>()
     private var lastCaller: CallerID = 0
-    /// Increases when the answers of lookups in progress may no longer be valid.
+    /// The number of renewals. It is part of each question, so answers to questions of an earlier generation are not
+    /// cached.
     private(set) var generation: UInt64 = 0
     private(set) var unresponsivePeriod = UnresponsivePeriod()
     private let faults: ResolverFaults
@@ -47,7 +50,7 @@ package struct ResolverCore: Sendable {
 
     // MARK: Questions
 
-    /// Adds a question. Returns the number of the caller, and the answer if it is known.
+    /// Adds a caller for a name. Returns the number of the caller, and the answer if it is known.
     mutating func resolve(_ name: String, _ urgency: NameResolver.Urgency, now: Instant) -> (
         CallerID, Outcome?
     ) {
@@ -86,12 +89,13 @@ package struct ResolverCore: Sendable {
         updateQueue(question)
     }
 
-    /// Whether the lookup in progress has exceeded the client response timer.
+    /// Returns whether the lookup of a question is in progress and takes longer than ``ResolverTimes/clientResponse``.
     private func isLate(_ question: Question, now: Instant) -> Bool {
         pool.start(of: question).map { now - $0 >= ResolverTimes.clientResponse } ?? false
     }
 
-    /// Updates the queue for a question that no thread has started.
+    /// Moves a question to the right place of the queue, or removes it if it is no longer needed. Has no effect if a
+    /// thread has started its lookup.
     private mutating func updateQueue(_ question: Question) {
         guard !pool.isRunning(question), let pending = pendingLookups[question] else { return }
         guard pending.continuesWithoutCallers || !pending.callers.isEmpty else {
@@ -109,14 +113,14 @@ package struct ResolverCore: Sendable {
         }
     }
 
-    /// Removes a caller. Returns whether no thread had started its question.
+    /// Removes a caller. Returns `true` if it was waiting and no thread had started to look up its question.
     mutating func abandon(_ caller: CallerID) -> Bool {
         guard let question = remove(caller) else { return false }
         defer { if !faults.keepsAbandonedLookups { updateQueue(question) } }
         return !pool.isRunning(question)
     }
 
-    /// Returns when a thread started the caller's question.
+    /// Returns the time at which a thread started to look up the caller's question; `nil` if none has.
     func start(of caller: CallerID) -> Instant? {
         questions[caller].flatMap { pool.start(of: $0) }
     }
@@ -133,15 +137,15 @@ package struct ResolverCore: Sendable {
 
     mutating func grow(now: Instant) -> Int { pool.grow(now: now) }
 
-    /// Handles a failure to start a thread. If no other thread exists, all waiting callers get this failure, which is
-    /// not the fault of a name server.
+    /// Handles a failure to start a thread. If there is no other thread, all waiting callers get this failure. It does
+    /// not count against the name servers.
     mutating func threadFailed(_ failure: NameResolver.Failure, now: Instant) -> [Delivery] {
         pool.threadFailed()
         guard pool.threads == 0 else { return [] }
         return pool.dequeueAll().flatMap { deliveries(of: .failure(failure), to: $0, now: now) }
     }
 
-    /// Records the result of a lookup.
+    /// Records the result of a lookup. Returns the answers to deliver.
     mutating func end(_ question: Question, _ outcome: Outcome, now: Instant) -> [Delivery] {
         let outcome = outcome.map(Self.withoutDuplicates)
         let isSlow = pool.end(question, now: now) >= ResolverTimes.slowLookup
@@ -165,7 +169,8 @@ package struct ResolverCore: Sendable {
         }
     }
 
-    /// Returns a stale answer instead of a failure, unless name servers answered that there is no address.
+    /// Replaces a failure by a stale answer if there is one. A failure stays if name servers answered that the name has
+    /// no address.
     private func orStaleAnswer(_ outcome: Outcome, _ name: String, now: Instant) -> Outcome {
         guard case .failure(let failure) = outcome, !failure.isAuthoritative else { return outcome }
         return cache.staleAddresses(of: name, now: now).map { .success($0) } ?? outcome
@@ -185,10 +190,10 @@ package struct ResolverCore: Sendable {
 
     // MARK: Time
 
-    /// When the next stale answer may be due.
+    /// The time at which the next stale answer may be due; `nil` if no caller can get one.
     var nextDue: Instant? { staleDeadlines.first?.due }
 
-    /// Returns the stale answers that are due. Their lookups continue.
+    /// Returns the stale answers that are due. The lookups of their questions continue.
     mutating func takeDue(now: Instant) -> [Delivery] {
         var deliveries: [Delivery] = []
         while let next = staleDeadlines.first, next.due <= now {
@@ -208,9 +213,13 @@ package struct ResolverCore: Sendable {
         return Delivery(caller: caller, outcome: .success(addresses))
     }
 
-    /// Removes all answers and prevents later questions from joining lookups in progress, because the network or the
-    /// configuration has changed. Queued questions, and callers that need the answer of a lookup in progress, get an
-    /// answer from the new network. A refresh in progress must be repeated by its caller.
+    /// Invalidates all cached answers and all lookups in progress. Called when the network or the resolver's
+    /// configuration has changed.
+    ///
+    /// - Later callers do not share a lookup in progress.
+    /// - Questions that wait for a thread stay in the queue. Their answers come from the new network.
+    /// - Callers with urgency `needed` that wait for a lookup in progress move to a new lookup.
+    /// - Callers with urgency `refresh` get the answer of the lookup in progress. They must repeat their question.
     mutating func renew() {
         generation += 1
         cache.removeAll()
@@ -221,7 +230,7 @@ package struct ResolverCore: Sendable {
         }
     }
 
-    /// Moves callers of a question to the same question in the current generation.
+    /// Moves callers of an old question to the question with the same name in the current generation.
     private mutating func move(_ old: Question, _ isMoved: (NameResolver.Urgency) -> Bool) {
         guard old.generation < generation, var pending = pendingLookups.removeValue(forKey: old) else {
             return

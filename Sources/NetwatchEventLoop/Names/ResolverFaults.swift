@@ -1,8 +1,8 @@
-/// Faults that tests inject, to show that they would be noticed.
+/// The faults that tests inject, to show that the tests would detect them.
 package struct ResolverFaults: Sendable {
-    /// Names that were slow are not limited to a part of the threads.
+    /// Whether lookups of slow names may use all threads.
     package var ignoresSlowNames = false
-    /// A question stays in the queue after all callers abandoned it.
+    /// Whether a question stays in the queue after all its callers have abandoned it.
     package var keepsAbandonedLookups = false
 
     package init() {}

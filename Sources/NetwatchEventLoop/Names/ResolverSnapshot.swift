@@ -2,23 +2,24 @@
 package struct ResolverSnapshot: Hashable, Sendable {
     /// A name that was looked up or is being looked up.
     package struct Name: Hashable, Sendable {
-        /// The answer for a caller that needs one now.
+        /// The kind of answer that a caller would get from the cache at this moment.
         package enum State: String, Hashable, Sendable {
             /// An answer younger than ``ResolverTimes/freshness``.
             case fresh
-            /// An older answer. It is refreshed when needed, and used while it cannot be refreshed.
+            /// An older answer. It is refreshed when a caller needs it, and is used if the refresh fails or takes too
+            /// long.
             case stale
             case failed
-            /// No answer yet.
+            /// No lookup of the name has ended yet.
             case resolving
         }
 
         package let name: String
         package let state: State
         package let addresses: [IPAddress]
-        /// The time since the addresses were returned, or since the failure if there are none.
+        /// The age of the addresses. If there are none, the time since the last failure; `nil` if no lookup has ended.
         package let age: Duration?
-        /// The error of the last lookup.
+        /// The error of the last lookup; `nil` if it succeeded.
         package let failure: NameResolver.Failure?
         /// Whether the last lookup, or the one in progress, took longer than ``ResolverTimes/slowLookup``.
         package let isSlow: Bool
@@ -26,7 +27,8 @@ package struct ResolverSnapshot: Hashable, Sendable {
 
     /// The names in alphabetical order.
     package let names: [Name]
-    /// How long no name server has answered promptly; `nil` while they do, or if none was asked.
+    /// The time since name servers stopped answering promptly; `nil` while they answer promptly, and if none was
+    /// queried.
     package let unresponsive: Duration?
     /// The number of lookup threads.
     package let threads: Int

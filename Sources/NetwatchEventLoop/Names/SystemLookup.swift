@@ -1,7 +1,7 @@
 internal import Glibc
 
 extension NameResolver {
-    /// Calls `getaddrinfo(3)` for stream sockets of both families.
+    /// Looks up a name with `getaddrinfo(3)`, for stream sockets of both families. Blocks until the lookup has ended.
     package static func getAddresses(of name: String) -> Outcome {
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -18,8 +18,8 @@ extension NameResolver {
         return addresses.isEmpty ? .failure(Failure(code: EAI_NONAME)) : .success(addresses)
     }
 
-    /// Detects a shortage of descriptors. The C library then cannot open its files and sockets, and reports
-    /// `EAI_AGAIN` or `EAI_NONAME`, but `errno` shows the cause.
+    /// Returns the failure for an error code. Detects a shortage of descriptors: the C library then cannot open its
+    /// files and sockets, and reports `EAI_AGAIN` or `EAI_NONAME`. Only `errno` shows the cause.
     private static func failure(_ code: CInt, errno: CInt) -> Failure {
         if code == EAI_SYSTEM || shortages.contains(errno) { return Failure(code: EAI_SYSTEM, errno: errno) }
         let fault = code == EAI_AGAIN ? ResolverConfigurationFault() : nil

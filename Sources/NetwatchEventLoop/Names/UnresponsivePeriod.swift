@@ -1,10 +1,15 @@
-/// The time since which no name server has answered promptly. A pure value.
+/// The period during which no name server has answered promptly. A value without I/O.
 struct UnresponsivePeriod: Hashable, Sendable {
-    /// The end of the first slow lookup since the last prompt answer.
+    /// The start of the period: the end of the first slow lookup after the last prompt answer. `nil` outside such a
+    /// period.
     private(set) var since: ContinuousClock.Instant?
 
-    /// - Parameter isAnswered: Whether a name server answered. A lookup that failed immediately because there is no
-    ///   route has no effect.
+    /// Records the end of a lookup. A slow lookup begins the period, and a prompt answer ends it.
+    ///
+    /// - Parameters:
+    ///   - isSlow: Whether the lookup was slow (``ResolverTimes/slowLookup``).
+    ///   - isAnswered: Whether a name server answered. A lookup that failed immediately, for example without a route,
+    ///     has no effect.
     mutating func record(isSlow: Bool, isAnswered: Bool, now: ContinuousClock.Instant) {
         if isSlow { since = since ?? now } else if isAnswered { since = nil }
     }

@@ -1,13 +1,13 @@
 internal import CNetwatchLinux
 internal import Glibc
 
-/// Starts a detached thread that runs `body` and exits. All signals are blocked on it, because other threads of the
-/// program handle them.
+/// Starts a detached thread that runs `body` and exits. The thread blocks all signals, so that the program's own
+/// threads handle them.
 ///
 /// - Parameter name: The thread's name, as shown by `ps -L` and debuggers. The kernel truncates it to 15 bytes.
-/// - Parameter stackSize: The size of the stack in bytes, at least 16 KiB. Default `nil`: the system's default,
-///   usually 8 MiB.
-/// - Throws: ``SystemError`` of `pthread_create` (`EAGAIN` if the process may not have more threads).
+/// - Parameter stackSize: The size of the stack in bytes, at least 16 KiB. Default `nil`: the size that the system
+///   chooses, usually 8 MiB.
+/// - Throws: ``SystemError`` of `pthread_create`, with `EAGAIN` if the process may not have more threads.
 package func startDetachedThread(
     named name: String,
     stackSize: Int? = nil,

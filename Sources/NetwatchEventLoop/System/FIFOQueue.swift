@@ -1,7 +1,7 @@
 /// A FIFO queue with amortized constant-time operations.
 package struct FIFOQueue<Element> {
     private var incoming: [Element] = []
-    /// The next element to remove is the last one.
+    /// The elements to remove next, in reverse order: the last element is removed first.
     private var outgoing: [Element] = []
 
     package init() {}

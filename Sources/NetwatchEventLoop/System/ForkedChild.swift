@@ -1,22 +1,26 @@
 internal import Glibc
 internal import Synchronization
 
-/// Whether this process is a child of fork(2) whose parent used netwatch.
+/// The state of a process that is a child of fork(2) and whose parent used netwatch. Such a child cannot use netwatch.
 ///
-/// Such a child has one thread only. Loops, pools and locks of its parent are there in memory, but the threads that
-/// would work on them are not, so a caller would wait for ever. Everything that needs a thread fails there instead,
-/// also what the child makes itself: parts of it are shared by the whole process. A child whose parent has not used
-/// netwatch before is a process like any other, and so is one that calls exec(2).
+/// The child has the memory of its parent's loops, pools and locks, but only one thread. The threads that would work
+/// for it do not exist, so a caller would wait for ever. Therefore every operation that needs a thread throws
+/// ``SystemError/forked``. This also applies to objects that the child creates, because they use parts that the whole
+/// process shares.
+///
+/// Two kinds of processes are not affected: a child whose parent had not used netwatch before the fork, and a process
+/// that has called exec(2).
 package enum ForkedChild {
     private static let flag = Atomic(false)
 
     private static let isWatching: Bool = {
-        // Made before the first fork, not in the child, where its maker may be gone.
+        // Initializes the flag before a fork. If a fork interrupted its initialization on another thread, the child
+        // would wait for that thread for ever.
         _ = flag.load(ordering: .relaxed)
         return pthread_atfork(nil, nil, { ForkedChild.flag.store(true, ordering: .relaxed) }) == 0
     }()
 
-    /// Notes that this process uses netwatch. Called by what starts threads, before it does.
+    /// Records that this process uses netwatch. Must be called before a thread is started.
     package static func watch() { _ = isWatching }
 
     /// Whether netwatch cannot be used in this process.
@@ -24,6 +28,6 @@ package enum ForkedChild {
 }
 
 extension SystemError {
-    /// A thread, a pool or a store was used in a child process, which has none of its parent's threads.
+    /// The error for using netwatch in a child of fork(2), which does not have the threads of its parent.
     package static let forked = SystemError(call: "use netwatch in a child of fork(2)", errno: ENOTSUP)
 }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Runs an initialization until it has succeeded once. Can be used by any thread.
+/// An initialization that runs until it has succeeded once. May be used by any thread.
 package final class RetriedOnce: Sendable {
     private let lock = Mutex(())
     private let isDone = Atomic(false)
@@ -10,8 +10,8 @@ package final class RetriedOnce: Sendable {
     /// Whether the initialization has succeeded.
     package var hasSucceeded: Bool { isDone.load(ordering: .acquiring) }
 
-    /// Runs the initialization, unless it has succeeded before. Other callers wait for its end. After a failure the
-    /// next call tries again.
+    /// Runs the initialization if it has not succeeded yet. After a failure, the next call tries again. Concurrent
+    /// callers wait until the running call has ended.
     package func run(_ initialize: () throws(SystemError) -> Void) throws(SystemError) {
         guard !hasSucceeded else { return }
         let result = lock.withLock { _ -> Result<Void, SystemError> in

@@ -2,7 +2,8 @@ internal import Glibc
 
 /// A failed system call: its name and `errno`.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The name of the failed call, as in its manual page: `epoll_ctl`, `setns`, …
+    /// The name of the failed call as in its manual page, such as `epoll_ctl`. The path or address of the call may
+    /// follow.
     public let call: String
     /// The error number of `errno(3)`.
     public let errno: Int32
@@ -17,7 +18,7 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         self.errno = errno
     }
 
-    /// The call and the C library's message: `setns: Operation not permitted`.
+    /// The call and the C library's message, such as `setns: Operation not permitted`.
     public var description: String {
         "\(call): \(errnoDescription(errno))"
     }
@@ -31,7 +32,10 @@ package func errnoDescription(_ errno: Int32) -> String {
     }
 }
 
-/// Calls `body`, repeatedly if interrupted by a signal (`EINTR`), and throws a ``SystemError`` for a result of -1.
+/// Calls `body`, and repeats the call while signals interrupt it (`EINTR`). Throws a ``SystemError`` if the result is
+/// -1.
+///
+/// - Parameter name: The name of the call for the error message.
 @discardableResult
 package func systemCall<Result: SignedInteger>(
     _ name: String,

@@ -2,35 +2,38 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// A classic BPF program that selects the notifications the kernel delivers to the listening socket.
+/// A classic BPF program that selects the notifications that the kernel delivers to the event socket.
 ///
-/// It rejects only routes that cover none of the watched addresses. A machine with a full routing table receives
-/// thousands of them per second. Everything else passes, including all default routes, and the multicast routes from
-/// which ``NetlinkEvent`` detects the start of IPv6 on an interface. The filter is an optimisation: passing too much
-/// is never wrong.
+/// The filter rejects only notifications of routes that cover none of the watched addresses. On a machine with a full
+/// routing table, there are thousands of such notifications per second. Everything else passes, including all default
+/// routes. The multicast routes also pass, because ``NetlinkEvent`` detects the start of IPv6 on an interface from
+/// them.
+///
+/// The filter only saves work. If it passes too much, the results are still right.
 package struct EventFilter {
     let program: [sock_filter]
-    /// The covered prefixes; `nil` if the filter passes everything.
+    /// The prefixes whose routes pass; `nil` if the filter passes everything.
     package let prefixes: [IPPrefix]?
 
-    /// The maximum number of instructions in a program. The kernel's limit is 4096 (`BPF_MAXINSNS`).
-    /// `net.core.optmem_max`, 20 KiB before Linux 6.7, limits the memory of the translated program to 2,000
-    /// instructions.
+    /// The maximum number of instructions in a program. The kernel has two limits: 4096 instructions (`BPF_MAXINSNS`),
+    /// and the memory for the translated program (`net.core.optmem_max`). The memory is 20 KiB before Linux 6.7, which
+    /// is enough for 2,000 instructions.
     private static let maxInstructions = 1800
 
-    /// Passes everything.
+    /// The filter that passes everything.
     package static let open = EventFilter(program: [.accept], prefixes: nil)
 
-    /// Passes routes that may affect these addresses: all routes that cover one of them. With too many addresses, it
-    /// also passes routes near them.
+    /// Creates a filter that passes all routes that cover at least one of these addresses. If there are too many
+    /// addresses for one program, it also passes routes to addresses near them.
     ///
-    /// - Parameter addresses: Addresses of both families, in any order.
+    /// - Parameter addresses: The addresses, of both families and in any order.
     package init(covering addresses: [IPAddress]) {
         let families = Dictionary(grouping: addresses, by: \.family)
         let groups = IPAddress.Family.allCases.map {
             PrefixCover(addresses: families[$0, default: []].map(\.bits), family: $0)
         }
-        // From one prefix per address to fewer and larger prefixes.
+        // The first attempt has up to 1024 prefixes per family. Each further attempt has fewer and larger prefixes,
+        // until the program is small enough.
         for budget in [1024, 256, 64, 16, 4, 1] {
             let prefixes = groups.flatMap { $0.prefixes(atMost: budget) }
             let hasIPv6 = prefixes.contains { $0.family == .ipv6 }
@@ -48,7 +51,7 @@ package struct EventFilter {
         self.prefixes = prefixes
     }
 
-    /// Returns whether a route to an address passes.
+    /// Returns whether the filter passes a route to this single address.
     package func covers(_ address: IPAddress) -> Bool {
         prefixes?.contains { $0.contains(address) } ?? true
     }
@@ -56,18 +59,18 @@ package struct EventFilter {
 
 // MARK: - The program
 
-/// Offsets in netlink(7) and rtnetlink(7) messages. The kernel filters one message at a time.
+/// The offsets in netlink(7) and rtnetlink(7) messages. The kernel filters one message at a time.
 private enum Offset {
     static let type: UInt32 = 4
     static let flags: UInt32 = 6
     static let family: UInt32 = 16
     static let prefixLength: UInt32 = 17
-    /// After `struct rtmsg`.
+    /// The attributes follow `struct rtmsg`.
     static let attributes: UInt32 = 28
 }
 
-/// Slots of the program's scratch memory. `first` and `last` hold the route's first and last address, in 32-bit
-/// words, the most significant first.
+/// The slots of the program's scratch memory. `first` and `last` are the first and the last address of the route, in
+/// words of 32 bits. Word 0 is the most significant one.
 private enum Slot {
     static let prefixLength: UInt32 = 0
     static func first(_ word: Int) -> UInt32 { UInt32(1 + word) }
@@ -80,10 +83,11 @@ extension EventFilter {
         let ipv6 = routes(.ipv6, prefixes)
         // The kernel's checker requires that every slot is written before it is read, on every path.
         return [.load(0)] + Slot.all.map { .store($0) }
-            // Netlink uses host byte order, but BPF loads use network byte order.
+            // Netlink uses the host's byte order, but BPF loads values in network byte order. So the constants are
+            // swapped.
             + [.loadHalf(Offset.type)]
             + unless(anyOf: [UInt16(RTM_NEWROUTE), UInt16(RTM_DELROUTE)].map { UInt32($0.bigEndian) })
-            // Accept: the filter would see only the first of several messages in a datagram.
+            // A datagram with several messages is accepted, because the filter would see only the first message.
             + [.loadHalf(Offset.flags), .jump(ifSet: UInt32(UInt16(NLM_F_MULTI).bigEndian), 0, 1), .accept]
             + [.loadByte(Offset.prefixLength), .jump(ifEqual: 0, 0, 1), .accept, .store(Slot.prefixLength)]
             + [.loadByte(Offset.family), .jump(ifEqual: UInt32(AF_INET6), 0, 1), .skip(1), .skip(ipv6.count)]
@@ -92,12 +96,12 @@ extension EventFilter {
             + routes(.ipv4, prefixes)
     }
 
-    /// Accepts unless the accumulator equals one of two values.
+    /// Returns instructions that accept the message unless the accumulator equals one of two values.
     private static func unless(anyOf values: [UInt32]) -> [sock_filter] {
         [.jump(ifEqual: values[0], 2, 0), .jump(ifEqual: values[1], 1, 0), .accept]
     }
 
-    /// Accepts or rejects a route of one family. Every path ends here.
+    /// Returns instructions that accept or reject a route of one family. No instruction after them runs.
     private static func routes(_ family: IPAddress.Family, _ prefixes: [IPPrefix]) -> [sock_filter] {
         let ranges = prefixes.filter { $0.family == family }.map { AddressRange($0) }
         guard !ranges.isEmpty else { return [.reject] }
@@ -109,7 +113,8 @@ extension EventFilter {
             + search(ranges.sorted { $0.first < $1.first }, word: 0)
     }
 
-    /// Stores the offset of the `RTA_DST` attribute in X. Accepts messages without one.
+    /// Returns instructions that store the offset of the `RTA_DST` attribute in X. They accept a message that has no
+    /// such attribute.
     private static var loadDestinationOffset: [sock_filter] {
         let loadAttribute = UInt32(bitPattern: SKF_AD_OFF + SKF_AD_NLATTR)
         return [
@@ -118,7 +123,8 @@ extension EventFilter {
         ]
     }
 
-    /// Stores a word of the route's last address: the word of the first address with all bits after the prefix set.
+    /// Returns instructions that store a word of the route's last address. It is the word of the first address with all
+    /// bits after the prefix set.
     private static func lastWord(_ word: Int) -> [sock_filter] {
         let start = 32 * UInt32(word)
         return [
@@ -131,10 +137,11 @@ extension EventFilter {
         ]
     }
 
-    /// Accepts if the route's range overlaps one of the ranges in this word and in the following words; otherwise
-    /// rejects. The accumulator holds this word of the route's first address.
+    /// Returns instructions that accept the route if its range overlaps one of these ranges in this word and all
+    /// following words, and reject it if not. Before them, the accumulator must contain this word of the route's first
+    /// address.
     ///
-    /// Binary search for the first range that ends at or after this word.
+    /// They are a binary search for the first range whose end is not less than this word.
     private static func search(_ ranges: [AddressRange], word: Int) -> [sock_filter] {
         let groups = AddressRange.grouped(ranges, byWord: word)
         let end = groups.last!.last
@@ -146,7 +153,7 @@ extension EventFilter {
         let middle = groups.startIndex + (groups.count - 1) / 2
         let left = search(groups[...middle], word: word)
         let right = search(groups[(middle + 1)...], word: word)
-        // A conditional jump can skip at most 255 instructions.
+        // A conditional jump can skip at most 255 instructions. Longer jumps need a second instruction.
         let goRight: [sock_filter] =
             left.count <= 255
             ? [.jump(ifGreater: groups[middle].last, UInt8(left.count), 0)]
@@ -154,7 +161,8 @@ extension EventFilter {
         return goRight + left + right
     }
 
-    /// Rejects if the route's range ends before the start of the group's range.
+    /// Returns instructions that reject the route if its range ends before the start of the group's range. Otherwise
+    /// they accept the route, or compare the next word if the group needs it.
     private static func overlap(_ group: AddressRange.Group, word: Int) -> [sock_filter] {
         let begins: [sock_filter] = [
             .loadSlot(Slot.last(word)), .jump(ifAtLeast: group.first, 1, 0), .reject,
@@ -171,20 +179,24 @@ private struct AddressRange {
 
     init(_ prefix: IPPrefix) {
         first = prefix.firstBits
-        // For IPv4, the bits after the address are also set, so that a range is complete after its only word.
+        // For IPv4, the bits after the address are set, too. So the first word alone decides about a range.
         last = prefix.lastBits | (prefix.family == .ipv4 ? UInt128.max >> 32 : 0)
     }
 
-    /// Ranges that share the same single value in one word, or one range that spans several values of the word. In
-    /// the latter case the following words do not matter.
+    /// A group of ranges for the comparison of one word. It has one of two forms:
+    ///
+    /// - Several ranges that all have the same single value in the word. The next word distinguishes them.
+    /// - One range that spans several values of the word. The following words do not matter.
     struct Group {
         let first: UInt32
         let last: UInt32
-        /// The ranges to distinguish by the next word; empty if none is needed.
+        /// The ranges that the next word must distinguish; empty if the following words do not matter.
         var inner: [AddressRange]
     }
 
-    /// - Parameter ranges: Sorted and disjoint.
+    /// Returns the groups of these ranges for the comparison of one word.
+    ///
+    /// - Parameter ranges: The ranges, which must be sorted and disjoint.
     static func grouped(_ ranges: [AddressRange], byWord word: Int) -> [Group] {
         ranges.reduce(into: []) { groups, range in
             let (first, last) = (range.word(word, of: range.first), range.word(word, of: range.last))
@@ -202,7 +214,7 @@ private struct AddressRange {
         UInt32(truncatingIfNeeded: bits >> (96 - 32 * word))
     }
 
-    /// Whether the range contains every value of the following words.
+    /// Returns whether the range contains every value of the words after this one.
     private func coversAllValues(after word: Int) -> Bool {
         let mask = word == 3 ? 0 : UInt128.max >> (32 * (word + 1))
         return first & mask == 0 && last & mask == mask

@@ -1,14 +1,17 @@
 internal import NetwatchEventLoop
 
-/// Covers many addresses of one family with few prefixes.
+/// A cover of many addresses of one family by few prefixes.
 struct PrefixCover {
     private let family: IPAddress.Family
     /// The distinct addresses in ascending order.
     private let addresses: [UInt128]
-    /// For each length, the number of adjacent pairs that have exactly that many leading bits in common.
+    /// For each length from 0 to 128, the number of pairs of adjacent addresses that have exactly this many leading
+    /// bits in common.
     private let commonLengths: [Int]
 
-    /// - Parameter addresses: ``IPAddress/bits`` of the addresses, in any order.
+    /// Creates a cover.
+    ///
+    /// - Parameter addresses: The ``IPAddress/bits`` of the addresses, in any order.
     init(addresses: [UInt128], family: IPAddress.Family) {
         let sorted = Set(addresses).sorted()
         self.family = family
@@ -18,10 +21,10 @@ struct PrefixCover {
         }
     }
 
-    /// Returns disjoint, sorted prefixes that together cover all addresses.
+    /// Returns disjoint, sorted prefixes that together contain all addresses.
     ///
-    /// Adjacent addresses share a prefix if they have at least a minimum number of bits in common. The minimum is the
-    /// same everywhere, so no prefix lies within another.
+    /// Adjacent addresses share a prefix if they have a minimum number of leading bits in common. The minimum is the
+    /// same for all, so no prefix is inside another.
     func prefixes(atMost limit: Int) -> [IPPrefix] {
         guard let first = addresses.first else { return [] }
         let length = longestLength(limit: limit)
@@ -37,7 +40,7 @@ struct PrefixCover {
         return prefixes + [prefix(from: start, to: end)]
     }
 
-    /// Returns the largest minimum of common bits for which there are not more groups than the limit.
+    /// Returns the largest minimum of common bits that results in at most `limit` prefixes.
     private func longestLength(limit: Int) -> Int {
         var groups = 1
         for length in 0...128 {

@@ -7,7 +7,7 @@ package struct InterfaceAddress: Hashable, Sendable {
     package let address: IPAddress
     /// The length of the network prefix in bits.
     package let prefixLength: UInt8
-    /// `IFA_F_…` flags.
+    /// The flags of the address: `IFA_F_…` of <linux/if_addr.h>.
     package let flags: UInt32
 
     package init(interface: UInt32, address: IPAddress, prefixLength: UInt8 = 0, flags: UInt32) {
@@ -17,8 +17,10 @@ package struct InterfaceAddress: Hashable, Sendable {
         self.flags = flags
     }
 
-    /// Whether the kernel can send from the address: duplicate address detection (RFC 4862 §5.4) is neither pending
-    /// nor failed. An optimistic address (RFC 4429) is usable while detection is pending.
+    /// Whether the kernel can send from the address.
+    ///
+    /// An address is unusable while duplicate address detection (RFC 4862 §5.4) is pending, and after it has failed. An
+    /// optimistic address (RFC 4429) is usable while the detection is pending.
     package var isUsable: Bool {
         if flags & UInt32(IFA_F_DADFAILED) != 0 { return false }
         return flags & UInt32(IFA_F_TENTATIVE) == 0 || flags & UInt32(IFA_F_OPTIMISTIC) != 0
@@ -26,7 +28,7 @@ package struct InterfaceAddress: Hashable, Sendable {
 }
 
 extension InterfaceAddress {
-    /// Reads an address that libnl parsed. Returns `nil` unless it is IPv4 or IPv6.
+    /// Creates an address from the object that libnl has parsed. Returns `nil` if the address is neither IPv4 nor IPv6.
     init?(_ address: OpaquePointer) {
         guard let local = rtnl_addr_get_local(address) else { return nil }
         let bytes = UnsafeRawBufferPointer(

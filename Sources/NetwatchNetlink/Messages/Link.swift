@@ -2,25 +2,24 @@ internal import CNetwatchNetlink
 
 /// A network interface as described by the kernel.
 package struct Link: Hashable, Sendable {
-    /// The interface index, which identifies the interface. Names can change.
+    /// The interface index. It identifies the interface, because names can change.
     package let index: UInt32
     package let name: String
-    /// The `IFF_…` flags of `netdevice(7)`, including those above 16 bits.
+    /// The `IFF_…` flags of `netdevice(7)`, including those above bit 15, which do not fit into its `ifr_flags`.
     package let flags: UInt32
-    /// The operational state of RFC 2863, `IF_OPER_…`.
+    /// The operational state (RFC 2863), `IF_OPER_…`.
     package let operationalState: UInt8
-    /// The kind of the link (`IFLA_INFO_KIND`): `bridge`, `veth`, `tun`, …; `nil` for hardware.
+    /// The kind of a virtual link (`IFLA_INFO_KIND`), such as `bridge`, `veth` or `tun`; `nil` for hardware.
     package let kind: String?
-    /// The hardware type, which determines the framing: `ARPHRD_…` (`ifi_type`). Wi-Fi and many modems report
-    /// Ethernet.
+    /// The hardware type (`ifi_type`), `ARPHRD_…`, which determines the framing. Wi-Fi and many modems report Ethernet.
     package let hardwareType: UInt16
-    /// The bridge, bond or VRF that the link is a port of; `nil` if there is none.
+    /// The index of the bridge, bond or VRF that this link belongs to as a port; `nil` if there is none.
     package let master: UInt32?
-    /// The lower interface (`IFLA_LINK`, or VXLAN's own attribute), or the other end of a veth pair; `nil` if there
-    /// is none.
+    /// The index of the interface that carries this link's packets, or of the other end of a veth pair; `nil` if there
+    /// is none. The kernel reports it in `IFLA_LINK`, and for VXLAN in a separate attribute.
     package let lowerLink: UInt32?
-    /// Whether ``lowerLink`` is an index in another network namespace (`IFLA_LINK_NETNSID`). An interface with the
-    /// same index in this namespace is then unrelated.
+    /// Whether ``lowerLink`` is an index in another network namespace (`IFLA_LINK_NETNSID`). The interface with the
+    /// same index in this namespace is not the lower link.
     package let lowerIsInOtherNamespace: Bool
     /// The maximum packet size in bytes (MTU).
     package let mtu: UInt32
@@ -60,9 +59,10 @@ package struct Link: Hashable, Sendable {
         flags & UInt32(IFF_UP.rawValue) != 0
     }
 
-    /// Whether packets can leave, by the rule in the kernel's documentation of operational states.
+    /// Whether the link can send packets, by the rule in the kernel's documentation of operational states.
     ///
-    /// For drivers that never report a state (`UNKNOWN`: loopback, tunnels), the flags decide.
+    /// Some drivers never report a state (`UNKNOWN`), for example those of loopback and tunnels. For them, the flags
+    /// decide.
     package var hasCarrier: Bool {
         guard isUp else { return false }
         switch Int(operationalState) {
@@ -77,7 +77,7 @@ package struct Link: Hashable, Sendable {
 }
 
 extension Link {
-    /// Reads a link that libnl parsed.
+    /// Creates a link from the object that libnl has parsed.
     ///
     /// libnl keeps the kind as text, even if it cannot parse the attributes of that kind.
     init(_ link: OpaquePointer) {
@@ -96,7 +96,7 @@ extension Link {
         )
     }
 
-    /// Returns the lower interface. A VXLAN names it in its own attributes, never in `IFLA_LINK`.
+    /// Returns the index of the lower interface. A VXLAN reports it in its own attributes, never in `IFLA_LINK`.
     private static func lowerLink(_ link: OpaquePointer) -> UInt32? {
         var underlay: UInt32 = 0
         if rtnl_link_is_vxlan(link) != 0, rtnl_link_vxlan_get_link(link, &underlay) == 0 {
@@ -105,7 +105,7 @@ extension Link {
         return index(rtnl_link_get_link(link))
     }
 
-    /// Converts an attribute with an interface index, where 0 means none.
+    /// Returns the interface index in an attribute; `nil` for 0, which means none.
     private static func index(_ value: CInt) -> UInt32? {
         value == 0 ? nil : UInt32(bitPattern: value)
     }

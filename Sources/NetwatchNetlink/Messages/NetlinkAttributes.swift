@@ -1,7 +1,7 @@
 internal import CNetwatchNetlink
 internal import NetwatchEventLoop
 
-/// One attribute: its type without the nesting flags, and its bytes.
+/// An attribute of a netlink message: its type without the nesting flags, and the bytes of its value.
 struct NetlinkAttribute {
     let type: CInt
     let bytes: UnsafeRawBufferPointer
@@ -11,13 +11,13 @@ struct NetlinkAttribute {
         bytes.count >= 4 ? bytes.loadUnaligned(as: UInt32.self) : nil
     }
 
-    /// The value as text, up to the terminating zero if there is one.
+    /// The value as text. It ends at the first zero byte, if there is one.
     var text: String {
         String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }
 
-    /// The address of an `RTA_GATEWAY` or `RTA_VIA` attribute, without the 16-bit family that precedes it in
-    /// `RTA_VIA`; `nil` for other types.
+    /// The gateway's address in an `RTA_GATEWAY` or `RTA_VIA` attribute; `nil` for other types. The 16-bit address
+    /// family at the start of an `RTA_VIA` value is left out.
     var gateway: NetlinkAttribute? {
         switch type {
         case CInt(RTA_GATEWAY.rawValue): self
@@ -27,8 +27,9 @@ struct NetlinkAttribute {
         }
     }
 
-    /// Reads the `struct rtnexthop` entries of an `RTA_MULTIPATH` attribute. Each contains its length and is aligned
-    /// to 4. Ends at the first invalid length.
+    /// Reads the `struct rtnexthop` entries of an `RTA_MULTIPATH` attribute. Stops at the first invalid length.
+    ///
+    /// Each entry contains its own length. The next one begins at a multiple of 4 bytes.
     func nextHops<NextHop>(_ read: (rtnexthop, NetlinkAttributes) -> NextHop) -> [NextHop] {
         let size = MemoryLayout<rtnexthop>.size
         var rest = bytes[...]
@@ -44,14 +45,16 @@ struct NetlinkAttribute {
         return hops
     }
 
-    /// Returns the value as an address; `nil` if its length is not that of an address.
+    /// Returns the value as an address; `nil` if it has neither 4 nor 16 bytes.
+    ///
+    /// - Parameter zone: The interface index for a link-local address. Default 0: none.
     func address(zone: UInt32 = 0) -> IPAddress? {
         let address = IPAddress(raw: bytes)
         return address?.isLinkLocal == true ? address?.inZone(zone) : address
     }
 }
 
-/// A sequence of attributes. libnl checks the bounds.
+/// The attributes in a sequence of bytes. libnl checks their lengths.
 struct NetlinkAttributes: Sequence, IteratorProtocol {
     private var position: UnsafeMutablePointer<nlattr>?
     private var remaining: CInt
@@ -61,7 +64,7 @@ struct NetlinkAttributes: Sequence, IteratorProtocol {
         remaining = CInt(bytes.count)
     }
 
-    /// Whether the remaining bytes are not an attribute.
+    /// Whether the sequence ended before the last byte, because the remaining bytes are not an attribute.
     var isMalformed: Bool {
         remaining > 0
     }
@@ -74,7 +77,8 @@ struct NetlinkAttributes: Sequence, IteratorProtocol {
     }
 }
 
-/// Rounds a length up to the alignment of messages and attributes: 4 (`NLMSG_ALIGNTO`, `NLA_ALIGNTO`, `RTNH_ALIGNTO`).
+/// Returns a length rounded up to the alignment of messages and attributes, which is 4 (`NLMSG_ALIGNTO`, `NLA_ALIGNTO`,
+/// `RTNH_ALIGNTO`).
 func netlinkAligned(_ length: Int) -> Int {
     (length + 3) & ~3
 }

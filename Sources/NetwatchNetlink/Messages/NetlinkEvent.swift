@@ -2,22 +2,22 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// The subject of a kernel notification. Notifications are hints: they say what may have changed, never what the
+/// The subject of a kernel notification. A notification is only a hint: it says what may have changed, not what the
 /// current state is.
 package enum NetlinkEvent: Hashable, Sendable {
     /// The interface with this index.
     case link(UInt32)
-    /// An address of an interface, with the network of that address.
+    /// An address of an interface. The prefix is the network of the address.
     case address(interface: UInt32, IPPrefix)
-    /// A route to these addresses, in any table.
+    /// A route to the addresses of this prefix, in any table.
     case route(IPPrefix)
     case rule
     case nextHop
-    /// A setting of one interface or of all (`netconf`).
+    /// A network setting of one interface or of all (`RTM_NEWNETCONF`).
     case setting
     /// A change that affects no path.
     case irrelevant
-    /// Bytes that are not a message, or a message that is too short for its type. Anything may have changed.
+    /// Bytes that are not a message, or a message that is too short for its type. They may hide any change.
     case malformed
 }
 
@@ -34,7 +34,7 @@ extension NetlinkEvent {
             case .route: [RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE]
             case .rule: [RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE]
             case .nextHop: [RTNLGRP_NEXTHOP]
-            // `ignore_routes_with_linkdown` changes the results of lookups.
+            // The setting `ignore_routes_with_linkdown` changes the results of lookups.
             case .setting: [RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF]
             }
         }
@@ -69,8 +69,9 @@ extension NetlinkEvent {
         message.familyHeader(header) == nil ? .malformed : event
     }
 
-    /// Link messages of another family describe a role of the link, not the link itself. For example, an interface
-    /// that leaves a bridge is announced as an `AF_BRIDGE` deletion but still exists.
+    /// Returns the event of a link message. Messages with an address family describe a role of the link, not the link
+    /// itself. For example, when an interface leaves a bridge, the kernel sends a deletion with `AF_BRIDGE`, although
+    /// the interface still exists.
     private static func link(_ message: NetlinkMessage) -> NetlinkEvent {
         guard let header = message.familyHeader(ifinfomsg.self) else { return .malformed }
         if CInt(header.ifi_family) != AF_UNSPEC { return .irrelevant }
@@ -78,8 +79,8 @@ extension NetlinkEvent {
         return .link(UInt32(bitPattern: header.ifi_index))
     }
 
-    /// Whether a link message is only a report from a wireless scan. Scans report each step in a link message without
-    /// any link properties.
+    /// Returns whether a link message is only a report of a wireless scan. A scan reports each step in a link message
+    /// that has no properties of the link.
     private static func isWirelessReport(_ message: NetlinkMessage) -> Bool {
         let types = Set(message.attributes(after: ifinfomsg.self).map(\.type))
         return types.contains(CInt(IFLA_WIRELESS)) && !types.contains(CInt(IFLA_MTU))
@@ -88,8 +89,8 @@ extension NetlinkEvent {
     private static func address(_ message: NetlinkMessage) -> NetlinkEvent {
         guard let header = message.familyHeader(ifaddrmsg.self) else { return .malformed }
         guard let family = IPAddress.Family(CInt(header.ifa_family)) else { return .irrelevant }
-        // IFA_ADDRESS belongs to the network. On a point-to-point link, IFA_LOCAL is the local address and outside
-        // the network.
+        // IFA_ADDRESS is always an address in the network. IFA_LOCAL may be outside it: on a point-to-point link, it is
+        // this machine's own address.
         let prefix = message.prefix(
             of: CInt(IFA_ADDRESS),
             after: ifaddrmsg.self,
@@ -113,9 +114,11 @@ extension NetlinkEvent {
         return interfaceStartingIPv6(message, prefix).map { .link($0) } ?? .route(prefix)
     }
 
-    /// Returns the interface on which IPv6 has just started, which the route for multicast addresses shows. Dead next
-    /// hops on that interface become usable again. If the interface gets no address, no other notification reports
-    /// this.
+    /// Returns the interface on which IPv6 has just started; `nil` if the route does not show that. When IPv6 starts on
+    /// an interface, the kernel adds the route `ff00::/8` to it.
+    ///
+    /// At that moment, dead next hops on the interface become usable again. If the interface gets no address, no other
+    /// notification reports this.
     private static func interfaceStartingIPv6(_ message: NetlinkMessage, _ prefix: IPPrefix) -> UInt32? {
         guard prefix == .ipv6Multicast else { return nil }
         return message.attributes(after: rtmsg.self).first { $0.type == CInt(RTA_OIF.rawValue) }?.number
@@ -123,7 +126,7 @@ extension NetlinkEvent {
 }
 
 extension IPAddress.Family {
-    /// Converts `AF_INET` or `AF_INET6`; `nil` for other families.
+    /// Creates a family from `AF_INET` or `AF_INET6`. Returns `nil` for other families.
     init?(_ family: CInt) {
         switch family {
         case AF_INET: self = .ipv4
@@ -132,14 +135,15 @@ extension IPAddress.Family {
         }
     }
 
-    /// `AF_INET` or `AF_INET6`.
+    /// The number of the family: `AF_INET` or `AF_INET6`.
     var number: UInt8 {
         UInt8(self == .ipv4 ? AF_INET : AF_INET6)
     }
 }
 
 extension NetlinkMessage {
-    /// Returns the prefix whose address is in the attribute; `nil` if the attribute is missing or has another family.
+    /// Returns the prefix whose address is in the attribute of this type. Returns `nil` if the attribute is missing or
+    /// its address has another family.
     fileprivate func prefix<Header: BitwiseCopyable>(
         of type: CInt,
         after header: Header.Type,

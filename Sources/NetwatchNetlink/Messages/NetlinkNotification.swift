@@ -2,10 +2,10 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// A kernel notification in detail, for display only. Decisions are based on lookups and take only ``NetlinkEvent``
-/// from a notification.
+/// A kernel notification in detail, for display only. The path monitor does not use these details: it uses the
+/// ``NetlinkEvent`` of a notification, and then looks up the current state.
 ///
-/// Numbers have the values of the kernel's headers. Properties that are missing in the message are `nil`.
+/// Numbers have the values of the kernel's headers. A property is `nil` if the message does not contain it.
 package struct NetlinkNotification: Hashable, Sendable {
     /// The subject of the notification.
     package enum Kind: String, Hashable, Sendable {
@@ -16,12 +16,12 @@ package struct NetlinkNotification: Hashable, Sendable {
         case malformed
     }
 
-    /// What happened to the subject.
+    /// The kind of change of the subject.
     package enum Change: String, Hashable, Sendable {
         case new, deleted
     }
 
-    /// The address range of a route, a rule or an interface.
+    /// The address prefix of a route, a rule or an interface.
     package struct Prefix: Hashable, Sendable, CustomStringConvertible {
         package let address: IPAddress
         package let length: UInt8
@@ -36,27 +36,29 @@ package struct NetlinkNotification: Hashable, Sendable {
     }
 
     package var kind: Kind
-    /// What happened; `nil` for ``Kind/other`` and ``Kind/malformed``.
+    /// The kind of change; `nil` for ``Kind/other`` and ``Kind/malformed``.
     package var change: Change?
-    /// The message type `RTM_…`; 0 if there was no message.
+    /// The message type, `RTM_…`; 0 if the bytes are not a message.
     package var messageType: UInt16 = 0
-    /// The address family `AF_…`.
+    /// The address family, `AF_…`.
     package var family: UInt8?
     /// The interface index.
     package var interface: UInt32?
     package var interfaceName: String?
-    /// `IFF_…` of a link, `IFA_F_…` of an address, `RTNH_F_…` and `RTM_F_…` of a route, `FIB_RULE_…` of a rule.
+    /// The flags: `IFF_…` of a link, `IFA_F_…` of an address, `RTNH_F_…` and `RTM_F_…` of a route, or `FIB_RULE_…` of a
+    /// rule.
     package var flags: UInt32?
-    /// `IF_OPER_…` of a link.
+    /// The operational state of a link, `IF_OPER_…`.
     package var operationalState: UInt8?
-    /// The address of an interface, or the destinations of a route or rule; `nil` for all destinations.
+    /// The address of an interface with its prefix length, or the destinations of a route or rule; `nil` for all
+    /// destinations.
     package var prefix: Prefix?
     /// The source addresses to which a route or rule applies.
     package var from: Prefix?
     package var gateway: IPAddress?
     /// The preferred source address of a route.
     package var source: IPAddress?
-    /// `RTN_…` of a route, `FR_ACT_…` of a rule.
+    /// The type of a route, `RTN_…`, or the action of a rule, `FR_ACT_…`.
     package var action: UInt8?
     package var table: UInt32?
     /// The origin of the route, `RTPROT_…`.
@@ -64,11 +66,11 @@ package struct NetlinkNotification: Hashable, Sendable {
     /// The metric of a route, or the priority of a rule.
     package var priority: UInt32?
     package var mark: UInt32?
-    /// The ID of the next hop object that a route uses or that the message is about.
+    /// The ID of a next hop object: the object that the route uses, or the object that is the subject of the message.
     package var nextHopID: UInt32?
     package var nextHops: [NextHop] = []
 
-    /// Reads all notifications in a datagram. Bytes that cannot be parsed become a notification of
+    /// Returns all notifications in a datagram. Bytes that cannot be parsed become a notification with
     /// ``Kind/malformed``.
     package static func all(in datagram: [UInt8]) -> [NetlinkNotification] {
         var bytes = datagram
@@ -118,7 +120,8 @@ extension NetlinkNotification {
         self.family = family
     }
 
-    /// Passes each attribute to `take`. Returns `nil` if there are bytes that are not an attribute.
+    /// Passes each attribute to `take`, and returns the resulting notification. Returns `nil` if some of the bytes are
+    /// not an attribute.
     private mutating func read<Header: BitwiseCopyable>(
         _ message: NetlinkMessage,
         after header: Header.Type,
@@ -148,7 +151,7 @@ extension NetlinkNotification {
         var notification = NetlinkNotification(.address, change, family: header.ifa_family)
         notification.interface = header.ifa_index
         notification.flags = UInt32(header.ifa_flags)
-        // On point-to-point links, the address is IFA_LOCAL, and IFA_ADDRESS is the remote end.
+        // On point-to-point links, IFA_LOCAL is the address of the interface, and IFA_ADDRESS is the remote end.
         var hasLocal = false
         return notification.read(message, after: ifaddrmsg.self) { notification, attribute in
             switch Int(attribute.type) {
@@ -156,7 +159,7 @@ extension NetlinkNotification {
                 hasLocal = true
                 notification.prefix = attribute.prefix(header.ifa_prefixlen)
             case IFA_ADDRESS where !hasLocal: notification.prefix = attribute.prefix(header.ifa_prefixlen)
-            // The header has room for only 8 of the flags.
+            // The header contains only 8 of the flags.
             case IFA_FLAGS: notification.flags = attribute.number ?? notification.flags
             default: break
             }
@@ -181,7 +184,7 @@ extension NetlinkNotification {
         case CInt(RTA_GATEWAY.rawValue), CInt(RTA_VIA.rawValue): gateway = attribute.gateway?.address()
         case CInt(RTA_PREFSRC.rawValue): source = attribute.address()
         case CInt(RTA_PRIORITY.rawValue): priority = attribute.number
-        // The header has room for only the first 255 tables.
+        // The header has only one byte for the ID of the table.
         case CInt(RTA_TABLE.rawValue): table = attribute.number ?? table
         case CInt(RTA_NH_ID.rawValue): nextHopID = attribute.number
         case CInt(RTA_MULTIPATH.rawValue):
@@ -239,7 +242,7 @@ extension NetlinkNotification {
 }
 
 extension NetlinkAttribute {
-    /// Returns the value as an address with a prefix length in bits.
+    /// Returns the value as an address with this prefix length; `nil` if it is not an address.
     fileprivate func prefix(_ length: UInt8) -> NetlinkNotification.Prefix? {
         address().map { NetlinkNotification.Prefix(address: $0, length: length) }
     }

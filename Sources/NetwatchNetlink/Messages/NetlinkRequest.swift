@@ -2,16 +2,17 @@ internal import CNetwatchNetlink
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Owns a message to the kernel while it is built and sent.
+/// An owner of a message to the kernel while the message is built and sent.
 struct NetlinkRequest: ~Copyable {
     let pointer: OpaquePointer
 
-    /// Starts a message.
+    /// Creates a message with its header. Attributes can be added.
     ///
     /// - Parameters:
-    ///   - type: `RTM_GETROUTE`, `RTM_GETLINK`, …
-    ///   - flags: `NLM_F_DUMP` or 0; `NLM_F_REQUEST` is added on sending.
-    ///   - header: The family's own header: `rtmsg`, `ifinfomsg`, …
+    ///   - type: The message type, such as `RTM_GETROUTE` or `RTM_GETLINK`.
+    ///   - flags: `NLM_F_DUMP` or 0. libnl adds `NLM_F_REQUEST` when it sends the message.
+    ///   - header: The header of the message type, such as `rtmsg` or `ifinfomsg`.
+    /// - Throws: ``SystemError`` with `ENOMEM`, or with `EMSGSIZE` if the message is full.
     static func message(
         type: CInt,
         flags: CInt = 0,
@@ -54,6 +55,6 @@ struct NetlinkRequest: ~Copyable {
         }
     }
 
-    /// The error for a full message. A message has the size of a page, which no request here exceeds.
+    /// The error for a message that is full. A message has room for one page, which no request here exceeds.
     private static var full: SystemError { SystemError(call: "netlink message", errno: EMSGSIZE) }
 }

@@ -2,7 +2,7 @@ internal import NetwatchEventLoop
 
 /// The interfaces and their addresses at one moment.
 package struct NetlinkSnapshot: Hashable, Sendable {
-    /// The interfaces by index, which identifies them.
+    /// The interfaces by their index.
     package var links: [UInt32: Link]
     package var addresses: Set<InterfaceAddress>
 
@@ -11,17 +11,17 @@ package struct NetlinkSnapshot: Hashable, Sendable {
         self.addresses = Set(addresses)
     }
 
-    /// What happened to an interface or an address.
+    /// The kind of change of an interface or address.
     package enum Change: String, Hashable, Sendable {
-        /// It existed when the observation began.
+        /// The interface or address existed when the observation began.
         case present
         case added, changed, removed
     }
 
-    /// One difference between two snapshots.
+    /// A difference between two snapshots.
     package enum Difference: Hashable, Sendable {
         case link(Change, Link)
-        /// An address, and the link that it belongs to.
+        /// A change of an address. The link is the one to which the address belongs, if it is known.
         case address(Change, InterfaceAddress, Link?)
     }
 
@@ -30,8 +30,8 @@ package struct NetlinkSnapshot: Hashable, Sendable {
         differences(from: NetlinkSnapshot(), new: .present)
     }
 
-    /// Returns the differences from an older snapshot: removed items first, then links before their addresses, sorted
-    /// by interface index.
+    /// Returns the differences from an older snapshot. Removed addresses and links come first, then links, then
+    /// addresses. Each group is sorted by interface index.
     package func differences(from old: NetlinkSnapshot) -> [Difference] {
         differences(from: old, new: .added)
     }
@@ -67,20 +67,22 @@ package struct NetlinkSnapshot: Hashable, Sendable {
 }
 
 extension Link {
-    /// Whether both would be displayed the same. Flags that do not affect usability are ignored, because they change
-    /// often.
+    /// Whether both links are displayed in the same way. Flags that do not affect usability are ignored, because they
+    /// change often.
     fileprivate func isSame(as other: Link) -> Bool {
         name == other.name && isUp == other.isUp && hasCarrier == other.hasCarrier
     }
 }
 
 extension InterfaceAddress {
-    /// The address without its flags, which change often.
+    /// The address without its flags. Two values with the same identity are the same address, even if their flags
+    /// differ.
     fileprivate var identity: InterfaceAddress {
         InterfaceAddress(interface: interface, address: address, prefixLength: prefixLength, flags: 0)
     }
 
-    /// Sorts by interface, then IPv4 before IPv6, then by bytes.
+    /// Returns whether one address comes before another. Addresses are sorted by interface, then IPv4 before IPv6, then
+    /// by bytes.
     package static func isBefore(_ left: InterfaceAddress, _ right: InterfaceAddress) -> Bool {
         if left.interface != right.interface { return left.interface < right.interface }
         if left.address.bytes.count != right.address.bytes.count {

@@ -4,16 +4,18 @@ package import NetwatchEventLoop
 /// The kernel's answer to the lookup of one address.
 package enum RouteLookup: Hashable, Sendable {
     case route(Route)
-    /// The kernel's error number, and its error message (`NETLINK_EXT_ACK`) if there is one.
+    /// The kernel refused the lookup, with this error number and its error message (`NETLINK_EXT_ACK`) if there is one.
     ///
-    /// `EINVAL` without a message is a blackhole route. With a message, the request was malformed.
+    /// `EINVAL` without a message means a blackhole route. `EINVAL` with a message means that the request was
+    /// malformed.
     case refused(errno: CInt, message: String?)
 }
 
 /// The route in the answer to a lookup.
 ///
-/// A plain lookup returns the next hop that the kernel would use and the source address that it would choose. A
-/// lookup with `RTM_F_FIB_MATCH` returns the table entry instead: its prefix and all next hops.
+/// A plain lookup returns the next hop that the kernel would use and the source address that it would choose. A lookup
+/// with `RTM_F_FIB_MATCH` returns the matching entry of the routing table instead, with its prefix and all its next
+/// hops.
 package struct Route: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         /// A route to another host (`RTN_UNICAST`).
@@ -35,22 +37,23 @@ package struct Route: Hashable, Sendable {
     }
 
     package var kind = Kind.other(0)
-    /// The prefix length of the table entry: 0 for a default route. Only a lookup with `RTM_F_FIB_MATCH` returns it;
-    /// a plain lookup returns the length of the whole address.
+    /// The prefix length of the table entry: 0 for a default route. Valid only after a lookup with `RTM_F_FIB_MATCH`; a
+    /// plain lookup returns the length of the whole address.
     package var prefixLength = 0
-    /// The routing table of the entry (`RTA_TABLE`); 254 is the main table. Only a lookup with `RTM_F_FIB_MATCH`
-    /// returns it.
+    /// The routing table of the entry (`RTA_TABLE`); 254 is the main table. Valid only after a lookup with
+    /// `RTM_F_FIB_MATCH`.
     package var table: UInt32 = 0
-    /// `RTNH_F_…` and `RTM_F_…` flags of the route.
+    /// The flags of the route: `RTNH_F_…` and `RTM_F_…`.
     package var flags: UInt32 = 0
     package var outputInterface: UInt32?
     package var gateway: IPAddress?
     /// The source address that the kernel would choose (`RTA_PREFSRC`).
     package var source: IPAddress?
-    /// The remaining lifetime; `nil` if unlimited. Routes from IPv6 router advertisements expire, and the kernel
-    /// announces the expiry up to half a minute late.
+    /// The remaining lifetime; `nil` if it is unlimited. Routes from IPv6 router advertisements expire. The kernel
+    /// sends the notification of an expiry up to half a minute late.
     package var lifetime: Duration?
-    /// The next hops of a multipath route. Empty for a single next hop, which is in the properties above.
+    /// The next hops of a multipath route. Empty if the route has a single next hop: it is then in `outputInterface`
+    /// and `gateway`.
     package var nextHops: [NextHop] = []
 
     package struct NextHop: Hashable, Sendable {
@@ -59,7 +62,7 @@ package struct Route: Hashable, Sendable {
         package let flags: UInt8
     }
 
-    /// Whether the kernel marked every next hop as dead or without carrier.
+    /// Whether the kernel has marked every next hop as dead or without carrier.
     package var isDown: Bool {
         let down = UInt32(RTNH_F_LINKDOWN | RTNH_F_DEAD)
         if nextHops.isEmpty { return flags & down != 0 }
@@ -68,7 +71,7 @@ package struct Route: Hashable, Sendable {
 }
 
 extension Route {
-    /// Reads an `RTM_NEWROUTE` message; `nil` if it is malformed.
+    /// Creates a route from an `RTM_NEWROUTE` message. Returns `nil` if the message is malformed.
     init?(_ message: NetlinkMessage) {
         guard let header = message.familyHeader(rtmsg.self) else { return nil }
         kind = Kind(header.rtm_type)
@@ -76,8 +79,7 @@ extension Route {
         prefixLength = Int(header.rtm_dst_len)
         table = UInt32(header.rtm_table)
         var attributes = message.attributes(after: rtmsg.self)
-        // The gateway's zone is known only after the interface has been read, and the attributes may come in any
-        // order.
+        // The gateway is converted at the end: its zone is the interface, and the attributes may come in any order.
         var gateway: NetlinkAttribute?
         while let attribute = attributes.next() {
             switch attribute.type {
@@ -97,8 +99,9 @@ extension Route {
         self.gateway = gateway?.address(zone: outputInterface ?? 0)
     }
 
-    /// Reads the remaining lifetime, in units of `USER_HZ`, which is 100 (`rta_expires`). Negative if the route has
-    /// expired but was not removed yet.
+    /// Returns the remaining lifetime of a route (`rta_expires`), which the kernel counts in hundredths of a second
+    /// (`USER_HZ`). The result is zero if the route has expired but was not removed yet; the kernel's number is then
+    /// negative.
     private static func lifetime(_ bytes: UnsafeRawBufferPointer) -> Duration? {
         guard bytes.count >= MemoryLayout<rta_cacheinfo>.size else { return nil }
         let expires = Int64(bytes.loadUnaligned(as: rta_cacheinfo.self).rta_expires)
@@ -107,13 +110,15 @@ extension Route {
 }
 
 extension RouteLookup {
-    /// Reads an `NLMSG_ERROR` message; `nil` if it is malformed or an acknowledgement.
+    /// Creates a refusal from an `NLMSG_ERROR` message. Returns `nil` if the message is malformed or an
+    /// acknowledgement.
     init?(refusal message: NetlinkMessage) {
         guard let header = message.familyHeader(nlmsgerr.self), header.error != 0 else { return nil }
         self = .refused(errno: -header.error, message: Self.errorMessage(in: message, header))
     }
 
-    /// Returns the kernel's error message. It follows a copy of the request, which may be capped to its header.
+    /// Returns the kernel's error message; `nil` if there is none. In the message, it comes after a copy of the
+    /// request, or of the request's header alone.
     private static func errorMessage(in message: NetlinkMessage, _ header: nlmsgerr) -> String? {
         guard message.flags & UInt16(NLM_F_ACK_TLVS) != 0 else { return nil }
         let isCapped = message.flags & UInt16(NLM_F_CAPPED) != 0

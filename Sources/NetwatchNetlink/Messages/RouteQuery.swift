@@ -2,17 +2,18 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// A lookup in the kernel's routing tables: which path would a packet take?
+/// A query for the kernel's routing tables: which path would a packet take?
 package struct RouteQuery: Hashable, Sendable {
-    /// The destination of the packet. A zone is the interface that it must leave through.
+    /// The destination of the packet. If it has a zone, the packet must leave through the interface of the zone.
     package var destination: IPAddress
-    /// The interface that the packet must leave through; 0 for any (`RTA_OIF`).
+    /// The index of the interface through which the packet must leave (`RTA_OIF`); 0 for any. A zone of the destination
+    /// replaces it.
     package var outputInterface: UInt32
     /// The source address of the packet (`RTA_SRC`).
     package var source: IPAddress?
     /// The firewall mark of the packet (`RTA_MARK`).
     package var mark: UInt32?
-    /// The user ID of the sender (`RTA_UID`); `nil` for that of the calling process.
+    /// The user ID of the sender (`RTA_UID`); `nil` for the user of the calling process.
     package var userID: UInt32?
 
     package init(
@@ -30,11 +31,12 @@ package struct RouteQuery: Hashable, Sendable {
     }
 }
 
-/// Both answers to one query.
+/// The answers to the two lookups that are made for one query.
 package struct RouteAnswer: Hashable, Sendable {
-    /// The path that a packet would take.
+    /// The answer to the plain lookup: the path that a packet would take.
     package let lookup: RouteLookup
-    /// The matching table entry (`RTM_F_FIB_MATCH`): its prefix, and whether its next hops are up.
+    /// The answer to the lookup with `RTM_F_FIB_MATCH`: the matching table entry with its prefix and the state of its
+    /// next hops.
     package let tableMatch: RouteLookup
 
     package init(lookup: RouteLookup, tableMatch: RouteLookup) {
@@ -43,10 +45,11 @@ package struct RouteAnswer: Hashable, Sendable {
     }
 }
 
-/// Writes contiguous `RTM_GETROUTE` messages, so that one call sends many of them. libnl would allocate a page for
-/// each.
+/// A writer of contiguous `RTM_GETROUTE` messages, so that one call sends many of them. libnl would allocate a page for
+/// each message.
 struct RouteQueryWriter {
-    /// The header, `struct rtmsg`, and five attributes with the longest addresses.
+    /// The maximum length of a query in bytes: the netlink header, `struct rtmsg`, two attributes with IPv6 addresses
+    /// and three with numbers.
     static let maxQueryLength = 16 + 12 + 2 * 20 + 3 * 8
 
     private let buffer: UnsafeMutableRawBufferPointer
@@ -84,7 +87,7 @@ struct RouteQueryWriter {
         route.rtm_src_len = UInt8(query.source?.family.bitWidth ?? 0)
         if matchesTable {
             route.rtm_flags |= UInt32(RTM_F_FIB_MATCH)
-            // Without this flag, IPv4 reports the main table for every table. IPv6 rejects the flag.
+            // Without this flag, the kernel reports the main table for every IPv4 route. For IPv6 it rejects the flag.
             if query.destination.family == .ipv4 { route.rtm_flags |= UInt32(RTM_F_LOOKUP_TABLE) }
         }
         return route
@@ -108,7 +111,7 @@ struct RouteQueryWriter {
         put(rtattr(rta_len: UInt16(4 + length), rta_type: UInt16(type.rawValue)))
     }
 
-    /// Appends a value. All values are multiples of 4 bytes, as `NLMSG_ALIGNTO` and `RTA_ALIGNTO` require.
+    /// Appends a value. The size of each value is a multiple of 4 bytes, as `NLMSG_ALIGNTO` and `RTA_ALIGNTO` require.
     private mutating func put<Value: BitwiseCopyable>(_ value: Value) {
         buffer.storeBytes(of: value, toByteOffset: count, as: Value.self)
         count += MemoryLayout<Value>.size

@@ -2,8 +2,10 @@ internal import Glibc
 internal import NetwatchEventLoop
 
 extension NetlinkRecording {
-    /// Reads a recording one record at a time, so that only one record is in memory. The file is not trusted: every
-    /// length is checked against the file and against the maximum size of a notification.
+    /// A reader of a recording. It has only one record in memory at a time.
+    ///
+    /// The file is not trusted: every length is checked against the file and against the maximum size of a
+    /// notification.
     package struct Reader: ~Copyable {
         private let file: FileDescriptor
         private var offset = NetlinkRecording.headerSize
@@ -21,7 +23,7 @@ extension NetlinkRecording {
 
         private static func opened(_ path: String) throws(Failure) -> FileDescriptor {
             do throws(SystemError) {
-                // Do not block on a pipe.
+                // Without O_NONBLOCK, opening a pipe would wait for a writer.
                 let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC
                 let file = FileDescriptor(owning: try systemCall("open") { open(path, flags) })
                 let descriptor = file.rawValue
@@ -77,7 +79,7 @@ extension NetlinkRecording {
             return body
         }
 
-        /// Reads up to `count` bytes; fewer only at the end of the file.
+        /// Reads `count` bytes. Returns fewer only at the end of the file.
         private func read(_ count: Int, at offset: Int) throws(Failure) -> [UInt8] {
             let descriptor = file.rawValue
             var bytes = [UInt8](repeating: 0, count: count)
@@ -104,7 +106,7 @@ extension NetlinkRecording {
         }
     }
 
-    /// Reads a whole recording without keeping it in memory, and returns the number of records.
+    /// Checks a whole recording without keeping it in memory. Returns the number of records.
     ///
     /// - Throws: ``Failure`` for the first error in the file.
     package static func check(_ path: String) throws(Failure) -> Int {
@@ -115,7 +117,7 @@ extension NetlinkRecording {
     }
 }
 
-/// Reads a little-endian number. The caller must ensure that it lies inside `bytes`.
+/// Reads a little-endian number. The caller must ensure that the bytes of the number are inside `bytes`.
 private func number<Value: FixedWidthInteger>(in bytes: [UInt8], at offset: Int) -> Value {
     bytes.withUnsafeBytes { Value(littleEndian: $0.loadUnaligned(fromByteOffset: offset, as: Value.self)) }
 }

@@ -2,17 +2,18 @@ internal import Glibc
 package import NetwatchEventLoop
 
 extension NetlinkRecording {
-    /// Writes a recording. The file is a complete recording at any time, even if the process is killed or the disk is
-    /// full.
+    /// A writer of a recording. The file is a complete recording at any time, even if the process is killed or the disk
+    /// is full.
     package struct Writer: ~Copyable {
         private let file: FileDescriptor
         private let path: String
         private var size = 0
 
-        /// Creates the file with permissions for this user only, because notifications contain addresses and routes.
+        /// Creates the file and writes its header. Only this user gets permissions, because notifications contain
+        /// addresses and routes.
         ///
-        /// - Parameter replacesExisting: Whether to truncate an existing regular file. If `false`, an existing file
-        ///   is an error.
+        /// - Parameter replacesExisting: Whether an existing regular file is emptied and used. If `false`, an existing
+        ///   file is an error.
         /// - Throws: ``SystemError`` of `open` (`EEXIST`), or of writing the header.
         package static func creating(
             _ path: String,
@@ -34,8 +35,8 @@ extension NetlinkRecording {
             return FileDescriptor(owning: try systemCall("open") { open(path, flags, 0o600) })
         }
 
-        /// Opens the file, and truncates it after checking that it is a regular file. So the permissions of a device
-        /// or pipe are not changed, and a pipe does not block.
+        /// Opens a file, checks that it is a regular file, and then empties it. So the permissions of a device or pipe
+        /// are not changed, and a pipe does not block.
         private static func emptied(_ path: String) throws(SystemError) -> FileDescriptor {
             let flags = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC
             let file = FileDescriptor(owning: try systemCall("open") { open(path, flags, 0o600) })
@@ -50,7 +51,7 @@ extension NetlinkRecording {
 
         /// Appends a record. After an error, the file ends with the previous record.
         ///
-        /// - Throws: ``SystemError`` of `write`: `ENOSPC`, `EDQUOT`, `EFBIG`, `EIO`.
+        /// - Throws: ``SystemError`` of `write`, with `ENOSPC`, `EDQUOT`, `EFBIG` or `EIO`.
         package mutating func add(_ record: Record) throws(SystemError) {
             try write(record.bytes)
         }
@@ -83,7 +84,7 @@ extension NetlinkRecording {
 }
 
 extension NetlinkRecording.Record {
-    /// The record in the file format.
+    /// The bytes of the record in the file format.
     var bytes: [UInt8] {
         let (kind, body): (UInt32, [UInt8]) =
             switch received {

@@ -10,19 +10,19 @@ package import NetwatchEventLoop
 /// | 12–15 | 0 | | 8–15 | nanoseconds of `CLOCK_BOOTTIME` |
 /// | | | | 16–23 | nanoseconds of `CLOCK_REALTIME` since 1970, signed |
 package enum NetlinkRecording {
-    /// The version that is written, and the newest that is read. A reader must reject newer versions.
+    /// The version of the format that is written. A reader must reject newer versions.
     package static let version: UInt32 = 1
 
     static let magic = Array("netwatch".utf8)
     static let headerSize = 16
     static let recordHeaderSize = 24
 
-    /// A received datagram or overrun, and the time of its arrival.
+    /// A received datagram, or the loss of datagrams, with the time of its arrival.
     package struct Record: Hashable, Sendable {
         package var received: NotificationSocket.Received
-        /// The time in nanoseconds of `CLOCK_BOOTTIME`, which never steps.
+        /// The time of arrival in nanoseconds of `CLOCK_BOOTTIME`, which is never set.
         package var monotonic: UInt64
-        /// The time in nanoseconds of `CLOCK_REALTIME` since 1970.
+        /// The time of arrival in nanoseconds of `CLOCK_REALTIME` since 1970.
         package var wall: Int64
 
         package init(_ received: NotificationSocket.Received, monotonic: UInt64, wall: Int64) {
@@ -41,7 +41,7 @@ package enum NetlinkRecording {
         }
     }
 
-    /// Why a file cannot be read. `offset` is the position of the faulty record.
+    /// The reason why a file cannot be read. `offset` is the position of the faulty record in bytes.
     package enum Failure: Error, Hashable, Sendable {
         case unreadable(SystemError)
         /// The file is a directory, a pipe or a device, which cannot be read twice.
@@ -52,7 +52,7 @@ package enum NetlinkRecording {
         case unknownVersion(UInt32)
         /// The record has a kind that does not exist in this version.
         case unknownKind(UInt32, offset: Int)
-        /// The record is longer than any notification, or it is an overrun record that is not empty.
+        /// The record is longer than any notification, or it reports a loss and is not empty.
         case badLength(UInt32, offset: Int)
         /// The file ends inside the record that begins at this offset.
         case truncated(offset: Int)
@@ -71,13 +71,14 @@ extension NetlinkRecording.Failure: CustomStringConvertible {
         case .unknownKind(let kind, let offset):
             "unknown record kind \(kind) at offset \(offset); the kinds are 1 and 2"
         case .badLength(let length, let offset):
-            "invalid length \(length) of the record at offset \(offset)"
+            "invalid length \(length) of the record at offset \(offset); "
+                + "accepted are 0 for a loss and up to \(NetlinkHandle.bufferSize) for a datagram"
         case .truncated(let offset): "truncated: the header or record at offset \(offset) is incomplete"
         }
     }
 }
 
-/// Returns the time of a clock in nanoseconds. 64 bits last until the year 2262.
+/// Returns the time of a clock in nanoseconds, which fits into 64 bits until the year 2262.
 private func nanoseconds(_ clock: clockid_t) -> Int64 {
     var time = timespec()
     clock_gettime(clock, &time)

@@ -2,42 +2,44 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// Receives the kernel's notifications about everything that affects a path. Sends nothing.
+/// A netlink socket that receives the kernel's notifications about everything that affects a path. It sends nothing.
 ///
-/// Not safe for concurrent use: it must be used by one thread.
+/// It must be used by one thread only.
 package final class EventSocket {
-    /// The result of one drain.
+    /// The result of ``EventSocket/drain()``.
     package struct Batch: Hashable, Sendable {
         package var events: [NetlinkEvent] = []
         /// The number of notifications and datagrams that could not be parsed.
         package var malformed = 0
-        /// The number of datagrams from other processes, which were ignored.
+        /// The number of datagrams from other processes. They were ignored.
         package var foreign = 0
-        /// Whether notifications were lost.
+        /// Whether the kernel dropped notifications.
         package var isOverrun = false
 
         package init() {}
     }
 
-    /// The default size of the receive buffer in bytes: enough for 5,000 pending route notifications.
+    /// The default size of the receive buffer: 4 MiB, enough for 5,000 pending notifications of routes.
     package static let defaultReceiveBufferSize: CInt = 4 * 1024 * 1024
 
     private let handle: NetlinkHandle
     private let buffer: UnsafeMutableRawBufferPointer
     private var drops: UInt32 = 0
 
-    /// The maximum number of datagrams per drain, so that a storm does not block the thread's other work.
+    /// The maximum number of datagrams per drain. The limit gives the thread time for other work during a storm of
+    /// notifications.
     private static let maxDatagramsPerDrain = 1024
 
-    /// Opens a socket in the network namespace of the calling thread. Joins all groups before anything is read, so
-    /// that no change after this call is missed.
+    /// Opens a socket in the network namespace of the calling thread. The socket joins all groups before anything is
+    /// read, so that it misses no later change.
     ///
     /// - Parameters:
-    ///   - receiveBufferSize: The requested receive buffer in bytes.
-    ///   - inherited: A netlink socket of the route protocol, opened by another process with a larger buffer than
-    ///     this process may request. The buffer is not changed. A duplicate of the descriptor is used.
-    ///   - classes: The classes of notifications to receive. Only tests pass fewer than all.
-    /// - Throws: ``SystemError`` of `socket`, `bind`, or of joining a group.
+    ///   - receiveBufferSize: The requested size of the receive buffer in bytes.
+    ///   - inherited: A netlink socket of the route protocol that another process opened; `nil` to open a new one. The
+    ///     other process may have requested a larger buffer than this process may. The buffer is not changed, and a
+    ///     duplicate of the descriptor is used.
+    ///   - classes: The classes of notifications to receive. Default: all. Only tests pass fewer.
+    /// - Throws: ``SystemError`` of `socket` or `bind`, or of joining a group.
     package init(
         receiveBufferSize: CInt,
         inherited: CInt? = nil,
@@ -45,7 +47,7 @@ package final class EventSocket {
     ) throws(SystemError) {
         if let inherited {
             handle = try NetlinkHandle.adopting(copyOf: inherited)
-            // A previous owner, perhaps this program before a restart, may have left a filter.
+            // A previous owner of the socket, for example this program before a restart, may have left a filter.
             try handle.attach(EventFilter.open.program)
         } else {
             handle = try NetlinkHandle.connected()
@@ -60,27 +62,28 @@ package final class EventSocket {
         buffer.deallocate()
     }
 
-    /// The descriptor to wait for. Drain it on an error as well as on data: after a lost notification, the error may
-    /// be the only sign.
+    /// The descriptor to wait for. Call ``drain()`` when it is readable and when it reports an error: after a lost
+    /// notification, the error may be the only sign.
     package var descriptor: CInt {
         handle.descriptor
     }
 
-    /// Makes the kernel deliver only what the filter passes. The change is atomic: no notification is lost.
+    /// Makes the kernel deliver only the notifications that the filter passes. The change is atomic: no notification is
+    /// lost.
     ///
-    /// - Throws: ``SystemError`` of `setsockopt`: `ENOMEM` if the program is larger than `net.core.optmem_max`
+    /// - Throws: ``SystemError`` of `setsockopt`, with `ENOMEM` if the program is larger than `net.core.optmem_max`
     ///   allows. The previous filter then stays attached.
     package func attach(_ filter: EventFilter) throws(SystemError) {
         try handle.attach(filter.program)
     }
 
-    /// Receives until nothing is pending or the limit of datagrams is reached. The remaining ones keep the descriptor
-    /// readable.
+    /// Receives all pending notifications, up to a limit of datagrams. If others remain, the descriptor stays readable.
     ///
-    /// After an overrun, the kernel silently drops everything until the queue has been empty once. In that case this
-    /// method does not return before the queue was empty. Only then may the caller read the kernel's state.
+    /// After an overrun, the kernel silently drops everything until its queue has been empty once. In that case this
+    /// method ignores the limit and returns only when the queue is empty. The caller may read the kernel's state only
+    /// after that.
     ///
-    /// - Throws: ``SystemError`` if the socket is unusable and must be reopened.
+    /// - Throws: ``SystemError`` if the socket is unusable and must be opened again.
     package func drain() throws(SystemError) -> Batch {
         var batch = Batch()
         var received = 0
@@ -99,8 +102,8 @@ package final class EventSocket {
         return batch
     }
 
-    /// Detects lost messages by the kernel's drop counter, in addition to `ENOBUFS`. The kernel reports `ENOBUFS`
-    /// only once, to the next reader.
+    /// Detects dropped messages by the kernel's drop counter. `ENOBUFS` alone is not reliable: the kernel returns it from
+    /// one receive call only, and other processes may read an inherited socket, too.
     private func noteDrops(_ batch: inout Batch) {
         let count = handle.dropCount
         if count != drops { batch.isOverrun = true }

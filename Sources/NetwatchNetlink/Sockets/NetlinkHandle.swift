@@ -2,32 +2,34 @@ internal import CNetwatchNetlink
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Owns one connected, non-blocking libnl socket of the route protocol.
+/// An owner of a connected, non-blocking libnl socket of the route protocol.
 ///
-/// libnl builds and sends the messages. This type receives them directly from the descriptor, because libnl maps
-/// `ENOBUFS` and `ENOMEM` to the same code and does not provide the sender's address.
+/// libnl builds and sends messages. This type receives the replies from the descriptor without libnl: libnl maps
+/// `ENOBUFS` and `ENOMEM` to the same code, and does not provide the sender's address.
 struct NetlinkHandle: ~Copyable {
     /// The result of one receive call.
     enum Received: Equatable {
-        /// A datagram of the kernel with this length, at the start of the buffer.
+        /// A datagram from the kernel. It has this length and is at the start of the buffer.
         case datagram(Int)
         /// No datagram is pending (`EAGAIN`).
         case nothing
-        /// Messages were lost: the receive buffer was full (`ENOBUFS`), or a datagram did not fit into our buffer.
+        /// Messages were lost. Either the receive buffer was full (`ENOBUFS`), or a datagram did not fit into our
+        /// buffer.
         case overrun
-        /// A datagram from another process, which any process with `CAP_NET_ADMIN` can send. Not trusted.
+        /// A datagram from another process. It is not trusted, because any process with `CAP_NET_ADMIN` can send one.
         case foreign
         case failed(errno: CInt)
     }
 
-    /// The kernel limits dump replies to 32 KiB, and notifications are much smaller.
+    /// The size of the buffer for one datagram: 64 KiB. The kernel limits the replies of dumps to 32 KiB, and
+    /// notifications are much smaller.
     static let bufferSize = 64 * 1024
 
     private let socket: OpaquePointer
 
     /// Opens and connects a socket in the network namespace of the calling thread.
     ///
-    /// - Throws: ``SystemError`` of `socket` or `bind`: `EPERM` or `EACCES` under seccomp and SELinux,
+    /// - Throws: ``SystemError`` of `socket` or `bind`, with `EPERM` or `EACCES` if seccomp or SELinux forbids it, and
     ///   `EPROTONOSUPPORT` or `EAFNOSUPPORT` if the kernel has no netlink.
     static func connected() throws(SystemError) -> NetlinkHandle {
         guard let socket = nl_socket_alloc() else {
@@ -38,9 +40,9 @@ struct NetlinkHandle: ~Copyable {
         return handle
     }
 
-    /// Uses a duplicate of a netlink socket that another process opened.
+    /// Creates a handle for a duplicate of a netlink socket that another process opened.
     ///
-    /// - Throws: ``SystemError``: `EPROTOTYPE` unless it is a netlink socket of the route protocol.
+    /// - Throws: ``SystemError``, with `EPROTOTYPE` if the descriptor is not a netlink socket of the route protocol.
     static func adopting(copyOf descriptor: CInt) throws(SystemError) -> NetlinkHandle {
         var domain: CInt = 0
         var length = socklen_t(MemoryLayout<CInt>.size)
@@ -60,7 +62,7 @@ struct NetlinkHandle: ~Copyable {
         return handle
     }
 
-    /// Binds the socket if it has no address. The kernel sends no notifications to an unbound socket.
+    /// Binds the socket if it is not bound yet. The kernel sends no notifications to an unbound socket.
     private static func bindIfNeeded(_ descriptor: CInt) throws(SystemError) {
         var address = sockaddr_nl()
         var length = socklen_t(MemoryLayout<sockaddr_nl>.size)
@@ -81,7 +83,8 @@ struct NetlinkHandle: ~Copyable {
     private func connect() throws(SystemError) {
         try netlinkCall("netlink socket") { nl_connect(socket, NETLINK_ROUTE) }
         try netlinkCall("nl_socket_set_nonblocking") { nl_socket_set_nonblocking(socket) }
-        // Sequence numbers match the replies. An acknowledgement for each lookup would double the number of messages.
+        // Replies are recognised by their sequence numbers. Acknowledgements are not needed, and would double the
+        // number of messages.
         nl_socket_disable_auto_ack(socket)
     }
 
@@ -102,14 +105,14 @@ struct NetlinkHandle: ~Copyable {
         }
     }
 
-    /// Sends several contiguous messages.
+    /// Sends several contiguous messages in one call.
     func send(_ messages: UnsafeRawBufferPointer) throws(SystemError) {
         try systemCall("send netlink requests") {
             Glibc.send(descriptor, messages.baseAddress, messages.count, 0)
         }
     }
 
-    /// Sends a message and returns the sequence number of its replies.
+    /// Sends a message. Returns the sequence number that its replies will have.
     func send(_ message: borrowing NetlinkRequest) throws(SystemError) -> UInt32 {
         try netlinkCall("send netlink request") { nl_send_auto(socket, message.pointer) }
         return message.sequenceNumber
@@ -123,7 +126,7 @@ struct NetlinkHandle: ~Copyable {
         repeat {
             count = withUnsafeMutablePointer(to: &sender) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    // With MSG_TRUNC, the result is the real length of the datagram, even if it did not fit.
+                    // With MSG_TRUNC, the result is the real length of the datagram, even if the buffer was too small.
                     recvfrom(
                         descriptor,
                         buffer.baseAddress,
@@ -155,10 +158,10 @@ struct NetlinkHandle: ~Copyable {
         return setsockopt(descriptor, SOL_NETLINK, option, &on, socklen_t(MemoryLayout<CInt>.size)) == 0
     }
 
-    /// Requests a receive buffer of this many bytes. A pending route or address notification takes 832 bytes, a link
-    /// notification 2304 (measured on Linux 6.18).
+    /// Requests a receive buffer of this size in bytes. A pending notification takes 832 bytes for a route or address
+    /// and 2304 for a link (measured on Linux 6.18).
     ///
-    /// `SO_RCVBUFFORCE` needs `CAP_NET_ADMIN` in the initial user namespace. Without it, the size is limited to
+    /// Without `CAP_NET_ADMIN` in the initial user namespace, which `SO_RCVBUFFORCE` needs, the size is limited to
     /// `net.core.rmem_max`.
     func setReceiveBuffer(_ bytes: CInt) {
         var size = bytes
@@ -168,8 +171,8 @@ struct NetlinkHandle: ~Copyable {
         }
     }
 
-    /// The number of messages that the kernel has dropped since the socket was opened because the buffer was full.
-    /// Messages rejected by a filter do not count. 0 before Linux 4.12, which does not report it.
+    /// The number of messages that the kernel has dropped because the buffer was full, since the socket was opened.
+    /// Messages that a filter rejected do not count. Always 0 before Linux 4.12, which does not report the number.
     var dropCount: UInt32 {
         withUnsafeTemporaryAllocation(of: UInt32.self, capacity: Int(SK_MEMINFO_VARS)) { counters in
             counters.initialize(repeating: 0)
@@ -191,9 +194,9 @@ struct NetlinkHandle: ~Copyable {
     }
 }
 
-/// Converts a negative result of a libnl call to a ``SystemError`` with the original `errno`.
+/// Calls a function of libnl, and throws a ``SystemError`` with the original `errno` if its result is negative.
 ///
-/// The libnl error code is not used, because libnl maps several errors to one code.
+/// The error code of libnl is not used, because libnl maps several errors to one code.
 private func netlinkCall(_ name: String, _ body: () -> CInt) throws(SystemError) {
     errno = 0
     let result = body()

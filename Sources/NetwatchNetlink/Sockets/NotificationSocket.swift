@@ -1,14 +1,14 @@
 package import NetwatchEventLoop
 
-/// Receives the kernel's notifications as bytes, for displaying or recording them.
+/// A netlink socket that receives the kernel's notifications as bytes, to display or record them.
 ///
-/// Not safe for concurrent use: it must be used by one thread.
+/// It must be used by one thread only.
 package final class NotificationSocket {
-    /// A received item.
+    /// A datagram, or the loss of datagrams.
     package enum Received: Hashable, Sendable {
-        /// A datagram of the kernel with one or more messages.
+        /// A datagram from the kernel with one or more messages.
         case datagram([UInt8])
-        /// Notifications were lost, because they arrived faster than they were read.
+        /// The kernel dropped notifications, because they arrived faster than they were read.
         case overrun
     }
 
@@ -30,12 +30,13 @@ package final class NotificationSocket {
         buffer.deallocate()
     }
 
-    /// The descriptor to wait for. Call ``next()`` on an error as well as on data.
+    /// The descriptor to wait for. Call ``next()`` when it is readable and when it reports an error.
     package var descriptor: CInt {
         handle.descriptor
     }
 
-    /// Receives the next item without blocking; `nil` if none is pending. Datagrams from other processes are skipped.
+    /// Receives the next datagram or loss, without blocking. Returns `nil` if nothing is pending. Datagrams from other
+    /// processes are skipped.
     ///
     /// - Throws: ``SystemError`` if the socket is unusable.
     package func next() throws(SystemError) -> Received? {

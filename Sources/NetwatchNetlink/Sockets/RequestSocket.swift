@@ -2,26 +2,28 @@ internal import CNetwatchNetlink
 internal import Glibc
 package import NetwatchEventLoop
 
-/// Sends requests to the kernel. It joins no multicast group, so that every message on it is a reply.
+/// A netlink socket that sends requests to the kernel and receives the replies. It joins no multicast group, so that
+/// every message on it is a reply.
 ///
-/// The kernel replies while the request is being sent, so no method blocks. Not safe for concurrent use: it must be
-/// used by one thread.
+/// No method blocks, because the kernel replies while the request is being sent. The socket must be used by one thread
+/// only.
 package final class RequestSocket {
-    /// The result of one dump.
+    /// The result of a dump: the entries of a kernel table.
     package struct Dump<Element> {
         package var elements: [Element] = []
         /// The number of messages that could not be parsed.
         package var malformed = 0
-        /// Whether the table changed during every attempt to read it (`NLM_F_DUMP_INTR`). The elements may then be a
-        /// mixture of old and new.
+        /// Whether the table changed during every attempt to read it (`NLM_F_DUMP_INTR`). The elements may then come
+        /// partly from the old and partly from the new table.
         package var isInterrupted = false
     }
 
     private let handle: NetlinkHandle
     private let buffer: UnsafeMutableRawBufferPointer
     private let requests: UnsafeMutableRawBufferPointer
-    /// The sequence number of the next lookup. Far from libnl's own numbers, which start with the time. A reply to an
-    /// earlier, abandoned request must not be mistaken for the reply to a later one.
+    /// The sequence number of the next lookup. Numbers of lookups are not reused, so the reply to an abandoned lookup
+    /// is not mistaken for the reply to a later one. They begin at 0, far from libnl's own numbers, which begin with
+    /// the current time.
     private var sequenceNumber: UInt32 = 0
 
     /// Opens a socket in the network namespace of the calling thread.
@@ -29,8 +31,9 @@ package final class RequestSocket {
     /// - Throws: ``SystemError`` of `socket` or `bind`.
     package init() throws(SystemError) {
         handle = try NetlinkHandle.connected()
-        // Both are optional. Without strict checking, the kernel ignores dump filters. Without error messages, an
-        // EINVAL for a blackhole cannot be distinguished from one for a malformed request.
+        // Both options are optional, because an old kernel or a sandbox may refuse them. Without strict checking, the
+        // kernel ignores the filters of dumps. Without error messages, the EINVAL of a blackhole cannot be
+        // distinguished from the EINVAL of a malformed request.
         handle.enable(NETLINK_GET_STRICT_CHK)
         handle.enable(NETLINK_EXT_ACK)
         handle.setReceiveBuffer(1024 * 1024)
@@ -46,13 +49,14 @@ package final class RequestSocket {
 
     // MARK: Lookups
 
-    /// The maximum number of queries in one send. The kernel answers each with two datagrams before the call returns.
-    /// This many fit into the smallest receive buffer of an unprivileged process.
+    /// The maximum number of queries in one send: 64. The kernel replies to each with two datagrams before the call
+    /// returns. Replies to 64 queries fit into the smallest receive buffer that an unprivileged process gets.
     package static let batchSize = 64
 
-    /// Looks up addresses in the kernel's routing tables (`RTM_GETROUTE`), each in two ways.
+    /// Looks up addresses in the kernel's routing tables (`RTM_GETROUTE`). Each query has two lookups; see
+    /// ``RouteAnswer``.
     ///
-    /// - Returns: The answers, in the order of the queries. A refusal by the kernel is also an answer.
+    /// - Returns: The answers, in the order of the queries. A refusal by the kernel is an answer, too.
     /// - Throws: ``SystemError`` if not all answers arrive.
     package func lookUp(_ queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
         var answers: [RouteAnswer] = []
@@ -63,7 +67,8 @@ package final class RequestSocket {
         return answers
     }
 
-    /// Sends two requests for each query. Returns the sequence number of the first; the others follow consecutively.
+    /// Sends two requests for each query. Returns the sequence number of the first request. Each further request has
+    /// the next number.
     private func ask(_ queries: ArraySlice<RouteQuery>) throws(SystemError) -> UInt32 {
         let firstNumber = sequenceNumber
         var writer = RouteQueryWriter(requests)
@@ -87,7 +92,8 @@ package final class RequestSocket {
         return answers
     }
 
-    /// Reads one answer. There is one reply per datagram, in the order of the requests.
+    /// Receives the answer to the request with this sequence number. The kernel sends one reply per datagram, in the
+    /// order of the requests.
     private func readAnswer(_ sequenceNumber: UInt32) throws(SystemError) -> RouteLookup {
         while let datagram = try receive() {
             var messages = NetlinkMessages(datagram)
@@ -111,7 +117,7 @@ package final class RequestSocket {
             type: CInt(RTM_GETLINK),
             replyType: CInt(RTM_NEWLINK),
             header: ifinfomsg(),
-            // Statistics would be most of a link message.
+            // Without this flag, most of a link message would be statistics.
             extendedMask: UInt32(RTEXT_FILTER_SKIP_STATS)
         ) { Link(netwatch_link($0)) }
     }
@@ -125,8 +131,10 @@ package final class RequestSocket {
         ) { InterfaceAddress(netwatch_address($0)) }
     }
 
-    /// Reads a table. If it changed in the meantime, reads it again, at most five times. Under a storm of changes
-    /// there may never be a consistent result, and another recomputation will follow anyway.
+    /// Reads a table of the kernel. If the table changes meanwhile, reads it again, up to five times in total.
+    ///
+    /// The result may be inconsistent even then. That is acceptable: during a storm of changes there may be no
+    /// consistent result, and each change causes another lookup.
     private func dump<Element>(
         type: CInt,
         replyType: CInt,
@@ -158,7 +166,8 @@ package final class RequestSocket {
                 switch CInt(message.type) {
                 case NLMSG_DONE: return result
                 case NLMSG_ERROR: throw SystemError(call: "netlink dump", errno: message.refusal)
-                // libnl creates a different type of object for each message type.
+                // Other message types must not reach libnl's parsers: libnl creates a different type of object for each
+                // message type.
                 case type: result.add(message, element)
                 default: result.malformed += 1
                 }
@@ -168,7 +177,7 @@ package final class RequestSocket {
         throw SystemError(call: "netlink dump", errno: ENODATA)
     }
 
-    /// Returns the next datagram of the kernel; `nil` if none is pending.
+    /// Returns the next datagram from the kernel; `nil` if none is pending.
     private func receive() throws(SystemError) -> UnsafeMutableRawBufferPointer? {
         while true {
             switch handle.receive(into: buffer) {
@@ -197,7 +206,7 @@ extension RequestSocket.Dump {
             let result = netwatch_parse_route_object(
                 message.header,
                 { object, context in
-                    // libnl frees the object with its message unless it is retained.
+                    // libnl frees the object together with its message. Retaining it here prevents that.
                     nl_object_get(object)
                     context!.assumingMemoryBound(to: OpaquePointer?.self).pointee = object
                 },
@@ -223,7 +232,7 @@ extension NetlinkSnapshot {
 // MARK: - Fuzzing
 
 extension RequestSocket {
-    /// Parses a datagram as every possible kind of reply and as a notification, and discards the results.
+    /// Parses a datagram as a reply of every kind and as a notification, and discards the results. For fuzzing.
     package static func readReplies(in datagram: UnsafeMutableRawBufferPointer) {
         for message in NetlinkMessages(datagram) {
             _ = try? answer(message)

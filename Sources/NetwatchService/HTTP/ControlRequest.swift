@@ -14,21 +14,25 @@ package struct ControlRequest: Sendable {
     }
 
     package let method: HTTPMethod
-    /// The path, percent-decoded, without the query: `/v1/requests`.
+    /// The percent-decoded path without the query: `/v1/requests`.
     package let path: String
-    /// The path, split at its slashes; each segment is decoded separately.
+    /// The segments of the path between slashes. Each is decoded separately, so it may contain a slash.
     package let segments: [String]
-    /// The path segments that match the names in braces of the route. Set by the router.
+    /// The values of the names in braces of the route, such as `id` in `/v1/requests/{id}`. Set by the router.
     package internal(set) var parameters: [String: String] = [:]
     /// The query items in their order, percent-decoded. A `+` is a literal plus (RFC 3986).
     package let query: [QueryItem]
+    /// The header fields, at most ``ControlServer/Limits/headerBytes`` long.
+    package let headers: HTTPHeaders
     /// The body, at most ``ControlServer/Limits/bodyBytes`` long.
     package let body: [UInt8]
+    /// The process that sent the request.
     package let peer: PeerCredentials
 
     init(
         method: HTTPMethod,
         target: RequestTarget,
+        headers: HTTPHeaders = [:],
         body: [UInt8] = [],
         peer: PeerCredentials
     ) {
@@ -36,6 +40,7 @@ package struct ControlRequest: Sendable {
         path = target.path
         segments = target.segments
         query = target.query
+        self.headers = headers
         self.body = body
         self.peer = peer
     }

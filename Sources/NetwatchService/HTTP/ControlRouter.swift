@@ -1,16 +1,16 @@
 package import NIOHTTP1
 
-/// The handlers of the API by method and path. It is an immutable value.
+/// The handlers of the API by method and path, as an immutable value.
 package struct ControlRouter: Sendable {
-    /// Answers one request. It may take long, because only the client waits for it.
+    /// Handles one request in a separate task, so a handler that takes long delays no other request.
     ///
-    /// Its task is cancelled if the connection is closed before the response.
+    /// The task is cancelled if the connection is closed before the response.
     package typealias Handler = @Sendable (ControlRequest) async -> ControlResponse
 
-    /// Returns the class of a request from its query items. Not used if the request's body makes it an upload.
+    /// Returns the class in which a complete request with these query items is served.
     package typealias Classifier = @Sendable (_ query: [ControlRequest.QueryItem]) -> ConnectionClass
 
-    /// A method of a path.
+    /// A method and a path, with the handler for them.
     package struct Route: Sendable {
         let method: HTTPMethod
         let path: String
@@ -20,7 +20,7 @@ package struct ControlRouter: Sendable {
 
         /// - Parameters:
         ///   - path: For example `/v1/requests/{id}`. A name in braces matches any one segment that is not empty.
-        ///   - classify: Default: every request is a ``ConnectionClass/call``.
+        ///   - classify: Returns the class in which a request is served. Default: always ``ConnectionClass/call``.
         package init(
             _ method: HTTPMethod,
             _ path: String,
@@ -34,7 +34,7 @@ package struct ControlRouter: Sendable {
             segments = path.dropFirst().split(separator: "/").map(Segment.init)
         }
 
-        /// Returns the segments that match the names in braces; `nil` if the path does not match.
+        /// Returns the path segments for the names in braces; `nil` if the path does not match.
         fileprivate func parameters(in path: [String]) -> [String: String]? {
             guard path.count == segments.count else { return nil }
             var parameters: [String: String] = [:]
@@ -72,14 +72,15 @@ package struct ControlRouter: Sendable {
         self.routes = routes
     }
 
-    /// Returns the class of a request, unless its body makes it an upload.
+    /// Returns the class in which a complete request is served.
     func connectionClass(_ method: HTTPMethod, _ target: RequestTarget) -> ConnectionClass {
         let method = method == .HEAD ? .GET : method
         let route = routes.first { $0.method == method && $0.parameters(in: target.segments) != nil }
         return route?.classify(target.query) ?? .call
     }
 
-    /// Returns the response of the handler, or 404, or 405 with `Allow`. The GET handler also answers HEAD.
+    /// Returns the response of the route's handler; 404 if no route has the path; 405 with `Allow` if routes have the
+    /// path, but none of them has the method. HEAD uses the handler of GET.
     package func respond(to request: ControlRequest) async -> ControlResponse {
         let found = routes.compactMap { route in
             route.parameters(in: request.segments).map { (route: route, parameters: $0) }

@@ -8,11 +8,11 @@ package struct Problem: Error, Hashable, Sendable {
     package let code: String
     /// The description of the error for people.
     package let detail: String
-    /// The offset at which the piece of a body should have started.
+    /// The offset at which the next piece of the upload must start, for the code `wrong_offset`.
     package let offset: Int64?
     /// The limit that was reached, for the code `busy`.
     package let limit: ReachedLimit?
-    /// The `Retry-After` of the response, in seconds, if the same request may succeed later.
+    /// The `Retry-After` of the response, in seconds; `nil` if repeating the same request cannot help.
     package let retryAfter: Int?
 
     package init(
@@ -32,10 +32,10 @@ package struct Problem: Error, Hashable, Sendable {
     }
 }
 
-/// The limit of a connection class.
+/// A ``ConnectionClass`` that is full, and its limit.
 package struct ReachedLimit: Hashable, Sendable {
     package let connectionClass: ConnectionClass
-    /// The maximum number of connections of the class that are served at once.
+    /// The maximum number of requests of the class that are served at once.
     package let connections: Int
 }
 
@@ -48,7 +48,7 @@ extension Problem: Encodable {
 
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
-        // `about:blank` means that there is no problem type beyond status and `code`; its title is the reason phrase.
+        // `about:blank` means that there is no further problem type; the title is then the reason phrase of the status.
         try container.encode("about:blank", forKey: .type)
         try container.encode(status.reasonPhrase, forKey: .title)
         try container.encode(status.code, forKey: .status)

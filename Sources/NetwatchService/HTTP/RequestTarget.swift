@@ -1,13 +1,18 @@
 /// The parsed target of a request line (RFC 9112 §3.2).
 struct RequestTarget: Hashable {
+    /// The percent-decoded path without the query.
     let path: String
-    /// The path, split at its slashes before decoding, because an id may contain an encoded slash.
+    /// The decoded segments of the path. The path is split before it is decoded, because an id may contain an encoded
+    /// slash.
     let segments: [String]
+    /// The percent-decoded query items in their order.
     let query: [ControlRequest.QueryItem]
 
-    /// Parses the origin form, or the absolute form, which every server must accept.
+    /// Parses the origin form (`/path?query`), or the absolute form (`http://host/path`), which every server must
+    /// accept.
     ///
-    /// Returns `nil` for other forms, and for percent-encoding that is invalid, encodes a NUL or is not UTF-8.
+    /// Returns `nil` for all other forms. Also returns `nil` if percent-encoding is invalid, encodes a NUL or is not
+    /// UTF-8.
     init?(_ target: String) {
         let parts = Self.withoutOrigin(target).split(
             separator: "?",

@@ -1,8 +1,8 @@
 extension ControlMessage {
-    /// `GET /v1/queue/export`: one page of an export.
+    /// The response to `GET /v1/queue/export`: one page of an export.
     package struct ExportPage: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        /// Complete lines, to be written unchanged.
+        /// Base64 of complete lines of the export. Clients append the decoded lines to the file unchanged.
         package var dataBase64: String
         /// The value of `after` for the next page; `nil` on the last page.
         package var next: String?
@@ -15,7 +15,7 @@ extension ControlMessage {
         package var reason: String
     }
 
-    /// `POST /v1/queue/import`: an export that was uploaded in pieces.
+    /// The body of `POST /v1/queue/import`: names an export that was uploaded in pieces.
     package struct Import: Codable, Hashable, Sendable {
         package var staged: StagedBody
 
@@ -24,21 +24,28 @@ extension ControlMessage {
         }
     }
 
-    /// The response to ``Import``.
+    /// The response to `POST /v1/queue/import`.
     package struct Imported: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
+        /// The number of requests that were added to the queue.
         package var imported: Int
+        /// The number of requests that the queue already contained.
         package var known: Int
+        /// The number of requests that were left out, because a newer request with the same replace key is waiting.
         package var superseded: Int
     }
 
-    /// `GET /v1/queue/verify`.
+    /// The response to `GET /v1/queue/verify`.
     package struct Verification: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        /// Whether the store is sound: no finding loses a request.
+        /// Whether there are no findings, or only harmless ones (the kinds `orphan`, `log_tail` and `encryption_key`).
         package var sound: Bool
+        /// The number of requests that were checked.
         package var requests: Int
+        /// The number of body files that were checked.
         package var files: Int
+        /// The number of requests that could not be checked without their encryption key. `nil` if there are none.
+        package var unchecked: Int?
         package var findingCount: Int
         /// At most 1000 findings.
         package var findings: [Finding]
@@ -46,6 +53,7 @@ extension ControlMessage {
 
     package struct Finding: Codable, Hashable, Sendable {
         package var kind: String
+        /// The request, file or part of the database that the finding is about.
         package var subject: String
         package var message: String
     }

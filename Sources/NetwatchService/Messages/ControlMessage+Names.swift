@@ -8,11 +8,12 @@ extension ControlMessage {
         package var nameServers: [String]
         /// Why there are no name servers, if there are none.
         package var nameServersError: String?
-        /// For how long no name server has answered within two seconds; `nil` while name servers answer.
+        /// The number of seconds for which no name server has answered a lookup within two seconds. `nil` while name
+        /// servers answer within that time, and if no lookup was made.
         package var silentSeconds: Double?
         /// The number of lookups in progress.
         package var lookups: Int
-        /// The number of names that wait for a thread.
+        /// The number of names that wait for a thread to look them up.
         package var waiting: Int
         /// The number of known names; `names` lists at most 1000 of them.
         package var count: Int
@@ -23,8 +24,10 @@ extension ControlMessage {
             /// `fresh`, `stale`, `failed` or `resolving`.
             package var state: String
             package var addresses: [String]
+            /// The age of the addresses, or of the failure if there are no addresses.
             package var ageSeconds: Double?
             package var error: String?
+            /// Whether the last lookup, or the present one, takes longer than two seconds.
             package var silent: Bool
         }
 

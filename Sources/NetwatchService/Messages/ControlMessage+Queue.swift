@@ -1,15 +1,16 @@
 package import Foundation
 
 extension ControlMessage {
-    /// An edit of many requests: `POST /v1/queue/retry`, `hold`, `release` and `drop`. Has either `ids` or `filter`.
+    /// The body of `POST /v1/queue/retry`, `hold`, `release` and `drop`, which edit many requests. Has either `ids` or
+    /// `filter`.
     package struct Edit: Codable, Hashable, Sendable {
         /// Complete ids, at most ``ControlMessage/mostIDs``.
         package var ids: [String]?
-        /// Selects all matching requests, edited in one transaction.
+        /// Selects the requests to edit. All of them are edited in one transaction.
         package var filter: Filter?
-        /// For `retry`: whether the requests get a new idempotency key. Default false.
+        /// For `retry`: whether the requests get new idempotency keys. Default false.
         package var newKey: Bool?
-        /// With `filter`: whether the matching requests are only counted. Default false.
+        /// With `filter`: whether the matching requests are only counted, not edited. Default false.
         package var dryRun: Bool?
 
         package init(ids: [String], newKey: Bool? = nil) {
@@ -24,27 +25,41 @@ extension ControlMessage {
         }
     }
 
-    /// A filter for requests, as in a listing. Without members it selects every request that the edit usually applies
-    /// to.
+    /// The body of `POST /v1/requests/{id}/credential`.
+    package struct Credential: Codable, Hashable, Sendable {
+        /// The name of the credential.
+        package var credential: String
+
+        package init(_ name: String) {
+            credential = name
+        }
+    }
+
+    /// Conditions that a request must meet to be edited.
+    ///
+    /// A missing member accepts all values, except that a missing `state` stands for the states that the edit normally
+    /// applies to, for example `held` for `release`.
     package struct Filter: Codable, Hashable, Sendable {
         package var state: [String]?
         package var host: String?
         /// The lane's label; empty selects lanes without a label.
         package var lane: String?
+        package var tag: String?
 
-        package init(state: [String]?, host: String?, lane: String?) {
+        package init(state: [String]?, host: String?, lane: String?, tag: String? = nil) {
             self.state = state
             self.host = host
             self.lane = lane
+            self.tag = tag
         }
     }
 
     /// The response to ``Edit`` with a filter.
     package struct EditedAll: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        /// The number of requests that were edited, or would be in a dry run.
+        /// The number of requests that were edited. In a dry run, the number that would be edited.
         package var done: Int
-        /// The number of matching requests in a state that the edit does not apply to.
+        /// The number of matching requests whose state does not allow the edit.
         package var refused: Int
     }
 
@@ -72,7 +87,7 @@ extension ControlMessage {
         package var requests: Int
     }
 
-    /// The lanes that `POST /v1/queue/pause` and `resume` apply to. Without members `pause` applies to the whole queue,
+    /// The body of `POST /v1/queue/pause` and `resume`: selects lanes. Without members `pause` pauses the whole queue,
     /// and `resume` ends every pause.
     package struct Lanes: Codable, Hashable, Sendable {
         package var host: String?
@@ -85,11 +100,12 @@ extension ControlMessage {
         }
     }
 
-    /// The response to ``Lanes``.
+    /// The response to `POST /v1/queue/pause` and `resume`.
     package struct Paused: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
+        /// Whether the lanes are paused now.
         package var paused: Bool
-        /// The number of lanes that were affected.
+        /// The number of affected lanes.
         package var lanes: Int
     }
 
@@ -97,8 +113,9 @@ extension ControlMessage {
     package struct Statistics: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var counts: [String: Int]
-        /// The number of unfinished requests and their bytes, as counted for the limits.
+        /// The number of unfinished requests, as the queue's limits count them.
         package var requests: Int
+        /// The bytes of the unfinished requests, as the queue's limits count them.
         package var bytes: Int64
         package var oldest: Date?
         package var lanes: Int
@@ -106,13 +123,35 @@ extension ControlMessage {
         package var paused: Bool
         /// The paused lanes, in the form that `resume` takes.
         package var pausedLanes: [Lanes]
-        /// Lanes with requests that are closed temporarily, by a server's `Retry-After` or after failures.
+        /// Lanes that have requests and are closed temporarily, by a server's `Retry-After` or after failures.
         package var closedLanes: [ClosedLane]
+        /// The ended requests that wait for the handler of their tag, which a program with the library registers. `nil`
+        /// from services of earlier versions.
+        package var completions: [Completions]?
         package var databaseBytes: Int64
         package var freeBytes: Int64
-        /// The number of uploads that no request uses yet, and their bytes. Services of earlier versions send neither.
+        /// The number of uploads that no request uses yet, and their bytes. `nil` from services of earlier versions.
         package var stagedBodies: Int?
         package var stagedBytes: Int64?
+        /// The numbers of requests by encryption key; `nil` if the queue was never encrypted.
+        package var encryption: [KeyUse]?
+    }
+
+    /// The number of requests that are encrypted with one key.
+    package struct KeyUse: Codable, Hashable, Sendable {
+        /// The id of the key; `nil` for requests that are not encrypted.
+        package var key: String?
+        package var requests: Int
+        /// Whether the queue has the key.
+        package var available: Bool
+        /// Whether new requests are encrypted with this key.
+        package var current: Bool
+    }
+
+    /// The ended requests with a tag that no handler has handled.
+    package struct Completions: Codable, Hashable, Sendable {
+        package var tag: String
+        package var requests: Int
     }
 
     /// A lane that is closed temporarily.
@@ -120,18 +159,26 @@ extension ControlMessage {
         package var host: String
         /// The lane's label; empty if it has none.
         package var lane: String
+        /// The scheme, host and port. `nil` from services of earlier versions, like `fifo`.
+        package var origin: String?
+        /// Whether the lane sends its requests in order.
+        package var fifo: Bool?
+        /// The constraints of its requests; `nil` if there are none.
+        package var constraints: String?
+        /// When the lane opens again.
         package var until: Date
-        /// The HTTP status of the response, if a server's `Retry-After` closed the lane.
+        /// The HTTP status of the response whose `Retry-After` closed the lane; `nil` if failures closed it.
         package var status: Int?
         /// The reason, for people.
         package var reason: String
     }
 
-    /// An error response (RFC 9457).
+    /// The body of an error response (RFC 9457).
     package struct ProblemDetails: Decodable, Hashable, Sendable {
         package var status: Int
         package var code: String
         package var detail: String
+        /// For the code `wrong_offset`: the offset at which the next piece of the upload must start.
         package var offset: Int64?
         /// For the code `busy`: the connection class whose limit was reached, and that limit.
         package var `class`: String?

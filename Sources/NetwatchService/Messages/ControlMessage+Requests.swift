@@ -5,19 +5,20 @@ extension ControlMessage {
     package struct List: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var requests: [Entry]
-        /// The number of requests in each state, whether listed or not.
+        /// The number of requests of the whole queue in each state.
         package var counts: [String: Int]
         /// The value of `after` for the next page; `nil` on the last page.
         package var next: String?
     }
 
-    /// `GET /v1/ids?prefix=TEXT`: the sorted ids that begin with the text. An id equal to the text comes first.
+    /// The response to `GET /v1/ids?prefix=TEXT`: ids that begin with the text, sorted. An id equal to the text comes
+    /// first.
     package struct IDs: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var ids: [String]
     }
 
-    /// A request of the queue.
+    /// The summary of a request in the queue.
     package struct Entry: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var id: String
@@ -29,25 +30,31 @@ extension ControlMessage {
         package var lane: String?
         package var fifo: Bool
         package var priority: Int
+        /// The tag; `nil` for none.
+        package var tag: String?
         package var bodyBytes: Int64
         package var attempts: Int
-        /// How often the request was postponed without using an attempt, because the network was down or this machine
-        /// was short of a resource.
+        /// The number of attempts that did not count, because the network was down, this machine was short of a
+        /// resource, or the request was dropped during the attempt.
         package var deferrals: Int
         package var created: Date
+        /// When the request is tried next; `nil` if no time is set.
         package var due: Date?
+        /// When the queue gives up the request.
         package var expires: Date?
         package var finished: Date?
         package var status: Int?
         package var lastError: String?
         /// Why the request is not delivered, for people.
         package var reason: String?
-        /// What a pending or blocked request waits for: `network`, `retry`, `lane`, `slot`, `resources`, `earlier`,
-        /// `dependencies`, `time` or `resume`.
+        /// What a pending or blocked request waits for: `network`, `portal`, `retry`, `lane`, `slot`, `pace`,
+        /// `rate`, `constraint`, `resources`, `earlier`, `dependencies`, `time` or `resume`.
         package var waitsFor: String?
-        /// While the lane is closed: the time until which, and the response's status if a server's `Retry-After` closed
-        /// it.
+        /// When the time window opens for which the request waits; `nil` if it does not wait for one.
+        package var windowOpens: Date?
+        /// When the closed lane opens again; `nil` while the lane is open.
         package var laneClosedUntil: Date?
+        /// The status of the response whose `Retry-After` closed the lane; `nil` if failures closed it.
         package var laneClosedBy: Int?
     }
 
@@ -55,41 +62,61 @@ extension ControlMessage {
     package struct Details: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var request: Entry
+        /// Why the header fields, the idempotency key or the response are left out: they cannot be decrypted. `nil` if
+        /// nothing is left out.
+        package var unreadable: String?
         package var headers: [[String]]
         package var idempotencyKey: String?
         package var replaceKey: String?
         /// The ids of the requests that this one still waits for.
         package var after: [String]
         package var atMostOnce: Bool
-        /// The timeouts of the next attempt. A missing total means that the queue's default applies. Services of
-        /// earlier versions send none of them.
+        /// The expected response in the form of `expect`; `nil` for any 2xx response.
+        package var expect: String?
+        /// The name of the credential that each attempt adds.
+        package var credential: String?
+        /// The webhook that receives the outcome.
+        package var onDone: Webhook?
+        /// The id of the webhook that reports the end of the request; `nil` before the end, and when the queue no longer
+        /// knows the webhook.
+        package var webhook: String?
+        /// The id of the request whose outcome this webhook reports; `nil` if the request is not a webhook.
+        package var webhookOf: String?
+        /// What the network and the time must be like while the request is sent, like
+        /// `unmetered; interface=ethernet,wifi; window=22:00-06:00`.
+        package var constraints: String?
+        /// The timeouts of the next attempt. All three are `nil` from services of earlier versions.
+        /// `totalTimeoutSeconds` is also `nil` if the queue's default applies.
         package var connectTimeoutSeconds: Double?
         package var responseTimeoutSeconds: Double?
         package var totalTimeoutSeconds: Double?
-        /// The time until which the server may still be executing an attempt that timed out. No attempt starts before
-        /// it.
+        /// The time until which the server may still be executing an attempt that timed out. The next attempt waits
+        /// until then, except after a `retry`.
         package var busyUntil: Date?
-        /// The most recent attempts, oldest first.
+        /// The newest attempts, the oldest of them first.
         package var attempts: [Attempt]
         package var response: Response?
     }
 
+    /// A past attempt to deliver a request.
     package struct Attempt: Codable, Hashable, Sendable {
         /// The number of the attempt, starting at 1.
         package var number: Int
         package var started: Date
         package var durationSeconds: Double
         package var status: Int?
-        /// The error code of libcurl, 0 if a response arrived.
+        /// The error code of libcurl (`CURLcode`), 0 if a response arrived.
         package var curlCode: Int
         package var error: String?
     }
 
+    /// The stored response to a finished request.
     package struct Response: Codable, Hashable, Sendable {
         package var status: Int
         package var headers: [[String]]
-        /// The first 64 KiB of the body.
+        /// Base64 of the first 64 KiB of the body.
         package var bodyBase64: String
+        /// Whether the body was longer than 64 KiB.
         package var truncated: Bool
     }
 }

@@ -1,48 +1,65 @@
 package import Foundation
 
 extension ControlMessage {
-    /// `POST /v1/requests`: a request to send now, or to keep until it can be sent.
+    /// The body of `POST /v1/requests`: a request to send now, or to keep until it can be sent.
     package struct Send: Codable, Hashable, Sendable {
         package var url: String
         /// The HTTP method. Default `GET`.
         package var method: String?
         /// Pairs of header name and value.
         package var headers: [[String]]?
-        /// The body as text. At most one of `body`, `body_base64` and `staged` may be given.
+        /// The body as text. Only one of `body`, `body_base64` and `staged` may be given.
         package var body: String?
         /// The body as Base64 (RFC 4648 §4).
         package var bodyBase64: String?
-        /// A body that was uploaded in pieces.
+        /// A body that was uploaded in pieces before.
         package var staged: StagedBody?
-        /// Whether the request is tried before the response: a ``QueueMode``. Default `auto`.
+        /// When the service responds: the name of a ``QueueMode``. Default `auto`.
         package var queue: String?
-        /// An id chosen by the client, which makes the call repeatable.
+        /// An id chosen by the client. Posting the same request with the same id again changes nothing.
         package var id: String?
-        /// The label of the lane, which separates requests to the same origin.
+        /// The label of the request's lane. Requests to one origin that have different labels are in different lanes.
         package var lane: String?
-        /// Whether the requests of the lane are sent one at a time, in the order they were enqueued. Default false.
+        /// Whether the lane sends its requests one at a time, in the order in which they were enqueued. Default false.
         package var fifo: Bool?
+        /// The priority within the lane, 0 to 9. Lower numbers are sent first. Default 5.
         package var priority: Int?
         package var ttlSeconds: Double?
         package var deadline: Date?
         package var notBefore: Date?
         package var maxAttempts: Int?
-        /// The timeouts of an attempt.
+        /// The timeouts of each attempt.
         package var connectTimeoutSeconds: Double?
         package var responseTimeoutSeconds: Double?
         package var totalTimeoutSeconds: Double?
+        /// A waiting request of the lane with the same key is replaced by this one.
         package var replaceKey: String?
         /// The ids of requests that must be delivered first.
         package var after: [String]?
-        /// The expected response, for example `status=2xx,type=application/json`.
+        /// The response that counts as delivery, for example `status=2xx,type=application/json`.
         package var expect: String?
+        /// Whether the request is never sent a second time if the server may have received it. Default false.
         package var atMostOnce: Bool?
-        /// The short form of `idempotency` with only a `key`.
+        /// Short for an `idempotency` that has only a `key`. Cannot be combined with `idempotency`.
         package var idempotencyKey: String?
         package var idempotency: Idempotency?
-        /// `full` or `normal`.
+        /// The name of the credential that the service adds at each attempt.
+        package var credential: String?
+        /// Whether the URL may be a signed one, whose signature is then stored. Default false.
+        package var allowSignature: Bool?
+        /// A text by which lists and edits select requests: 1 to 255 bytes of printable ASCII.
+        package var tag: String?
+        /// The webhook that receives the outcome when the request ends.
+        package var onDone: Webhook?
+        /// Whether the request is only sent over a connection that is not metered. Default false.
+        package var onlyUnmetered: Bool?
+        /// The kinds of interfaces over which the request may be sent. Default: any.
+        package var interfaceKinds: [String]?
+        /// The daily window in which the request is sent, like `22:00-06:00 Europe/Berlin`; UTC without a zone.
+        package var window: String?
+        /// What an accepted request survives: `full`, a power cut; `normal`, a crash of the service. Default `full`.
         package var durability: String?
-        /// `reject`, `drop-oldest`, `drop-newest` or `block`.
+        /// What happens if the queue is full: `reject`, `drop-oldest`, `drop-newest` or `block`. Default `reject`.
         package var whenFull: String?
 
         package init(url: String) {
@@ -50,10 +67,11 @@ extension ControlMessage {
         }
     }
 
+    /// When the service responds to a ``Send``.
     package enum QueueMode: String, Hashable, Sendable, CaseIterable {
-        /// Tries the request once before the response, if that is possible.
+        /// After the first attempt, or as soon as the request is on the disk if no attempt can be made now.
         case auto
-        /// Responds as soon as the request is on the disk.
+        /// As soon as the request is on the disk.
         case always
     }
 
@@ -69,6 +87,20 @@ extension ControlMessage {
         }
     }
 
+    /// The webhook of a request.
+    package struct Webhook: Codable, Hashable, Sendable {
+        /// An `http` or `https` URL without secrets.
+        package var url: String
+        /// The name of the credential that the service adds at each attempt.
+        package var credential: String?
+
+        package init(url: String, credential: String? = nil) {
+            self.url = url
+            self.credential = credential
+        }
+    }
+
+    /// The idempotency key of a request.
     package struct Idempotency: Codable, Hashable, Sendable {
         /// The key. By default one is generated for methods that are not idempotent.
         package var key: String?
@@ -76,24 +108,24 @@ extension ControlMessage {
         package var header: String?
         /// Whether the key is sent in quotes. Default false.
         package var quoted: Bool?
-        /// Whether no key is sent; excludes `key`. Default false.
+        /// Whether the request is sent without a key. Cannot be combined with `key`. Default false.
         package var none: Bool?
     }
 
-    /// The response to ``Send``. If the state is `delivered` or `queued`, the request is safely on disk. If it is
-    /// `dead`, its result is.
+    /// The response to ``Send``. The service sends it after it has stored the request and, if the request is finished,
+    /// its result.
     package struct Sent: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         /// The id; `nil` if the request was sent without the queue.
         package var id: String?
-        /// `delivered`, `queued`, `dead`, `cancelled`, `superseded`, or `dropped` if the queue was full and `when_full`
-        /// allows dropping.
+        /// `delivered`, `queued`, `dead`, `cancelled`, `superseded` or `dropped`. A request is dropped if the queue is
+        /// full and `when_full` allows dropping.
         package var state: String
         /// The HTTP status of the last response, for a finished request.
         package var status: Int?
         /// Why the request is queued or was given up, for people.
         package var reason: String?
-        /// The first 64 KiB of the response to a delivered request.
+        /// Base64 of the first 64 KiB of the server's response body, for a delivered request.
         package var bodyBase64: String?
 
         package init(
@@ -115,7 +147,7 @@ extension ControlMessage {
     package struct Piece: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
         package var id: String
-        /// The current length of the body in bytes.
+        /// The number of bytes uploaded so far.
         package var size: Int64
     }
 }
@@ -131,7 +163,7 @@ extension ControlMessage {
             package var id: String
             /// The number of uploaded bytes.
             package var size: Int64
-            /// The time since the last piece arrived.
+            /// The seconds since the last piece arrived.
             package var idleSeconds: Double
         }
     }
@@ -139,7 +171,9 @@ extension ControlMessage {
     /// The response to `DELETE /v1/bodies` and `DELETE /v1/bodies/{id}`.
     package struct RemovedBodies: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
+        /// The number of removed uploads.
         package var bodies: Int
+        /// The number of bytes that the removed uploads had.
         package var bytes: Int64
 
         package init(bodies: Int, bytes: Int64) {
@@ -150,7 +184,7 @@ extension ControlMessage {
 }
 
 extension ControlMessage.Sent {
-    /// Creates the response for a request that was accepted earlier.
+    /// Creates the response to a ``ControlMessage/Send`` whose id was already known, from the details of that request.
     package init(_ details: ControlMessage.Details) {
         let request = details.request
         let isOver = request.finished != nil

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// The message bodies of the control API. Clients ignore unknown members; the service rejects them.
+/// The JSON bodies of the control API. Clients ignore unknown members; the service rejects them.
 package enum ControlMessage {
     /// The version that every response carries as `v`.
     package static let version = 1
@@ -8,19 +8,20 @@ package enum ControlMessage {
     /// The longest request body in a single message: 1 MiB. Longer bodies are uploaded in pieces.
     package static let maximumBodyBytes = 1 << 20
 
-    /// The longest piece of a body: 1 MiB.
+    /// The longest piece of an upload: 1 MiB.
     package static let maximumPieceBytes = 1 << 20
 
     /// The maximum number of ids in one message.
     package static let mostIDs = 10_000
 
-    /// The maximum number of requests in one response.
+    /// The maximum number of requests or names in one response.
     package static let longestPage = 1000
 
-    /// The approximate maximum size of the requests in one response: 1 MiB. A response lists at least one request.
+    /// The approximate maximum size of the requests in one response: 1 MiB. A response lists at least one request, even
+    /// if that is larger.
     package static let longestPageBytes = 1 << 20
 
-    /// The longest time that a client can wait for one response.
+    /// The longest time for which a client can ask the service to wait before it responds: 300 s.
     package static let longestWait: Duration = .seconds(300)
 
     /// An encoder with member names in snake case and RFC 3339 times in UTC.
@@ -35,6 +36,7 @@ package enum ControlMessage {
         return encoder
     }
 
+    /// A decoder for the output of ``encoder``. It also accepts times with an offset from UTC.
     package static var decoder: JSONDecoder {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
@@ -44,7 +46,7 @@ package enum ControlMessage {
             guard let date = Date(rfc3339: text) else {
                 throw DecodingError.dataCorruptedError(
                     in: container,
-                    debugDescription: "not a time of RFC 3339, like 2026-01-31T12:34:56Z"
+                    debugDescription: "not an RFC 3339 time such as 2026-01-31T12:34:56Z"
                 )
             }
             return date
@@ -62,7 +64,8 @@ extension Date {
         formatted(Self.withFraction)
     }
 
-    /// Parses an RFC 3339 date, with or without fractional seconds, in UTC or with an offset.
+    /// Parses an RFC 3339 date, with or without fractional seconds, in UTC or with an offset. Returns `nil` for other
+    /// text and for dates that do not exist.
     package init?(rfc3339 text: String) {
         guard text.utf8.count <= 64, Self.exists(text),
             let date = (try? Self.withFraction.parse(text)) ?? (try? Self.withoutFraction.parse(text))
@@ -70,7 +73,8 @@ extension Date {
         self = date
     }
 
-    /// Returns `false` for February 31st or 25 o'clock, for which Foundation returns a later date.
+    /// Returns whether the date and time exist. For February 31st or 25:00 Foundation returns a later date instead of
+    /// an error.
     private static func exists(_ text: String) -> Bool {
         let fields = text.prefix(19).split { !$0.isNumber }.compactMap { Int($0) }
         guard fields.count == 6 else { return false }

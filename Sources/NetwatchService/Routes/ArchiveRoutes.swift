@@ -44,6 +44,7 @@ extension QueueRoutes {
             sound: found.isSound,
             requests: found.requests,
             files: found.files,
+            unchecked: found.unchecked > 0 ? found.unchecked : nil,
             findingCount: found.findingCount,
             findings: found.findings.map {
                 ControlMessage.Finding(kind: $0.kind.rawValue, subject: $0.subject, message: $0.message)

@@ -18,13 +18,18 @@ extension QueueRoutes {
     private func append(_ request: ControlRequest) async throws -> ControlResponse {
         let id = id(in: request)
         guard let offset = try request.number("offset", in: 0...Int64.max) else {
-            throw Problem(.badRequest, code: "invalid_offset", detail: "`offset` is missing")
+            throw Problem(
+                .badRequest,
+                code: "invalid_offset",
+                detail: "`offset` is missing from the query; it must be the number of bytes already uploaded"
+            )
         }
         guard request.body.count <= ControlMessage.maximumPieceBytes else {
             throw Problem(
                 .payloadTooLarge,
                 code: "body_too_large",
-                detail: "the piece exceeds \(ControlMessage.maximumPieceBytes) bytes"
+                detail: "the piece has \(request.body.count) bytes; "
+                    + "at most \(ControlMessage.maximumPieceBytes) are accepted"
             )
         }
         let purpose = try purpose(of: request)

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Limits how many tasks run at a time. Waiting tasks run in the order in which they arrived.
+/// Limits how many tasks run at the same time. Waiting tasks run in the order in which they arrived.
 final class ConcurrencyLimit: Sendable {
     private struct Waiter {
         let ticket: UInt64
@@ -46,7 +46,7 @@ final class ConcurrencyLimit: Sendable {
 
     private func wait(_ waiter: Waiter) {
         let entrance = state.withLock { state -> Result<Void, any Error>? in
-            // A later cancellation takes the lock after this, so it finds the waiter in the queue.
+            // If the task is cancelled after this check, `giveUp` gets the lock later and finds the waiter.
             guard !Task.isCancelled else { return .failure(CancellationError()) }
             guard state.free > 0 else {
                 state.waiting.append(waiter)

@@ -3,7 +3,7 @@ internal import NIOHTTP1
 
 /// Typed access to a request's body and query. Errors state what is wrong with the value.
 extension ControlRequest {
-    /// Decodes the body as a message that has a property for each of its members.
+    /// Decodes the body as a message. Rejects members for which the message has no property.
     func message<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message {
         let message = try decoded(type)
         // The decoder also accepts `ttlSeconds` for `ttl_seconds`, so the names are checked separately.
@@ -20,13 +20,13 @@ extension ControlRequest {
         }
     }
 
-    /// Decodes the body as a message; `nil` for an empty body.
+    /// Decodes the body as a message; returns `nil` for an empty body.
     func optionalMessage<Message: Decodable>(_ type: Message.Type) throws(Problem) -> Message? {
         body.isEmpty ? nil : try message(type)
     }
 
-    /// Rejects unknown query names, and names that are repeated although only one value counts. Otherwise the client
-    /// would assume that they take effect.
+    /// Rejects unknown query names, and repeated names that accept only one value. If the service ignored them, the
+    /// client would assume that they take effect.
     ///
     /// - Parameters:
     ///   - accepted: The accepted names.
@@ -47,7 +47,7 @@ extension ControlRequest {
         }
     }
 
-    /// Returns the first value of a query name; empty if the name has no value, `nil` if the name is missing.
+    /// Returns the first value of a query name; empty if the name has no value, `nil` if the query does not contain it.
     func value(of name: String) -> String? {
         query.first { $0.name == name }.map { $0.value ?? "" }
     }
@@ -57,7 +57,7 @@ extension ControlRequest {
         query.filter { $0.name == name }.map { $0.value ?? "" }
     }
 
-    /// Returns an integer of the query.
+    /// Returns an integer of the query; `nil` if the query does not contain the name.
     func number<Number: FixedWidthInteger>(_ name: String, in range: ClosedRange<Number>) throws(Problem)
         -> Number?
     {
@@ -68,7 +68,8 @@ extension ControlRequest {
         return number
     }
 
-    /// Returns a number of seconds of the query, which may have a fraction.
+    /// Returns a number of seconds of the query, which may have a fraction; `nil` if the query does not contain the
+    /// name.
     func seconds(_ name: String, atMost longest: Duration) throws(Problem) -> Duration? {
         guard let text = value(of: name) else { return nil }
         let longest = longest.components.seconds
@@ -78,7 +79,7 @@ extension ControlRequest {
         return .seconds(seconds)
     }
 
-    /// Returns a Boolean of the query, `true` or `false`.
+    /// Returns a Boolean of the query, `true` or `false`; `nil` if the query does not contain the name.
     func flag(_ name: String) throws(Problem) -> Bool? {
         guard let text = value(of: name) else { return nil }
         guard let flag = Bool(text) else { throw .malformedQuery(name, text, accepted: "true or false") }

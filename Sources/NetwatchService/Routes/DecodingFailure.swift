@@ -1,6 +1,7 @@
 internal import Foundation
 
-/// Why a body could not be decoded, in JSON terms, because clients do not know the Swift types and property names.
+/// A description of why a body could not be decoded. It uses the terms of JSON, because clients do not know the Swift
+/// types and property names.
 struct DecodingFailure: CustomStringConvertible {
     let description: String
 
@@ -54,10 +55,12 @@ private protocol JSONList {}
 
 extension Array: JSONList {}
 
-/// The numbers in a body that are not integers. If a body has such a number where an integer is expected, the decoder
-/// only reports invalid data without its position. Some of the numbers may be valid, because a fraction is legal there.
+/// The members of a body whose numbers are not integers, or do not fit into `Int64`.
+///
+/// For such a number in an integer member, the decoder reports invalid data without its position. The list may also
+/// contain members in which a fraction is valid.
 private struct UnfitNumbers: CustomStringConvertible {
-    /// Longer bodies are not searched, because that needs many times their length in memory.
+    /// The longest body that is searched, in bytes. Searching takes many times the body's length in memory.
     private static let longestBody = 1 << 16
 
     private var names: [String] = []

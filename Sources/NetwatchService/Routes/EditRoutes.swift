@@ -13,7 +13,8 @@ extension QueueRoutes {
                     try await editMany(action, $0)
                 }
             } + [
-                route(.DELETE, "/v1/requests/{id}") { try await editOne(.drop, $0) }
+                route(.DELETE, "/v1/requests/{id}") { try await editOne(.drop, $0) },
+                route(.POST, "/v1/requests/{id}/credential") { try await setCredential($0) },
             ]
     }
 
@@ -33,7 +34,7 @@ extension QueueRoutes {
         }
     }
 
-    /// The message for editing a single request has options but no ids.
+    /// The body of an edit of a single request, whose id is in the path.
     private struct RetryOptions: Decodable {
         var newKey: Bool?
     }
@@ -42,9 +43,46 @@ extension QueueRoutes {
         let id = id(in: request)
         let options = try request.optionalMessage(RetryOptions.self)
         let result = try await perform(action, [id], newKey: options?.newKey ?? false)[0]
+        return try Self.response(to: "\(action)", id, result)
+    }
+
+    private func setCredential(_ request: ControlRequest) async throws -> ControlResponse {
+        let id = id(in: request)
+        let message = try request.message(ControlMessage.Credential.self)
+        try await requireCredential(message.credential)
+        return try Self.response(
+            to: "a change of the credential",
+            id,
+            try await queue.setCredential(message.credential, of: [id])[0]
+        )
+    }
+
+    /// Refuses a name that no credential of the service has. Without the service, the credentials are not known, and any
+    /// name is accepted.
+    private func requireCredential(_ name: String) async throws {
+        try CredentialName.check(name)
+        guard isRunning else { return }
+        let names = await queue.credentialNames
+        guard !names.contains(name) else { return }
+        let known =
+            names.isEmpty
+            ? "the service has none; see `netwatch serve --credentials`"
+            : "known: " + names.sorted().joined(separator: ", ")
+        throw Problem(
+            .badRequest,
+            code: "unknown_credential",
+            detail: "there is no credential `\(name)`; \(known)"
+        )
+    }
+
+    private static func response(
+        to action: String,
+        _ id: String,
+        _ result: EditResult
+    ) throws(Problem) -> ControlResponse {
         switch result {
-        case .done: return .json(Self.message(action, id, result), encoder: ControlMessage.encoder)
-        case .refused(let state): throw Self.refusal(action, id, state)
+        case .done: .json(message(action, id, result), encoder: ControlMessage.encoder)
+        case .refused(let state): throw refusal(action, id, state)
         case .unknown: throw Problem.unknownRequest(id)
         }
     }
@@ -65,12 +103,12 @@ extension QueueRoutes {
     ) async throws -> ControlResponse {
         guard ids.count <= ControlMessage.mostIDs else {
             throw Problem.malformedBody(
-                "`ids` has \(ids.count) ids; at most \(ControlMessage.mostIDs) are accepted, `filter` has no limit"
+                "`ids` has \(ids.count) ids; at most \(ControlMessage.mostIDs) are accepted. Use `filter` to edit more"
             )
         }
         guard message.dryRun != true else { throw Problem.malformedBody("`dry_run` requires `filter`") }
         let done = try await perform(action, ids, newKey: message.newKey ?? false)
-        let results = zip(ids, done).map { Self.message(action, $0, $1) }
+        let results = zip(ids, done).map { Self.message("\(action)", $0, $1) }
         return .json(ControlMessage.Edited(results: results), encoder: ControlMessage.encoder)
     }
 
@@ -80,7 +118,11 @@ extension QueueRoutes {
         _ message: ControlMessage.Edit
     ) async throws -> ControlResponse {
         let edit = try action.edit(newKey: message.newKey ?? false)
-        var matching = RequestFilter(host: try filter.host.map(Problem.host), lane: filter.lane)
+        var matching = RequestFilter(
+            host: try filter.host.map(Problem.host),
+            lane: filter.lane,
+            tag: filter.tag
+        )
         if let names = filter.state, !names.isEmpty { matching.states = try QueuedRequest.State.named(names) }
         let result = try await queue.edit(edit, matching: matching, isDryRun: message.dryRun ?? false)
         return .json(
@@ -93,11 +135,11 @@ extension QueueRoutes {
         try await queue.edit(try action.edit(newKey: newKey), ids)
     }
 
-    private static func refusal(_ action: EditAction, _ id: String, _ state: QueuedRequest.State) -> Problem {
+    private static func refusal(_ action: String, _ id: String, _ state: QueuedRequest.State) -> Problem {
         Problem(.conflict, code: "refused", detail: refusalWords(action, id, state))
     }
 
-    private static func refusalWords(_ action: EditAction, _ id: String, _ state: QueuedRequest.State)
+    private static func refusalWords(_ action: String, _ id: String, _ state: QueuedRequest.State)
         -> String
     {
         "`\(id)` is \(state.rawValue), so \(action) is not possible"
@@ -106,7 +148,7 @@ extension QueueRoutes {
     // MARK: Messages
 
     private static func message(
-        _ action: EditAction,
+        _ action: String,
         _ id: String,
         _ result: EditResult
     ) -> ControlMessage.Edited.Result {

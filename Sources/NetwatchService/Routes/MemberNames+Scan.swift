@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// Collects the member names in a client's JSON. Duplicate names are rejected, because a decoder may keep either member
-/// (RFC 8259 §4).
+/// Collects the member names in a client's JSON. Rejects an object with two members of the same name, because decoders
+/// differ in which of them they keep (RFC 8259 §4).
 extension MemberNames {
     /// - Parameter json: Valid JSON.
-    /// - Throws: ``Problem`` with `malformed_body`, which names the first duplicate member of an object. Also thrown if
-    ///   the JSON is not UTF-8: UTF-8 JSON contains no zero byte.
+    /// - Throws: ``Problem`` with `malformed_body` if an object has two members of the same name, or if the JSON is not
+    ///   UTF-8. The decoder also accepts UTF-16 and UTF-32, which are recognized by their zero bytes.
     init(of json: [UInt8]) throws(Problem) {
         guard !json.contains(0) else { throw .malformedBody("the body is not UTF-8") }
         var scan = MemberScan(bytes: json)
@@ -40,7 +40,8 @@ private struct MemberScan {
 
     var hasMore: Bool { position < bytes.count }
 
-    /// Advances past the next token. Returns the member name if it is a duplicate.
+    /// Advances past the next token. Returns the token if it is a member name that the object already has, otherwise
+    /// `nil`.
     mutating func step() -> String? {
         switch bytes[position] {
         case UInt8(ascii: "{"): begin(isObject: true)
@@ -63,7 +64,7 @@ private struct MemberScan {
         expectsName = false
         guard let container = open.popLast(), container.isObject else { return }
         guard let last = open.indices.last else { return names = container.names }
-        // Objects inside an array belong to no property.
+        // An object in an array is not the value of a member.
         if open[last].isObject { open[last].names.set(container.names, of: open[last].name) }
     }
 
@@ -81,7 +82,7 @@ private struct MemberScan {
         return open[last].names.add(name) ? nil : name
     }
 
-    /// Decodes a string literal, because the same name may be written with escapes.
+    /// Decodes a string literal, because a client may write the same name with escapes.
     private static func text(_ literal: ArraySlice<UInt8>) -> String {
         let plain = String(decoding: literal.dropFirst().dropLast(), as: UTF8.self)
         guard literal.contains(UInt8(ascii: "\\")) else { return plain }

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// The names of an object's members as the client wrote them, including those of nested objects.
 struct MemberNames {
-    /// The members; empty for values that are not objects.
+    /// The member names, each with the names of the members inside it. Empty for values that are not objects.
     private(set) var members: [String: MemberNames] = [:]
 
     /// Adds a member.
@@ -19,8 +19,7 @@ struct MemberNames {
         members[name] = names
     }
 
-    /// Rejects members that the decoded message does not have, because a misspelt option would otherwise be ignored
-    /// silently.
+    /// Rejects members that the decoded message does not have. Otherwise a misspelt option would be ignored silently.
     ///
     /// - Throws: ``Problem`` with `malformed_body`, which names the first unknown member and the accepted names.
     func check(against message: Any, within path: String = "") throws(Problem) {
@@ -55,13 +54,14 @@ private struct AcceptedNames {
         return names
     }
 
-    /// - Parameter mirror: The mirror of a structure, whose properties are the same for all values of its type.
+    /// - Parameter mirror: The mirror of a structure. All values of a structure have the same properties, so the result
+    ///   is valid for the type.
     private init(_ mirror: Mirror) {
         names = mirror.children.compactMap { $0.label?.snakeCase }
         positions = Dictionary(zip(names, 0...), uniquingKeysWith: { first, _ in first })
     }
 
-    /// Returns the value of a property without its optional; `nil` if it has no value.
+    /// Returns the unwrapped value of a property; `nil` if the property is unknown or `nil`.
     func value(of name: String, in message: Any) -> Any? {
         guard let position = positions[name] else { return nil }
         let children = Mirror(reflecting: message).children

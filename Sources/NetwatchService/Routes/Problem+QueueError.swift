@@ -14,16 +14,16 @@ extension Problem {
     private static func status(of code: QueueError.Code) -> HTTPResponseStatus {
         switch code {
         case .invalidURL, .invalidMethod, .invalidHeader, .secretHeader, .invalidOption, .unknownDependency,
-            .cyclicDependency, .invalidImport, .bodyFileUnusable:
+            .cyclicDependency, .invalidImport, .bodyFileUnusable, .bodyUnavailable:
             .badRequest
         case .unknownRequest, .unknownLane, .unknownStagedBody: .notFound
-        case .wrongOffset: .conflict
+        case .wrongOffset, .dead, .cancelled, .leftToQueue: .conflict
         case .idConflict: .unprocessableEntity
         case .bodyTooLarge: .payloadTooLarge
-        // RFC 4918 §11.5: the request is valid, but the queue or its disk has no space.
+        // RFC 4918 §11.5: the request is valid, but the queue or its disk has no space left.
         case .queueFull, .storeFailed, .insufficientSpace, .spoolFailed: .insufficientStorage
         case .invalidConfiguration, .alreadyOwned, .directoryUnusable, .storeUnusable, .storeUnavailable,
-            .storeReplaced, .tooManyStagedBodies, .stopped:
+            .storeReplaced, .tooManyStagedBodies, .stopped, .encryptionKeyUnusable, .encryptionKeyMissing:
             .serviceUnavailable
         }
     }
@@ -40,7 +40,7 @@ extension Problem {
         Problem(.badRequest, code: "malformed_body", detail: detail)
     }
 
-    /// An unknown member of the body or an unknown name in the query.
+    /// Creates the error for an unknown member of the body or an unknown name in the query.
     static func unknownName(_ name: String, code: String, accepted: [String]) -> Problem {
         let list =
             accepted.isEmpty ? "no name is accepted" : "accepted: " + accepted.joined(separator: ", ")
@@ -51,16 +51,17 @@ extension Problem {
         )
     }
 
-    /// Returns the host of a filter in the queue's notation.
+    /// Returns the host of a filter as the queue stores it.
     ///
-    /// - Throws: ``Problem`` with `invalid_host`. An invalid host would match no request.
+    /// - Throws: ``Problem`` with `invalid_host`, because a filter with an invalid host would silently match no
+    ///   request.
     static func host(_ text: String) throws(Problem) -> String {
         if let host = Origin.host(named: text) { return host }
         let accepted = "a host name or an address, like api.example.com, without scheme and port"
         throw .malformedQuery("host", text, accepted: accepted)
     }
 
-    /// An invalid value in the query.
+    /// Creates the error for an invalid value in the query.
     static func malformedQuery(_ name: String, _ value: String, accepted: String) -> Problem {
         Problem(
             .badRequest,

@@ -4,12 +4,15 @@ package import OfflineQueue
 /// The routes of the control API that use the queue. Each group is in a separate file.
 package struct QueueRoutes: Sendable {
     let queue: OfflineQueue
-    /// Whether the queue was started. Otherwise nothing is sent, and routes that need sending fail with `not_running`.
+    /// Whether the queue was started. If not, nothing is sent, and routes that need the running service throw
+    /// `not_running`.
     let isRunning: Bool
-    /// Limits responses of about 1 MiB, because building one needs several times its size in memory.
+    /// Limits how many responses of about 1 MiB are built at once. Building one takes several times its size in memory.
     let largeResponses = ConcurrencyLimit(2)
-    /// Limits verifications, because each one takes a database connection and a thread.
+    /// Limits how many verifications run at once. Each one takes a database connection and a thread.
     let verifications = ConcurrencyLimit(1)
+    /// Keeps events for clients that reconnect.
+    let eventRetention = EventRetention()
 
     package init(queue: OfflineQueue, isRunning: Bool) {
         self.queue = queue
@@ -19,15 +22,16 @@ package struct QueueRoutes: Sendable {
     package var router: ControlRouter {
         ControlRouter(
             sendRoutes + bodyRoutes + requestRoutes + editRoutes + queueRoutes + archiveRoutes + nameRoutes
+                + eventRoutes
         )
     }
 
-    /// Creates a route that converts errors to problems.
+    /// Creates a route whose handler may throw. Errors become problem responses.
     ///
     /// - Parameters:
     ///   - query: The accepted names of its query.
     ///   - lists: The accepted names that may be repeated.
-    ///   - classify: Returns the class of a request, unless its body makes it an upload.
+    ///   - classify: Returns the class in which a complete request is served.
     func route(
         _ method: HTTPMethod,
         _ path: String,
@@ -57,10 +61,10 @@ package struct QueueRoutes: Sendable {
         throw Problem(
             .serviceUnavailable,
             code: "not_running",
-            detail: "the service is not running, so nothing is sent"
+            detail: "this operation needs the service, which is not running"
         )
     }
 
-    /// Returns the id in the path. A request with this id may not exist.
+    /// Returns the id in the path. The queue may have no request with this id.
     func id(in request: ControlRequest) -> String { request.parameters["id"] ?? "" }
 }

@@ -9,7 +9,7 @@ extension QueueRoutes {
             route(
                 .GET,
                 "/v1/requests",
-                query: ["state", "host", "lane", "limit", "after"],
+                query: ["state", "host", "lane", "tag", "limit", "after"],
                 lists: ["state"]
             ) { try await list($0) },
             route(.GET, "/v1/requests/{id}", query: ["wait"], classify: Self.waiting) { try await show($0) },
@@ -46,7 +46,7 @@ extension QueueRoutes {
         }
     }
 
-    /// As many ids as a person can compare.
+    /// The maximum number of ids that `GET /v1/ids` returns: as many as a person can compare.
     private static let mostCandidates = 4
 
     private func ids(_ request: ControlRequest) async throws -> ControlResponse {
@@ -71,6 +71,7 @@ extension RequestQuery {
         maximumBytes = ControlMessage.longestPageBytes
         host = try request.value(of: "host").map(Problem.host)
         lane = request.value(of: "lane")
+        tag = request.value(of: "tag")
         guard let text = request.value(of: "after") else { return }
         guard let cursor = ListCursor(text: text) else {
             throw .malformedQuery("after", text, accepted: "the `next` of the previous page")
@@ -95,7 +96,7 @@ extension QueuedRequest.State {
 }
 
 extension ListCursor {
-    /// The opaque text that clients return as `after`.
+    /// The cursor as an opaque text, which clients pass as `after` to get the next page.
     fileprivate var text: String { (isFinished ? "f" : "w") + String(position) }
 
     fileprivate init?(text: String) {
@@ -115,28 +116,47 @@ extension QueueCounts {
 // MARK: - Messages
 
 extension QueuedRequest {
-    /// The reason for people. The current obstacle takes precedence over the result of the last attempt.
+    /// Why the request is not delivered, for people. The current obstacle takes precedence over the result of the last
+    /// attempt.
     fileprivate var reason: String? {
         if let holdReason {
-            let lost = holdReason == .dependency ? lastError.map { ": \($0)" } : nil
-            return "\(QueuedReason.held(holdReason))\(lost ?? "")"
+            // A user's hold has nothing to do with the last error.
+            let cause = holdReason == .user ? nil : lastError.map { ": \($0)" }
+            return "\(QueuedReason.held(holdReason))\(cause ?? "")"
         }
         switch waitReason {
         case .laneClosed?: return "\(laneClosure.map { "\($0)" } ?? "\(QueuedReason.laneClosed)")"
         case .attemptFailed?, nil: return lastError
-        case let waitReason?: return "\(waitReason)"
+        case let waitReason?: return waitReason.words(at: Date())
         }
     }
+
+    /// When the time window opens for which the request waits; `nil` if it does not wait for one.
+    fileprivate var windowOpening: Date? { waitReason?.windowOpening(after: Date()) }
 }
 
 extension QueuedReason {
-    /// The name of the obstacle, for programs.
+    /// The reason in words, with the time at which a window opens.
+    func words(at now: Date) -> String {
+        "\(self)" + (windowOpening(after: now).map { ", which opens at \($0.rfc3339)" } ?? "")
+    }
+
+    fileprivate func windowOpening(after now: Date) -> Date? {
+        guard case .constraint(.window(let window)) = self else { return nil }
+        return window.nextOpening(from: now)
+    }
+
+    /// The value of `waits_for` in the API; `nil` for reasons that a pending or blocked request cannot have.
     fileprivate var name: String? {
         switch self {
         case .notReachable: "network"
+        case .captivePortal: "portal"
         case .attemptFailed: "retry"
         case .laneClosed: "lane"
         case .noFreeSlot: "slot"
+        case .paced: "pace"
+        case .constraint: "constraint"
+        case .rateLimited: "rate"
         case .localShortage: "resources"
         case .behindEarlier: "earlier"
         case .blocked: "dependencies"
@@ -158,6 +178,7 @@ extension ControlMessage.Entry {
             lane: request.lane,
             fifo: request.isFIFO,
             priority: request.priority,
+            tag: request.tag,
             bodyBytes: request.bodyBytes,
             attempts: request.attempts,
             deferrals: request.deferrals,
@@ -169,6 +190,7 @@ extension ControlMessage.Entry {
             lastError: request.lastError,
             reason: request.reason,
             waitsFor: request.waitReason?.name,
+            windowOpens: request.windowOpening,
             laneClosedUntil: request.laneClosure?.until,
             laneClosedBy: request.laneClosure?.status
         )
@@ -179,11 +201,18 @@ extension ControlMessage.Details {
     init(_ details: RequestDetails) {
         self.init(
             request: ControlMessage.Entry(details.summary),
+            unreadable: details.unreadable,
             headers: details.headers.map { [$0.name, $0.value] },
             idempotencyKey: details.idempotencyKey,
             replaceKey: details.replaceKey,
             after: details.dependencies,
             atMostOnce: details.isAtMostOnce,
+            expect: details.expectation == .success ? nil : details.expectation.description,
+            credential: details.credential,
+            onDone: details.onDone.map { ControlMessage.Webhook(url: $0.url, credential: $0.credential) },
+            webhook: details.webhookID,
+            webhookOf: details.webhookOf,
+            constraints: details.constraints.isEmpty ? nil : details.constraints.description,
             connectTimeoutSeconds: details.timeouts.connect / .seconds(1),
             responseTimeoutSeconds: details.timeouts.response / .seconds(1),
             totalTimeoutSeconds: details.timeouts.total.map { $0 / .seconds(1) },

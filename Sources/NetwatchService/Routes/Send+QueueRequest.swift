@@ -3,7 +3,7 @@ internal import Foundation
 internal import NIOHTTP1
 internal import OfflineQueue
 
-/// Converts a message to the queue's types. Only the form is checked here; the queue checks the values.
+/// Converts a message to the queue's types. Only its form is checked here; the queue checks the values.
 extension ControlMessage.Send {
     func queueRequest() throws(Problem) -> QueueRequest {
         QueueRequest(
@@ -47,6 +47,20 @@ extension ControlMessage.Send {
         return .data(data)
     }
 
+    /// The problem with which a service would refuse the message without its body; `nil` if it would not. A client can
+    /// thus report wrong values without a service.
+    package var refusal: ControlMessage.ProblemDetails? {
+        do {
+            _ = try NewRequest(try queueRequest(), options: try options())
+            _ = try queueMode()
+            return nil
+        } catch let problem as Problem {
+            return ControlMessage.ProblemDetails(problem)
+        } catch {
+            return (error as? QueueError).map { ControlMessage.ProblemDetails(Problem($0)) }
+        }
+    }
+
     func queueMode() throws(Problem) -> ControlMessage.QueueMode {
         try queue.map { text throws(Problem) in try Self.value(text, of: "queue") } ?? .auto
     }
@@ -70,12 +84,22 @@ extension ControlMessage.Send {
         if let expect { options.expectation = try Expectation(parsing: expect) }
         options.isAtMostOnce = atMostOnce ?? false
         options.idempotencyKey = try queueKey()
+        options.credential = credential
+        options.allowsSignature = allowSignature ?? false
+        options.tag = tag
+        options.onDone = onDone.map { Webhook(url: $0.url, credential: $0.credential) }
+        options.constraints.isUnmetered = onlyUnmetered ?? false
+        options.constraints.interfaceKinds = Set(try (interfaceKinds ?? []).map(RequestConstraints.kind))
+        options.constraints.window = try window.map { text throws(QueueError) in
+            try DailyWindow(parsing: text)
+        }
         if let durability { options.durability = try Self.value(durability, of: "durability") }
         if let whenFull { options.whenFull = try Self.value(whenFull, of: "when_full") }
         return options
     }
 
-    /// Returns a duration. The queue checks the range; only numbers that would trap in `Duration` are rejected here.
+    /// Converts seconds to a duration. Rejects only numbers for which `Duration.seconds` would trap; the queue checks
+    /// the range.
     private static func duration(_ seconds: Double, of name: String, accepted: String) throws(Problem)
         -> Duration
     {
@@ -134,5 +158,11 @@ extension ControlMessage.Send {
             code: QueueError.Code.invalidOption.rawValue,
             detail: "`\(name)` is `\(text.prefix(80))`; it must be one of \(accepted)"
         )
+    }
+}
+
+extension ControlMessage.ProblemDetails {
+    fileprivate init(_ problem: Problem) {
+        self.init(status: Int(problem.status.code), code: problem.code, detail: problem.detail)
     }
 }

@@ -26,9 +26,11 @@ extension QueueRoutes {
     private func sendNow(_ request: QueueRequest, _ options: EnqueueOptions) async throws
         -> ControlMessage.Sent
     {
-        let sent = ControlMessage.Sent(try await queue.send(request, options: options))
-        guard sent.state == "dead", let id = sent.id else { return sent }
-        // The result has only the reason; the store also has the server's response.
+        let result = try await queue.send(request, options: options)
+        let sent = ControlMessage.Sent(result)
+        guard result.isDescribedByStore, let id = sent.id else { return sent }
+        // The queue's result contains only the reason; the store also contains the server's response, and the cause of a
+        // hold.
         return try await queue.request(id).map(ControlMessage.Sent.init) ?? sent
     }
 
@@ -46,6 +48,15 @@ extension QueueRoutes {
     }
 }
 
+extension SendResult {
+    fileprivate var isDescribedByStore: Bool {
+        switch self {
+        case .dead, .queued(_, .held): true
+        default: false
+        }
+    }
+}
+
 extension ControlMessage.Sent {
     init(_ result: SendResult) {
         switch result {
@@ -57,7 +68,7 @@ extension ControlMessage.Sent {
                 bodyBase64: body.isEmpty ? nil : body.base64EncodedString()
             )
         case .queued(let id, let reason):
-            self.init(id: id, state: "queued", reason: "\(reason)")
+            self.init(id: id, state: "queued", reason: reason.words(at: Date()))
         case .dead(let id, let reason):
             self.init(id: id, state: "dead", reason: reason)
         case .dropped(let id):

@@ -12,7 +12,7 @@ extension QueueRoutes {
         ]
     }
 
-    /// A flush takes no members, because it applies to every host.
+    /// The body of a flush: an object without members, because a flush applies to every host.
     private struct Nothing: Decodable {}
 
     private func flush(_ request: ControlRequest) async throws -> ControlResponse {
@@ -47,12 +47,28 @@ extension QueueRoutes {
             paused: statistics.isPaused,
             pausedLanes: statistics.pausedLanes.map { ControlMessage.Lanes(host: $0.host, lane: $0.label) },
             closedLanes: statistics.closedLanes.map(ControlMessage.ClosedLane.init),
+            completions: statistics.completions.map {
+                ControlMessage.Completions(tag: $0.tag, requests: $0.count)
+            },
             databaseBytes: statistics.databaseBytes,
             freeBytes: statistics.freeBytes,
             stagedBodies: statistics.stagedBodies,
-            stagedBytes: statistics.stagedBytes
+            stagedBytes: statistics.stagedBytes,
+            encryption: statistics.encryption.isEmpty
+                ? nil : statistics.encryption.map(ControlMessage.KeyUse.init)
         )
         return .json(message, encoder: ControlMessage.encoder)
+    }
+}
+
+extension ControlMessage.KeyUse {
+    fileprivate init(_ use: QueueStatistics.KeyUse) {
+        self.init(
+            key: use.keyID,
+            requests: use.requests,
+            available: use.isAvailable,
+            current: use.isCurrent
+        )
     }
 }
 
@@ -61,6 +77,9 @@ extension ControlMessage.ClosedLane {
         self.init(
             host: lane.host,
             lane: lane.label,
+            origin: lane.origin,
+            fifo: lane.isFIFO,
+            constraints: lane.constraints == RequestConstraints() ? nil : lane.constraints.description,
             until: lane.closure.until,
             status: lane.closure.status,
             reason: "\(lane.closure)"

@@ -1,8 +1,9 @@
-/// Limits connections by what they are doing, as a value: it decides which connections are served, refused or closed.
+/// Decides which connections are served, refused or closed, by what they are doing. It is a value without side effects.
 ///
-/// A connection holds a slot of a class only while its request is served. If the client closes the connection earlier,
-/// the slot stays taken until the handler returns, because the handler still uses the same resources. In every other
-/// state a connection can be closed without loss, so the oldest one is closed to admit a new one.
+/// A connection holds a slot of a ``ConnectionClass`` only while its request is served. If the client closes the
+/// connection earlier, the slot stays taken until the handler returns, because the handler still uses the same
+/// resources. In the other stages a connection holds no slot. If too many connections are in such a stage, the oldest
+/// of them is closed.
 struct ConnectionLimiter {
     typealias ID = UInt64
 
@@ -10,17 +11,18 @@ struct ConnectionLimiter {
     enum Stage: Hashable {
         /// The request is not complete.
         case arriving
-        /// The request is being served. `bytes` is the length of its body, 0 while the body is being read.
+        /// The server is serving the request. `bytes` is the length of its body, 0 while the body is being read.
         case served(ConnectionClass, bytes: Int = 0)
-        /// A response of this many bytes is being sent. If it is `repeatable`, the client can send the request again.
+        /// The server is sending a response of this many bytes. If it is `isRepeatable`, the client can send the
+        /// request again.
         case responding(bytes: Int, isRepeatable: Bool)
-        /// Kept alive between two requests.
+        /// The connection is kept alive between two requests.
         case idle
-        /// The last response was sent, and input is discarded.
+        /// The last response was sent. The server discards further input.
         case lingering
     }
 
-    /// The answer to a request for a slot.
+    /// The result of a request for a slot.
     enum Admission {
         case admitted
         case full
@@ -28,27 +30,28 @@ struct ConnectionLimiter {
         case closed
     }
 
-    /// Whether another connection is accepted now.
+    /// Whether the server accepts another connection now.
     enum AcceptDecision: Equatable {
         case accept
-        /// Not before these connections are closed. Those that have sent something in the meantime stay open.
+        /// Close these connections first, except those that have sent something in the meantime.
         case evict([ID])
-        /// Not before this time has passed.
+        /// Decide again after this time.
         case wait(Duration)
     }
 
     private struct Entry {
         var stage: Stage
-        /// Increases with every change of a stage.
+        /// A number from a counter. The connection with the lowest number has been in its stage for the longest time.
         var order: UInt64
         /// When the connection entered its stage; `nil` until its channel becomes active.
         var since: ContinuousClock.Instant?
-        /// Whether a handler is working on its request.
+        /// Whether a handler is working on the connection's request.
         var isHandled = false
         /// Whether the connection is closed and only its handler is still running.
         var isClosed = false
 
-        /// The order in which connections of the same kind of stage are closed, lowest first.
+        /// The order in which connections of the same kind of stage are closed, lowest first. Connections with a
+        /// response that the client cannot request again come last.
         var rank: (Int, UInt64) { (stage.isUnique ? 1 : 0, order) }
     }
 
@@ -78,14 +81,15 @@ extension ConnectionLimiter {
         return id
     }
 
-    /// Marks the connection as active: it can send its request, and it may be closed to admit others.
+    /// Marks the connection as active. From now on it can send its request, and it may be closed to admit others.
     mutating func activate(_ id: ID, now: ContinuousClock.Instant) {
         entries[id]?.since = now
     }
 
-    /// Gives a connection a slot of a class if one is free. The slot replaces the one that the connection holds.
+    /// Gives a connection a slot of a class if one is free. If so, the connection gives back the slot that it held
+    /// before, if any.
     ///
-    /// - Parameter bytes: The length of its body.
+    /// - Parameter bytes: The length of the request's body.
     mutating func requestSlot(_ connectionClass: ConnectionClass, _ id: ID, bytes: Int = 0) -> Admission {
         guard let entry = entries[id], !entry.isClosed else { return .closed }
         let stage = Stage.served(connectionClass, bytes: bytes)
@@ -119,9 +123,10 @@ extension ConnectionLimiter {
         count(entry.stage, -1)
     }
 
-    /// Moves a connection to a stage without a class.
+    /// Moves a connection to a stage in which it holds no slot.
     ///
-    /// - Returns: The connections that must be closed as a result. They are no longer in the limiter.
+    /// - Returns: The connections that must be closed, because the stage has too many. They were removed from the
+    ///   limiter.
     mutating func move(_ id: ID, to stage: Stage, now: ContinuousClock.Instant) -> [ID] {
         guard let entry = entries[id], !entry.isClosed, entry.stage != stage else { return [] }
         put(id, into: stage)
@@ -155,8 +160,8 @@ extension ConnectionLimiter {
     /// Decides whether one more connection is accepted.
     ///
     /// A connection cannot be evicted during its first ``ControlServer/Limits/arrivalGrace``. So a burst of
-    /// well-behaved clients waits in the listener's backlog, while silent connections are closed. A connection that
-    /// turns out not to be silent starts another grace period.
+    /// well-behaved clients waits in the listener's backlog, while silent connections are closed. If a chosen
+    /// connection stays open because it has sent something, another grace period starts for it.
     mutating func acceptDecision(now: ContinuousClock.Instant) -> AcceptDecision {
         guard loads[.arriving, default: Load()].count >= limits.arrivingConnections else { return .accept }
         let arriving = entries.compactMap { id, entry in
@@ -178,7 +183,7 @@ extension ConnectionLimiter {
     private func isOver(_ kind: Kind) -> Bool {
         let load = loads[kind, default: Load()]
         return switch kind {
-        // Arriving connections are closed only for a new connection, see `acceptDecision(now:)`.
+        // Arriving connections are closed only to accept a new one, see `acceptDecision(now:)`.
         case .arriving: false
         case .idle: load.count > limits.idleConnections
         case .lingering: load.count > limits.lingeringConnections
@@ -187,8 +192,9 @@ extension ConnectionLimiter {
         }
     }
 
-    /// Returns the oldest connection of a kind, preferring those whose client can repeat the request. Only active
-    /// connections are considered: the others have not had a chance to send anything yet.
+    /// Returns the connection of a kind that is closed first: the oldest one whose client can repeat its request, or
+    /// else the oldest one. Connections that are not active yet are skipped, because they could not send anything so
+    /// far.
     private func evictionCandidate(in kind: Kind, except newest: ID) -> ID? {
         entries.lazy.filter { $0.key != newest && $0.value.stage.kind == kind && $0.value.since != nil }
             .min { $0.value.rank < $1.value.rank }?.key

@@ -1,7 +1,7 @@
 internal import NIOCore
 internal import NIOHTTP1
 
-/// The protocol state of one connection, as a value: it takes events and returns actions.
+/// The protocol state of one connection, as a value: it receives events and returns actions.
 ///
 /// One request is served at a time. Pipelined requests wait in `backlog`, which is bounded because nothing is read
 /// while a request is served.
@@ -12,10 +12,13 @@ struct ControlConnection {
         case awaitingRequest
         case readingHead
         case readingBody
-        /// A slot of a class was requested. Either the request is complete, or only the headers of an upload were read.
+        /// A slot of a class was requested, for a complete request or for an upload of which only the headers were
+        /// read.
         case awaitingSlot(isComplete: Bool)
         case handling(HTTPMethod)
         case responding(bytes: Int, isRepeatable: Bool)
+        /// A response is sent in pieces. `unflushed` is the number of writes that the kernel has not taken.
+        case streaming(unflushed: Int, isPulling: Bool)
         /// The last response was sent. Input is discarded until the client closes.
         case lingering
         case closed
@@ -31,11 +34,12 @@ struct ControlConnection {
 
     private let limits: ControlServer.Limits
     private let peer: PeerCredentials
-    /// Returns the class of a request, unless its body makes it an upload.
+    /// Returns the class in which a complete request is served.
     private let classify: (HTTPMethod, RequestTarget) -> ConnectionClass
     private var phase = Phase.opened
     private var incoming: Incoming?
     private var keepsAlive = true
+    private var isStopping = false
     private var backlog: [Input] = []
 
     init(
@@ -52,11 +56,11 @@ struct ControlConnection {
     var wantsInput: Bool {
         switch phase {
         case .opened, .awaitingRequest, .readingHead, .readingBody, .lingering: true
-        case .awaitingSlot, .handling, .responding, .closed: false
+        case .awaitingSlot, .handling, .responding, .streaming, .closed: false
         }
     }
 
-    /// The connection's stage in the limiter; `nil` while it holds or requests a slot of a class.
+    /// The connection's stage in the limiter; `nil` while it requests or holds a slot, and after it was closed.
     var stage: ConnectionLimiter.Stage? {
         switch phase {
         case .opened, .readingHead: .arriving
@@ -65,7 +69,7 @@ struct ControlConnection {
         case .responding(let bytes, let isRepeatable):
             .responding(bytes: bytes, isRepeatable: isRepeatable)
         case .lingering: .lingering
-        case .awaitingSlot, .handling, .closed: nil
+        case .awaitingSlot, .handling, .streaming, .closed: nil
         }
     }
 
@@ -78,6 +82,8 @@ struct ControlConnection {
         case .refused(let problem): refused(problem)
         case .answered(let response): answered(response)
         case .flushed: flushed()
+        case .piece(let bytes): received(piece: bytes)
+        case .pieceFlushed: pieceFlushed()
         case .deadlinePassed: deadlinePassed()
         case .stop: stop()
         case .closed: closed()
@@ -91,7 +97,7 @@ extension ControlConnection {
     private mutating func bytesArrived() -> [Action] {
         switch phase {
         case .opened:
-            // The deadline has been running since the connection was accepted.
+            // The header deadline has been running since the connection was accepted.
             phase = .readingHead
             return []
         case .awaitingRequest:
@@ -104,7 +110,7 @@ extension ControlConnection {
 
     private mutating func received(_ input: Input) -> [Action] {
         switch phase {
-        case .awaitingSlot, .handling, .responding:
+        case .awaitingSlot, .handling, .responding, .streaming:
             backlog.append(input)
             return []
         case .lingering:
@@ -129,8 +135,8 @@ extension ControlConnection {
     }
 
     private mutating func began(_ head: HTTPRequestHead) -> [Action] {
-        // The decoder stops after an upgrade or a CONNECT. HTTP/1.0 clients would need the old `Connection:
-        // keep-alive`.
+        // NIO's decoder stops after `Upgrade` or CONNECT. HTTP/1.0 clients would expect `Connection: keep-alive` in the
+        // response, which the server does not send.
         keepsAlive =
             keepsAlive && head.isKeepAlive && head.version == .http1_1
             && head.method != .CONNECT && !head.headers.contains(name: "upgrade")
@@ -144,12 +150,13 @@ extension ControlConnection {
         return [.requestSlot(.upload, bytes: 0)]
     }
 
-    /// Starts the header deadline of a pipelined request, whose bytes arrived while the previous one was served.
+    /// Starts the header deadline of a pipelined request. Its bytes arrived while the previous request was served.
     private func deadlineOfNext() -> [Action] {
         if case .awaitingRequest = phase { [.arm(.head)] } else { [] }
     }
 
-    /// A small body must arrive before the header deadline: until then the connection holds no slot of a class.
+    /// Starts to read the body. Only an upload has a separate deadline for the body. A small body must arrive before
+    /// the header deadline.
     private mutating func beginBody() -> [Action] {
         guard let incoming else { return [] }
         phase = .readingBody
@@ -177,6 +184,7 @@ extension ControlConnection {
         let request = ControlRequest(
             method: incoming.head.method,
             target: incoming.target,
+            headers: incoming.head.headers,
             body: incoming.body,
             peer: peer
         )
@@ -205,16 +213,18 @@ extension ControlConnection {
 extension ControlConnection {
     private mutating func answered(_ response: ControlResponse) -> [Action] {
         guard case .handling(let method) = phase else { return [] }
+        if response.stream != nil, method != .HEAD { return beginStream(response) }
         return respond(response, isRepeatable: method == .GET || method == .HEAD, omitsBody: method == .HEAD)
     }
 
-    /// Answers a request that will not be read to its end. Any bytes that follow cannot be parsed.
+    /// Responds to a request without reading it to its end. The connection is closed, because the bytes that follow
+    /// cannot be parsed.
     private mutating func refuse(_ problem: Problem) -> [Action] {
         keepsAlive = false
         return respond(ControlResponse(problem), isRepeatable: true, omitsBody: false)
     }
 
-    /// - Parameter isRepeatable: Whether the request changed nothing, so the client can send it again.
+    /// - Parameter isRepeatable: Whether the client can send the request again, because it changed nothing.
     private mutating func respond(
         _ response: ControlResponse,
         isRepeatable: Bool,
@@ -239,6 +249,42 @@ extension ControlConnection {
     }
 }
 
+// MARK: - Streams
+
+extension ControlConnection {
+    private mutating func beginStream(_ response: ControlResponse) -> [Action] {
+        phase = .streaming(unflushed: 1, isPulling: false)
+        return [
+            .arm(.response), .beginStream(Reply(response: response, omitsBody: false, closes: !keepsAlive)),
+        ]
+    }
+
+    private mutating func received(piece bytes: [UInt8]?) -> [Action] {
+        guard case .streaming(let unflushed, _) = phase else { return [] }
+        guard let bytes else { return endStream() }
+        phase = .streaming(unflushed: unflushed + 1, isPulling: false)
+        return [.arm(.response), .write(bytes)]
+    }
+
+    private mutating func pieceFlushed() -> [Action] {
+        guard case .streaming(let unflushed, let isPulling) = phase else { return [] }
+        if isStopping, !isPulling { return endStream() }
+        phase = .streaming(unflushed: unflushed - 1, isPulling: isPulling || unflushed == 1)
+        guard unflushed == 1 else { return [] }
+        return [.arm(.keepAlive)] + (isPulling ? [] : [.pull])
+    }
+
+    private mutating func endStream() -> [Action] {
+        phase = .responding(bytes: 0, isRepeatable: true)
+        return [.arm(.response), .endStream]
+    }
+
+    private mutating func keepAlive(isPulling: Bool) -> [Action] {
+        phase = .streaming(unflushed: 1, isPulling: isPulling)
+        return [.arm(.response), .writeKeepAlive]
+    }
+}
+
 // MARK: - Deadlines and closing
 
 extension ControlConnection {
@@ -252,15 +298,23 @@ extension ControlConnection {
                 : refuse(.tooSlow("request", limits.headerDeadline))
         case .opened, .awaitingRequest, .responding, .lingering:
             close()
+        case .streaming(unflushed: 0, let isPulling):
+            keepAlive(isPulling: isPulling)
+        case .streaming:
+            close()
         case .awaitingSlot, .handling, .closed:
             []
         }
     }
 
     private mutating func stop() -> [Action] {
+        isStopping = true
         switch phase {
         case .opened, .awaitingRequest, .readingHead:
             return close()
+        case .streaming:
+            keepsAlive = false
+            return [.cancelStream]
         case .readingBody, .awaitingSlot, .handling, .responding, .lingering, .closed:
             keepsAlive = false
             return []

@@ -3,13 +3,13 @@ internal import NIOHTTP1
 
 /// Performs the actions of ``ControlConnection`` on a channel. Runs on the channel's event loop.
 ///
-/// Automatic reads are off: every read is requested here. So a client that waits for a response, or does not read it,
-/// cannot make the server buffer more.
+/// Automatic reads are off, and this handler requests every read. While a client waits for a response or does not read
+/// it, the server therefore does not read and buffer more of the client's bytes.
 final class ControlConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// The user event that notifies a connection of the server's stop.
+    /// The user event that tells a connection that the server stops.
     struct Stop {}
 
     private let id: ControlConnections.ID
@@ -20,6 +20,8 @@ final class ControlConnectionHandler: ChannelInboundHandler {
     private var stage = ConnectionLimiter.Stage.arriving
     private var deadline: Scheduled<Void>?
     private var handling: Task<Void, Never>?
+    /// The rest of the response that is being sent in pieces.
+    private var stream: ControlStream?
 
     init(
         id: ControlConnections.ID,
@@ -75,7 +77,7 @@ extension ControlConnectionHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         switch error {
         case let error as HTTPParserError: process(.input(.malformed(error)), context)
-        // More bytes after malformed ones, which were already answered.
+        // More bytes of a malformed request, to which the server has already responded.
         case is ByteToMessageDecoderError: break
         default: context.close(promise: nil)
         }
@@ -84,6 +86,7 @@ extension ControlConnectionHandler {
     func channelInactive(context: ChannelHandlerContext) {
         process(.closed, context)
         handling?.cancel()
+        stream = nil
     }
 }
 
@@ -98,6 +101,12 @@ extension ControlConnectionHandler {
         case .requestSlot(let connectionClass, let bytes): requestSlot(connectionClass, bytes: bytes, context)
         case .handle(let request): handle(request, context)
         case .respond(let reply): respond(reply, context)
+        case .beginStream(let reply): beginStream(reply, context)
+        case .pull: pull(context)
+        case .write(let bytes): write(bytes, context)
+        case .writeKeepAlive: write(stream?.keepAlive ?? [], context)
+        case .cancelStream: handling?.cancel()
+        case .endStream: endStream(context)
         case .closeOutput: context.close(mode: .output, promise: nil)
         case .close: context.close(promise: nil)
         }
@@ -132,7 +141,8 @@ extension ControlConnectionHandler {
         let promise = context.eventLoop.makePromise(of: ControlResponse.self)
         handling = promise.completeWithTask { await router.respond(to: request) }
         promise.futureResult.assumeIsolated().whenSuccess { response in
-            // Before the response: writing it may start the handler of the next pipelined request.
+            // Called before the response is written, because writing it may start the handler of the next pipelined
+            // request.
             self.connections.endHandling(self.id)
             self.process(.answered(response), context)
         }
@@ -150,12 +160,46 @@ extension ControlConnectionHandler {
             let body = context.channel.allocator.buffer(bytes: reply.response.body)
             context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
         }
+        finish(context)
+    }
+
+    private func finish(_ context: ChannelHandlerContext) {
         let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.assumeIsolated().whenSuccess {
             self.process(.flushed, context)
             self.readIfWanted(context)
         }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
+    }
+}
+
+// MARK: - Streams
+
+extension ControlConnectionHandler {
+    private func beginStream(_ reply: ControlConnection.Reply, _ context: ChannelHandlerContext) {
+        stream = reply.response.stream
+        context.write(wrapOutboundOut(.head(reply.head)), promise: nil)
+        write(reply.response.body, context)
+    }
+
+    private func write(_ bytes: [UInt8], _ context: ChannelHandlerContext) {
+        connections.use(bytes: bytes.count)
+        let written = context.eventLoop.makePromise(of: Void.self)
+        written.futureResult.assumeIsolated().whenSuccess { self.process(.pieceFlushed, context) }
+        let buffer = context.channel.allocator.buffer(bytes: bytes)
+        context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(buffer))), promise: written)
+    }
+
+    private func pull(_ context: ChannelHandlerContext) {
+        guard let stream else { return }
+        let promise = context.eventLoop.makePromise(of: [UInt8]?.self)
+        handling = promise.completeWithTask { await stream.next() }
+        promise.futureResult.assumeIsolated().whenSuccess { self.process(.piece($0), context) }
+    }
+
+    private func endStream(_ context: ChannelHandlerContext) {
+        stream = nil
+        finish(context)
     }
 }
 
@@ -167,17 +211,18 @@ extension ControlServer.Limits {
         case .response: responseDeadline
         case .idle: idleTimeout
         case .linger: lingerDeadline
+        case .keepAlive: keepAliveInterval
         }
     }
 }
 
 // MARK: - Raw bytes
 
-/// The user event for raw bytes that arrived.
+/// The user event for raw bytes that have arrived.
 struct BytesArrived {}
 
-/// Reports raw bytes ahead of the decoder, which keeps an incomplete request to itself. The header deadline starts with
-/// the first byte.
+/// Reports raw bytes before the decoder receives them. The header deadline starts with the first byte, but the decoder
+/// reports nothing until the headers are complete.
 final class ArrivalHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer

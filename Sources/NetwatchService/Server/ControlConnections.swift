@@ -12,7 +12,7 @@ final class ControlConnections: Sendable {
     private struct State {
         var limiter: ConnectionLimiter
         var channels: [ID: any Channel] = [:]
-        /// Approximate number of bytes allocated for clients since the heap was last trimmed.
+        /// The approximate number of bytes allocated for clients since the heap was last trimmed.
         var usedBytes = 0
         var isStopped = false
     }
@@ -42,8 +42,8 @@ final class ControlConnections: Sendable {
         opened.flatMap(\.closeFuture).whenComplete { [self] _ in closed(id) }
     }
 
-    /// Returns how long to wait before the next connection may be accepted; `nil` if it may be accepted now. Closes old
-    /// connections without a request if their limit is reached.
+    /// Returns how long to wait before accepting the next connection; `nil` if it can be accepted now. If too many
+    /// connections have no complete request, this closes old ones.
     func acceptDelay() -> Duration? {
         let (decision, channels) = state.withLock { state in
             let decision = state.limiter.acceptDecision(now: .now)
@@ -60,11 +60,12 @@ final class ControlConnections: Sendable {
         }
     }
 
-    /// Time for the connections' thread to close them.
+    /// How long accepting pauses after an eviction, so that the thread that serves connections can close the evicted
+    /// ones.
     private static let evictionPause = Duration.milliseconds(2)
 
-    /// Closes a connection unless its socket has unread input: on a busy machine a request may have arrived without
-    /// having been read.
+    /// Closes a connection unless its socket has unread input. On a busy machine a request may have arrived that the
+    /// server has not read yet.
     private func closeIfSilent(_ channel: any Channel, _ id: ID) {
         guard state.withLock({ $0.limiter.isArriving(id) }), !hasUnreadInput(channel) else { return }
         channel.close(promise: nil)
@@ -80,7 +81,7 @@ final class ControlConnections: Sendable {
         return (count ?? 0) > 0
     }
 
-    /// Lets every connection finish its request in flight, and closes the remaining ones after `grace`.
+    /// Lets every connection finish its request in flight. Closes the remaining connections after `grace`.
     func stop(grace: Duration) async {
         let channels = state.withLock { state in
             state.isStopped = true
@@ -117,7 +118,8 @@ extension ControlConnections {
         state.withLock { $0.limiter.endHandling(id) }
     }
 
-    /// Moves a connection to a stage without a class, and closes the connections that exceed that stage's limit.
+    /// Moves a connection to a stage in which it holds no slot. Closes the connections that exceed the limit of that
+    /// stage.
     func move(_ id: ID, to stage: ConnectionLimiter.Stage) {
         let channels = state.withLock { state in
             state.limiter.move(id, to: stage, now: .now).compactMap { state.channels[$0] }
@@ -148,17 +150,18 @@ extension ControlConnections {
 // MARK: - Memory
 
 extension ControlConnections {
-    /// What a connection allocates apart from its messages, rounded up.
+    /// The approximate number of bytes that a connection allocates, apart from its messages. Rounded up.
     private static let connectionBytes = 16 << 10
-    /// How many bytes must have been used before the heap is trimmed.
+    /// The number of allocated bytes after which the heap is trimmed.
     private static let trimBytes = 1 << 20
 
-    /// Adds the bytes of a message to `usedBytes`.
+    /// Adds the length of a message to the allocated bytes.
     func use(bytes: Int) {
         state.withLock { $0.usedBytes += bytes }
     }
 
-    /// Returns freed memory to the kernel once enough was used. By default the C library keeps most of it.
+    /// Returns freed memory to the kernel if enough was allocated since the last time. By default the C library keeps
+    /// most of it.
     func returnMemory() {
         let isWorthwhile = state.withLock { state in
             guard state.usedBytes >= Self.trimBytes else { return false }
@@ -185,7 +188,7 @@ extension ControlConnections {
             }
     }
 
-    /// Starts with small buffers, because an idle connection keeps its last buffer.
+    /// Allocates small receive buffers at first, because an idle connection keeps its last buffer.
     private static let receiveBuffers = AdaptiveRecvByteBufferAllocator(
         minimum: 512,
         initial: 1024,

@@ -4,23 +4,24 @@ internal import Logging
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Accepts connections on its own event loop and hands over each of them once. Every second it checks that the path
-/// still names its socket, and binds the path again if not.
+/// Accepts connections on its own event loop and passes them on. Checks every second that the path still leads to its
+/// socket, and otherwise binds the path again.
 ///
-/// NIO could accept connections too, but without close-on-exec. The flag cannot be set afterwards, because NIO does not
-/// expose the descriptor. Any program started by this process would inherit the connection.
+/// NIO does not accept the connections, because it would open them without close-on-exec. A program that this process
+/// starts before the flag is set would inherit them.
 final class ControlListener: Sendable {
     /// The listener's dependencies. All closures are called on the listener's thread.
     struct Dependencies: Sendable {
-        /// Claims the path.
+        /// Claims the path and opens the socket.
         let open: @Sendable () throws(ControlSocketError) -> ControlSocket
-        /// Makes room for one more connection. Returns how long to wait before accepting it, or `nil`.
+        /// Closes connections to make room for another one. Returns how long to wait before accepting it; `nil` if it
+        /// can be accepted now.
         let acceptDelay: @Sendable () -> Duration?
         /// Takes ownership of a connected descriptor, which is non-blocking and close-on-exec.
         let onConnection: @Sendable (CInt, PeerCredentials) -> Void
         /// Called every second.
         let onTick: @Sendable () -> Void
-        /// Asks the event loop to watch the listening descriptor.
+        /// Makes the event loop watch the listening descriptor. Tests replace it to simulate failures.
         var register:
             @Sendable (EventLoop, CInt, @escaping @Sendable () -> Void) throws(SystemError)
                 -> EventLoop.Registration = { loop, descriptor, body throws(SystemError) in
@@ -36,9 +37,9 @@ final class ControlListener: Sendable {
         /// Whether accepting is paused.
         var isPaused = false
         var isStopped = false
-        /// Whether descriptors or memory ran out and no connection was accepted since.
+        /// Whether descriptors or memory ran out and no connection was accepted since then.
         var hasShortage = false
-        /// The last error of serving the path, so that it is logged only once.
+        /// The last error of the path or the socket. An error that repeats is logged only once.
         var obstacle: ControlSocketError?
     }
 
@@ -48,7 +49,7 @@ final class ControlListener: Sendable {
     private let state: Mutex<State>
 
     /// How long accepting pauses when descriptors or memory run out. The waiting connection keeps the listener
-    /// readable, so accepting without a pause would be a busy loop.
+    /// readable, so without a pause the listener would retry in a busy loop.
     private static let pause = Duration.milliseconds(100)
     /// How often the path is checked.
     private static let interval = Duration.seconds(1)
@@ -67,7 +68,8 @@ final class ControlListener: Sendable {
         scheduleTick()
     }
 
-    /// Stops accepting, removes the path and releases the lock. The kernel resets connections that were not accepted.
+    /// Stops accepting, removes the path and releases the lock. The kernel resets connections that were not accepted
+    /// yet.
     func stop() {
         state.withLock { state in
             state.isStopped = true
@@ -92,7 +94,7 @@ final class ControlListener: Sendable {
 // MARK: - Accepting
 
 extension ControlListener {
-    /// Accepts one connection. Readiness is level-triggered, so the next turn accepts the next one.
+    /// Accepts one connection. The loop reports readiness again in its next turn if more connections wait.
     private func accept() {
         if let delay = dependencies.acceptDelay() { return pause(for: delay) }
         do throws(SystemError) {
@@ -108,7 +110,8 @@ extension ControlListener {
         }
     }
 
-    /// Accepts under the lock, so that ``stop()`` cannot close the descriptor and another file reuse its number.
+    /// Accepts under the lock. Otherwise ``stop()`` could close the descriptor, and another file could reuse its
+    /// number.
     private func acceptOne() throws(SystemError) -> CInt? {
         try state.withLock { state throws(SystemError) in
             guard let descriptor = state.socket?.listener.rawValue else { return nil }
@@ -148,7 +151,7 @@ extension ControlListener {
             defer { state.hasShortage = true }
             return !state.hasShortage
         }
-        // Accepting is retried ten times a second.
+        // Accepting is retried ten times a second, so only the first failure is logged.
         if isNew { log(error) }
     }
 
@@ -193,8 +196,8 @@ extension ControlListener {
 
     private var isInPlace: Bool { state.withLock { $0.isStopped || $0.socket?.isInPlace == true } }
 
-    /// Registers the socket again if the kernel refused to watch it, because of missing memory or its limit. Without a
-    /// retry no connection would ever be accepted.
+    /// Registers the socket with the event loop again, if the kernel refused the registration earlier because it was
+    /// out of memory or the limit of epoll watches was reached. Without a retry no connection would ever be accepted.
     private func watchAgain() throws(ControlSocketError) {
         do throws(SystemError) { try watch() } catch { throw .system(error) }
     }
@@ -218,7 +221,8 @@ extension ControlListener {
         )
     }
 
-    /// Closes the socket that clients can no longer reach. First accepts the connections in its backlog.
+    /// Closes the socket, which clients can no longer reach. Accepts the connections in its backlog before that.
+    /// Returns whether there was a socket.
     private func dropSocket() -> Bool {
         while let connection = try? acceptOne() { try? handOver(connection) }
         return state.withLock { state in

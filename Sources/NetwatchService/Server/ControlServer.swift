@@ -4,29 +4,30 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 
-/// The control API: HTTP/1.1 on a unix socket.
+/// The server of the control API: HTTP/1.1 on a unix socket.
 ///
-/// One thread accepts connections, another one serves them. Handlers run as tasks. Methods can be called from any
+/// One thread accepts connections, and another one serves them. Handlers run as tasks. Methods can be called from any
 /// thread.
 package final class ControlServer: Sendable {
     private let listener: ControlListener
     private let connections: ControlConnections
     private let limits: Limits
 
-    /// The only thread for the connections of the process. It is never shut down, because a handler that outlives the
-    /// grace period of a stop still needs it.
+    /// The thread that serves the connections of all servers of the process. It is never shut down: a handler may run
+    /// longer than the grace period of a stop, and still needs it then.
     private static let loops = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-    /// Claims the path and serves it.
+    /// Claims the path and starts to serve it.
     ///
     /// - Parameters:
-    ///   - path: At most 107 bytes, the `sun_path` of `unix(7)`. A lock file `<path>.lock` is created next to it.
+    ///   - path: At most 107 bytes, the size of `sun_path` in `unix(7)`. A lock file `<path>.lock` is created next to
+    ///     it.
     ///   - mode: The permissions of the socket. Clients need write permission to connect. Default 0660.
     ///   - router: The handlers.
     ///   - limits: The limits of connections, sizes and times.
-    ///   - logger: Logs failures that no client can see.
-    ///   - prepare: Creates the directory of the path. Called before the path is claimed, and before it is claimed
-    ///     again after its file was removed or replaced.
+    ///   - logger: Receives failures that no client can see.
+    ///   - prepare: Creates the directory of the path. Called each time before the path is claimed: at the start, and
+    ///     after the file of the socket was removed or replaced.
     /// - Throws: ``ControlSocketError``, and the errors of `prepare`.
     package init(
         path: String,
@@ -53,10 +54,10 @@ package final class ControlServer: Sendable {
         )
     }
 
-    /// Stops the server: removes the socket, lets requests in flight finish for ``Limits/stopGrace``, then closes the
+    /// Stops the server: removes the socket, waits up to ``Limits/stopGrace`` for requests in flight, and closes the
     /// remaining connections.
     ///
-    /// The tasks of handlers that still run after that are cancelled. Stopping twice has no effect.
+    /// Closing a connection cancels the task of its handler. Stopping twice has no effect.
     package func stop() async {
         listener.stop()
         await connections.stop(grace: limits.stopGrace)

@@ -1,6 +1,6 @@
 internal import NIOHTTP1
 
-/// The errors of a server that reached one of its limits.
+/// The errors for requests that exceed a limit of the server.
 extension Problem {
     static func headersTooLarge(_ limits: ControlServer.Limits) -> Problem {
         Problem(
@@ -15,7 +15,7 @@ extension Problem {
         Problem(
             .payloadTooLarge,
             code: "body_too_large",
-            detail: "the body exceeds \(limits.bodyBytes) bytes"
+            detail: "the body is too large; at most \(limits.bodyBytes) bytes are accepted"
         )
     }
 
@@ -27,13 +27,14 @@ extension Problem {
         )
     }
 
-    /// The request got no slot of its class. It had no effect.
+    /// All slots of the request's class are taken. The request had no effect.
     static func busy(_ connectionClass: ConnectionClass, _ limits: ControlServer.Limits) -> Problem {
         let limit = ReachedLimit(
             connectionClass: connectionClass,
             connections: limits.connections(of: connectionClass)
         )
-        let bodies = limits.servedBytes(of: connectionClass).map { ", with \($0) bytes of bodies" } ?? ""
+        let bytes = limits.servedBytes(of: connectionClass)
+        let bodies = bytes.map { ", with bodies of at most \($0) bytes in total" } ?? ""
         return Problem(
             .serviceUnavailable,
             code: "busy",

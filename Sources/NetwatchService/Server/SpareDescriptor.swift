@@ -3,16 +3,17 @@ internal import NIOHTTP1
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A descriptor held in reserve, so that a client gets a response even if no other descriptor is free.
+/// A descriptor held in reserve, so that the service can respond to a client even if no other descriptor is free.
 ///
-/// Without it the connection would wait in the listener's backlog, and the client could not distinguish a shortage from
-/// a hanging service.
+/// Without the response, the connection would wait in the listener's backlog, and the client could not tell a shortage
+/// from a service that hangs.
 final class SpareDescriptor: Sendable {
-    /// The maximum number of bytes that are read from a client: twice the longest body, for headers and chunk sizes.
+    /// The maximum number of bytes that are read from a client: twice the longest body, which leaves space for headers
+    /// and chunk sizes.
     private static let longestRequest = 2 * ControlServer.Limits().bodyBytes
     private static let response = bytes(of: ControlResponse(.shortOfDescriptors))
 
-    /// How long one client may take to send its request and read the response.
+    /// How long one client may take to send its request and to read the response.
     private let timeout: Duration
     private let spare: Mutex<FileDescriptor?>
 
@@ -22,8 +23,8 @@ final class SpareDescriptor: Sendable {
         spare = Mutex(try? FileDescriptor.opening("/dev/null"))
     }
 
-    /// Closes the spare descriptor, accepts one connection in its place, answers with 503 and closes the connection.
-    /// Blocks until the client has closed the connection, for at most the timeout.
+    /// Closes the spare descriptor, so that one connection can be accepted. Responds to it with 503 and closes it.
+    /// Blocks until the client has closed the connection, but not longer than the timeout.
     func refuse(_ accept: () throws(SystemError) -> CInt?) {
         spare.withLock { spare in
             spare = nil
@@ -32,7 +33,8 @@ final class SpareDescriptor: Sendable {
         }
     }
 
-    /// Answers a connection with 503 and closes it. Blocks as the other method does.
+    /// Responds to a connection with 503 and closes it. Blocks until the client has closed it, but not longer than the
+    /// timeout.
     func refuse(_ connection: consuming FileDescriptor) {
         Self.answer(connection, until: .now + timeout)
     }
@@ -45,8 +47,8 @@ final class SpareDescriptor: Sendable {
         discardInput(descriptor, until: end)
     }
 
-    /// Reads until the client closes the connection. Closing it earlier makes the client's writes fail, and closing it
-    /// with unread bytes resets it, so that the client may not read the response.
+    /// Reads until the client closes the connection. If the service closed it earlier, the client's writes would fail.
+    /// If it closed it with unread bytes, the kernel would send a reset, and the client might not read the response.
     private static func discardInput(_ descriptor: CInt, until end: ContinuousClock.Instant) {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         var rest = longestRequest
@@ -57,7 +59,8 @@ final class SpareDescriptor: Sendable {
         }
     }
 
-    /// Waits until the descriptor has bytes or its end to read. Returns `false` when it has neither before `end`.
+    /// Waits until the descriptor has bytes to read or the client has closed it. Returns `false` if neither happens
+    /// before `end`.
     private static func isReadable(_ descriptor: CInt, before end: ContinuousClock.Instant) -> Bool {
         var pending = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         let milliseconds = max(.zero, end - .now) / .milliseconds(1)

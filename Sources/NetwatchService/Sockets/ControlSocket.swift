@@ -3,9 +3,11 @@ internal import NetwatchEventLoop
 
 /// The listening socket and the path it owns.
 ///
-/// Claiming never takes a path from a process that serves it, and never removes anything but a dead socket. First it
-/// takes the lock, which only one netwatch process can hold. Then it tries to connect, which also finds servers that do
-/// not use the lock. Only a socket that refuses the connection is unlinked.
+/// Claiming never takes a path from a process that serves it, and never removes a file other than a dead socket:
+///
+/// 1. It takes the lock file, which only one netwatch process can hold.
+/// 2. It connects to the path. This also finds servers that do not use the lock file.
+/// 3. If the socket refuses the connection, it is dead and is unlinked.
 struct ControlSocket: ~Copyable {
     let listener: FileDescriptor
     private let lock: LockFile
@@ -16,13 +18,13 @@ struct ControlSocket: ~Copyable {
     ///
     /// The file never has more permissions than `mode`, not even briefly. On Linux `bind(2)` gives the new file the
     /// mode that `fchmod(2)` set on the socket, less the umask. So the file may start with fewer permissions. It gets
-    /// `mode` before `listen(2)`; until then connections are refused. The umask belongs to the whole process and is not
-    /// changed.
+    /// `mode` before `listen(2)`, and connections are refused until then. The umask is not changed, because it belongs
+    /// to the whole process.
     static func claiming(_ path: String, mode: mode_t) throws(ControlSocketError) -> ControlSocket {
         guard let address = UnixSocketAddress(path: path) else {
             throw .unusablePath(path: path, limit: UnixSocketAddress.longestPath)
         }
-        // Checked before taking the lock, whose file would otherwise be left next to a file of another program.
+        // Checked before the lock is taken. Otherwise the lock file would remain next to a file of another program.
         try rejectOtherFile(at: path)
         let lock = try LockFile.taking(socket: path)
         try clear(path, address)
@@ -47,13 +49,13 @@ struct ControlSocket: ~Copyable {
         self.identity = identity
     }
 
-    /// Whether clients that connect to the path reach this socket, i.e. its file was neither removed nor replaced.
+    /// Whether clients that connect to the path reach this socket: its file was neither removed nor replaced.
     var isInPlace: Bool {
         guard let identity, let current = try? FileIdentity(of: path) else { return false }
         return current == identity
     }
 
-    /// Removes the path if it still is the file that was bound. The lock is released after that.
+    /// Removes the path if it is still the file that was bound. After that the lock is released.
     deinit {
         if isInPlace { unlink(path) }
     }
@@ -97,7 +99,7 @@ extension ControlSocket {
         throw .notASocket(path: path)
     }
 
-    /// Removes a dead socket, because `bind(2)` fails on any existing file.
+    /// Removes a dead socket, because `bind(2)` fails if the file exists.
     private static func clear(_ path: String, _ address: UnixSocketAddress) throws(ControlSocketError) {
         let occupied: ControlSocketError
         do throws(SystemError) {
@@ -132,8 +134,8 @@ extension ControlSocket {
 }
 
 extension ControlSocket.ExistingFile {
-    /// Interprets a failed `connect(2)`. Throws any other error (`EACCES`: another user's socket; `EPROTOTYPE`: not a
-    /// stream socket), because a file is removed only if its socket certainly is dead.
+    /// Interprets a failed `connect(2)`. Rethrows every error that does not prove that the socket is dead or missing,
+    /// for example `EACCES` (another user's socket) and `EPROTOTYPE` (not a stream socket).
     fileprivate init(refusing error: SystemError) throws(SystemError) {
         switch error.errno {
         case ECONNREFUSED: self = .deadSocket

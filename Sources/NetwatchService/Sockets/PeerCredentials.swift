@@ -2,7 +2,8 @@ internal import CNetwatchLinux
 package import Glibc
 internal import NetwatchEventLoop
 
-/// The credentials of the connected process, recorded by the kernel at `connect(2)` (`SO_PEERCRED` of `unix(7)`).
+/// The credentials of the process at the other end of a unix socket. The kernel recorded them at `connect(2)` or
+/// `listen(2)` (`SO_PEERCRED` of `unix(7)`).
 package struct PeerCredentials: Hashable, Sendable {
     package let pid: pid_t
     package let uid: uid_t
@@ -14,7 +15,7 @@ package struct PeerCredentials: Hashable, Sendable {
         self.gid = gid
     }
 
-    /// Reads the credentials of the process at the other end of a connected unix socket (`SO_PEERCRED`).
+    /// Reads the credentials from a connected unix socket.
     init(ofSocket descriptor: CInt) throws(SystemError) {
         var credentials = netwatch_ucred()
         var size = socklen_t(MemoryLayout<netwatch_ucred>.size)

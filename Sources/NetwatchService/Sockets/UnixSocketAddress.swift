@@ -9,22 +9,22 @@ package struct UnixSocketAddress {
     private let bytes: [UInt8]
     private let isAbstract: Bool
 
-    /// Returns `nil` for a path that is empty, contains a NUL or is longer than ``longestPath``. A truncated path would
-    /// name another file, and for an empty one the kernel would choose a name.
+    /// Returns `nil` for a path that is empty, contains a NUL or is longer than ``longestPath``. The kernel would
+    /// truncate a path that is too long, and choose a name if it is empty.
     init?(path: String) {
         bytes = Array(path.utf8)
         isAbstract = false
         guard !bytes.isEmpty, bytes.count <= Self.longestPath, !bytes.contains(0) else { return nil }
     }
 
-    /// Returns `nil` for a name that is empty or does not fit after its leading NUL.
+    /// Returns `nil` if the name is empty, or does not fit into `sun_path` after its leading NUL.
     init?(abstractName: String) {
         bytes = [0] + Array(abstractName.utf8)
         isAbstract = true
         guard !abstractName.isEmpty, bytes.count <= Self.longestPath + 1 else { return nil }
     }
 
-    /// Calls `body` with the address. The length must be exact, because an abstract name has no terminator.
+    /// Calls `body` with the address. Its length is exact, because an abstract name has no terminator.
     func withSockaddr<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

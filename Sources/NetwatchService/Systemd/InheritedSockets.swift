@@ -1,11 +1,11 @@
 internal import Glibc
 
-/// The sockets that a service manager opened for this process: the protocol of `sd_listen_fds(3)`.
+/// The sockets that a service manager opened for this process, by the protocol of `sd_listen_fds(3)`.
 package struct InheritedSockets: Sendable {
     /// The first inherited descriptor, `SD_LISTEN_FDS_START`.
     private static let first: CInt = 3
-    /// More descriptors than any manager passes. A larger count is an error, and must not make this process check every
-    /// possible descriptor.
+    /// The largest number of descriptors that is plausible. A larger `LISTEN_FDS` is ignored, because it must be an
+    /// error, and checking that many descriptors would take long.
     private static let limit: CInt = 1024
 
     private let descriptors: [CInt]
@@ -14,8 +14,8 @@ package struct InheritedSockets: Sendable {
         self.descriptors = descriptors
     }
 
-    /// Reads `LISTEN_PID` and `LISTEN_FDS`. The variables are ignored if they were set for another process, for example
-    /// because a shell passed them on. Sets close-on-exec, so that child processes do not inherit the sockets.
+    /// Reads `LISTEN_PID` and `LISTEN_FDS`. Ignores them if they were set for another process, for example because a
+    /// shell passed them on. Sets close-on-exec, so that child processes do not inherit the sockets.
     package static func fromEnvironment() -> InheritedSockets {
         guard number("LISTEN_PID") == getpid(), let count = number("LISTEN_FDS"), (1...limit).contains(count)
         else { return InheritedSockets(descriptors: []) }

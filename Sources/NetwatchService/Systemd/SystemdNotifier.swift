@@ -1,11 +1,11 @@
 internal import Glibc
 package import NetwatchEventLoop
 
-/// Reports the state of the service to the service manager: the datagram protocol of `sd_notify(3)`.
+/// Reports the state of the service to the service manager, by the datagram protocol of `sd_notify(3)`.
 ///
-/// Without a listening service manager every call is a silent no-op. Can be called from any thread. Never blocks.
+/// Without a service manager, calls do nothing. They never block, and can come from any thread.
 package struct SystemdNotifier: Sendable {
-    /// An assignment of the protocol.
+    /// An assignment of the protocol, such as `READY=1`.
     package enum State: Hashable, Sendable {
         /// `READY=1`: the service is up.
         case ready
@@ -30,8 +30,8 @@ package struct SystemdNotifier: Sendable {
 
     /// Sends the states in one datagram.
     ///
-    /// - Returns: The error if the datagram could not be sent, for logging, or `nil`. `EAFNOSUPPORT`: the address is
-    ///   neither a path nor an abstract name. `EAGAIN`: the manager has not yet read earlier datagrams.
+    /// - Returns: The error if the datagram could not be sent, for logging; otherwise `nil`. `EAFNOSUPPORT`: the
+    ///   address is neither a path nor an abstract name. `EAGAIN`: the manager has not yet read earlier datagrams.
     package func notify(_ states: State...) -> SystemError? {
         guard let address else { return nil }
         do throws(SystemError) {
@@ -66,7 +66,7 @@ package struct SystemdNotifier: Sendable {
 
 extension SystemdNotifier.State {
     /// The maximum bytes of a status. systemd drops a datagram of more than 4096 bytes (its `NOTIFY_BUFFER_MAX`),
-    /// including any `READY=1` in it.
+    /// together with a `READY=1` in it.
     private static let longestStatus = 1024
 
     fileprivate var line: String {
@@ -78,7 +78,7 @@ extension SystemdNotifier.State {
     }
 
     /// Replaces line breaks, which would start another assignment, and control characters, which could affect a
-    /// terminal.
+    /// terminal. Cuts the text at ``longestStatus``.
     private static func oneLine(_ text: String) -> String {
         var line = String.UnicodeScalarView()
         var length = 0

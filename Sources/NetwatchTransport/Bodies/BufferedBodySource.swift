@@ -2,27 +2,28 @@ internal import Dispatch
 package import NetwatchEventLoop
 internal import Synchronization
 
-/// A reader with blocking calls.
+/// A reader whose calls may block.
 ///
-/// Only one thread at a time calls it, but not always the same one.
+/// The calls of ``read(into:)`` do not overlap, but may come from different threads.
 package protocol BlockingReader: AnyObject, Sendable {
-    /// Reads the next bytes into a buffer, and blocks until there are some.
+    /// Reads the next bytes into a buffer. Blocks until at least one byte is available or the end is reached.
     ///
     /// - Returns: The number of bytes written; 0 at the end.
-    /// - Throws: ``SystemError`` when the read fails.
+    /// - Throws: ``SystemError`` if the read fails.
     func read(into buffer: UnsafeMutableRawBufferPointer) throws(SystemError) -> Int
 
-    /// Whether ``rewind()`` is possible. Must not block; other threads may be reading meanwhile.
+    /// Whether ``rewind()`` is possible. The getter must not block. It may be called during a ``read(into:)`` on
+    /// another thread.
     var isRewindable: Bool { get }
 
-    /// Goes back to the first byte without blocking. Returns whether that is possible.
+    /// Goes back to the first byte, without blocking. Returns `false` if that is not possible.
     func rewind() -> Bool
 }
 
-/// A body from a blocking reader. A separate queue reads ahead into a small buffer.
+/// A body that comes from a blocking reader. A separate dispatch queue reads ahead into a small buffer.
 ///
-/// The queue gets a thread when half of the buffer is empty, and keeps it until the buffer is full or everything is
-/// read. Nothing is read before the first request for data. If the source is cancelled while the reader blocks, the
+/// Reading begins with the first request for data. The queue gets a thread when half of the buffer is empty. It keeps
+/// the thread until the buffer is full or the reader has ended. If the source is cancelled while the reader blocks, the
 /// reader is released when its call returns.
 package final class BufferedBodySource: TransferBodySource {
     /// The maximum number of bytes per read.
@@ -33,10 +34,10 @@ package final class BufferedBodySource: TransferBodySource {
     fileprivate struct State {
         var chunks: [ArraySlice<UInt8>] = []
         var isReading = false
-        /// Whether to rewind when the current read returns.
+        /// Whether the reader must be rewound when its current read returns.
         var mustRewind = false
         var isCancelled = false
-        /// The step that follows the chunks: ``TransferBodyStep/end`` or a failure.
+        /// The last step, which follows the buffered chunks: ``TransferBodyStep/end`` or a failure.
         var ending: TransferBodyStep?
         var wake: (@Sendable () -> Void)?
 
@@ -50,15 +51,17 @@ package final class BufferedBodySource: TransferBodySource {
     private let queue = DispatchQueue(label: "netwatch.body")
     private let state = Mutex(State())
 
-    /// - Parameter length: The number of bytes the reader has; `nil` if it is known only at the end.
+    /// Creates a source that reads from a blocking reader.
+    ///
+    /// - Parameter length: The number of bytes that the reader returns in total; `nil` if that is not known in advance.
     package init(_ reader: any BlockingReader, length: Int64?) {
         self.reader = reader
         self.length = length
     }
 
-    /// Creates a source for a file, with the current length of the file.
+    /// Creates a source for a file. The body has the length that the file has now.
     ///
-    /// - Throws: ``SystemError`` when the file cannot be opened or is not a regular file.
+    /// - Throws: ``SystemError`` if the file cannot be opened or is not a regular file.
     package convenience init(path: String) throws(SystemError) {
         let file = try FileReader(path: path)
         self.init(file, length: file.length)
@@ -141,7 +144,7 @@ extension BufferedBodySource.State {
         return .bytes(taken.count)
     }
 
-    /// Returns whether the thread should read another chunk; if not, the thread must stop reading.
+    /// Returns whether the thread must read another chunk. On `false`, it must stop reading.
     fileprivate mutating func keepReading() -> Bool {
         isReading = hasRoom
         return isReading

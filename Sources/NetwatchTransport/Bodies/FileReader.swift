@@ -1,17 +1,17 @@
 internal import Glibc
 package import NetwatchEventLoop
 
-/// Reads a regular file.
+/// A reader of a regular file.
 package final class FileReader: BlockingReader {
     /// The file's length in bytes when it was opened.
     package let length: Int64
     private let path: String
     private let file: FileDescriptor
 
-    /// Opens a file.
+    /// Opens a regular file.
     ///
-    /// - Throws: ``SystemError`` of `open` or `fstat`; with `EISDIR` for a directory, and `EINVAL` for other files that
-    ///   are not regular, because their length does not tell how much can be read.
+    /// - Throws: ``SystemError`` of `open` or `fstat`. The error is `EISDIR` for a directory. It is `EINVAL` for pipes,
+    ///   devices and other special files, because their length does not say how much can be read.
     package init(path: String) throws(SystemError) {
         guard !path.utf8.contains(0) else { throw SystemError(call: "open", errno: EINVAL) }
         // Without O_NONBLOCK, opening a pipe would wait for a writer.
@@ -34,7 +34,7 @@ package final class FileReader: BlockingReader {
         return try systemCall("read \(path)") { Glibc.read(descriptor, buffer.baseAddress, buffer.count) }
     }
 
-    /// Whether the file has positions, unlike a pipe.
+    /// Whether the file can be read from any position, which a pipe cannot.
     package var isRewindable: Bool { lseek(file.rawValue, 0, SEEK_CUR) >= 0 }
 
     package func rewind() -> Bool {

@@ -2,9 +2,9 @@ package import NetwatchEventLoop
 
 /// The body of a request.
 package enum TransferBody: Sendable {
-    /// Bytes in memory. They are not copied as a whole.
+    /// Bytes in memory. The transfer copies them in small parts only, as libcurl needs them.
     case bytes([UInt8])
-    /// Bytes from a source, for one transfer only.
+    /// Bytes from a source. A source can be used for one transfer only.
     case source(any TransferBodySource)
 
     /// The number of bytes; `nil` if it is known only at the end.
@@ -26,35 +26,38 @@ extension TransferBody: ExpressibleByArrayLiteral {
 ///
 /// All methods are called on the engine's thread and must not block it.
 package protocol TransferBodySource: AnyObject, Sendable {
-    /// The number of bytes, which must not change; `nil` if it is known only at the end. The body is then sent in
-    /// chunks (RFC 9112 §7.1). A transfer fails if its source provides a different number of bytes.
+    /// The number of bytes, which must not change; `nil` if it is known only at the end.
+    ///
+    /// A body of unknown length is sent in chunks (RFC 9112 §7.1). A transfer fails if its source provides more or
+    /// fewer bytes than announced.
     var length: Int64? { get }
 
-    /// Writes the next bytes to a buffer, which has room for at least one byte.
+    /// Writes the next bytes to a buffer. The buffer has room for at least one byte.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> TransferBodyStep
 
     /// Whether ``rewind()`` is possible.
     var isRewindable: Bool { get }
 
-    /// Goes back to the first byte, because the request is sent again.
+    /// Goes back to the first byte. Called when the request must be sent again.
     ///
-    /// - Returns: Whether that is possible. Otherwise the transfer fails with code 65 (`CURLE_SEND_FAIL_REWIND`).
+    /// - Returns: Whether the source has gone back. If not, the transfer fails with code 65 (`CURLE_SEND_FAIL_REWIND`).
     func rewind() -> Bool
 
-    /// Registers a function for when there is something to read. Called after ``TransferBodyStep/pending``.
+    /// Registers a function that the source must call once when the next step is available. Called after
+    /// ``TransferBodyStep/pending``.
     ///
-    /// The source must call `wake` once, on any thread. A new function replaces the previous one.
+    /// The source may call `wake` on any thread. A new function replaces the previous one.
     func whenReady(_ wake: @escaping @Sendable () -> Void)
 
-    /// Called when nothing more will be read. The source need not call `wake` afterwards.
+    /// Ends the use of the source: the transfer reads nothing more. The source need not call `wake` afterwards.
     func cancel()
 }
 
-/// The result of reading from a source.
+/// The result of reading from a ``TransferBodySource``.
 package enum TransferBodyStep: Hashable, Sendable {
     /// The number of bytes written, at least one.
     case bytes(Int)
-    /// No bytes yet; more will follow.
+    /// No bytes are available yet; more will follow.
     case pending
     /// The end of the body.
     case end

@@ -1,9 +1,10 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Passes the body of a request to libcurl in pieces, and enforces its announced length. Excess bytes would become part
-/// of the next request on the connection. If bytes are missing, the server would wait and take the next request for
-/// them.
+/// Passes the body of a request to libcurl in pieces, and enforces the body's announced length.
+///
+/// The server would take surplus bytes for the next request on the connection. If bytes were missing, the server would
+/// wait for them and take the next request for the rest of the body.
 struct TransferBodyReader {
     enum Step {
         case bytes(Int)
@@ -22,7 +23,7 @@ struct TransferBodyReader {
     /// The length of the body; `nil` if it is known only at the end.
     let length: Int64?
     private let body: TransferBody?
-    /// The number of bytes read since the beginning.
+    /// The number of bytes read since the start or the last rewind.
     private var position: Int64 = 0
     /// The last byte, withheld until the source has confirmed the end.
     private var withheld: UInt8?
@@ -33,10 +34,10 @@ struct TransferBodyReader {
         length = body.map(\.length) ?? 0
     }
 
-    /// Whether nothing was read yet.
+    /// Whether libcurl has read nothing of the body yet.
     var isUntouched: Bool { position == 0 && !hasEnded }
 
-    /// Whether the body can be read from its beginning.
+    /// Whether the body can still be sent from its beginning: nothing was read yet, or the source can rewind.
     var mayRestart: Bool {
         guard !isUntouched, case .source(let source) = body else { return true }
         return source.isRewindable
@@ -55,7 +56,7 @@ struct TransferBodyReader {
         if case .source(let source) = body { source.whenReady(wake) }
     }
 
-    /// Goes back to the beginning. Returns whether that is possible.
+    /// Goes back to the beginning of the body. Returns `false` if that is not possible.
     mutating func rewind() -> Bool {
         if case .source(let source) = body, !source.rewind() { return false }
         (position, withheld, hasEnded) = (0, nil, false)
@@ -104,8 +105,10 @@ struct TransferBodyReader {
         return confirmEnd(of: source, after: count, in: buffer)
     }
 
-    /// Checks that the source ends at its announced length. Until the source confirms the end, the last byte is
-    /// withheld, so that the request stays incomplete.
+    /// Checks that the source ends at its announced length.
+    ///
+    /// The last byte is withheld until the source confirms the end. So the request stays incomplete if the source has
+    /// more bytes.
     private mutating func confirmEnd(
         of source: any TransferBodySource,
         after count: Int,
@@ -152,6 +155,6 @@ extension TransferBodyReader.Fault {
 }
 
 extension SystemError {
-    /// The error of a source that cannot rewind but found out only after `rewind()` had returned.
+    /// The error of a source that returned `true` from `rewind()` and found out only later that it cannot rewind.
     static let cannotRewind = SystemError(call: "rewind", errno: ESPIPE)
 }

@@ -1,39 +1,46 @@
-/// Finds the connection that keeps libcurl busy without useful data, from regular samples of its thread.
+/// A detector of connections that keep libcurl busy without useful data. It decides from regular samples of the
+/// engine's thread.
 ///
-/// The thread is busy if it uses CPU time. It uses none while it waits or while the machine is suspended. The work is
-/// useless if almost no bytes of any request or response are transferred. The responsible connection is one from which
-/// much was read meanwhile: a turn with thousands of handshakes is long too, but reads little from each.
+/// A connection is suspected if three conditions hold:
+///
+/// - The thread is busy: it uses CPU time. It uses none while it waits or while the machine is suspended.
+/// - The work is useless: almost no bytes of any request or response are transferred.
+/// - Much was read from this connection meanwhile. This condition excludes other work that keeps the thread busy: for
+///   example, thousands of handshakes read little from each connection.
 struct BusyLoopDetector {
-    /// The thread's work since it started.
+    /// The work of the thread since its start.
     struct Sample {
-        /// The CPU time used.
+        /// The CPU time that the thread has used.
         let processorTime: Duration
-        /// The number of bytes of heads and bodies that passed through our callbacks.
+        /// The number of bytes of heads and bodies that have passed through our callbacks.
         let usefulBytes: UInt64
     }
 
     /// A connection to shut down.
     struct Finding {
         let socket: WatchedSocket
-        /// The number of bytes read from it since the previous sample of the busy thread.
+        /// The number of bytes read from the connection since the previous busy sample.
         let bytes: UInt64
     }
 
-    /// The number of samples that must find the same connection, in excess of those that do not.
+    /// The count at which a connection is shut down. Each busy sample adds 1 to the count of each connection that it
+    /// suspects, and subtracts 1 from all other counts.
     static let requiredSamples = 4
-    /// The minimum CPU time of a busy sample: a tenth of the interval.
+    /// The minimum CPU time since the baseline that makes a sample busy: a tenth of the interval between samples.
     static let minimumProcessorTime = TurnWatchdog.interval / 10
-    /// The minimum number of bytes read per sample: one TLS record. Smaller numbers may be an artefact, because
-    /// received and unread bytes are not counted at the same moment.
+    /// The minimum number of bytes read from a connection since the baseline that makes it a suspect: the size of one
+    /// TLS record. Smaller numbers may be wrong, because the received and the unread bytes are not counted at the same
+    /// moment.
     static let minimumBytes: UInt64 = 16 * 1024
-    /// The number of bytes that may be read per useful byte. The smallest useful HTTP/2 frame has 9 more bytes, and the
-    /// smallest chunk has 5.
+    /// The maximum number of bytes read per useful byte. Legitimate overhead is far lower: a single byte of data takes
+    /// 9 more bytes as an HTTP/2 frame, and 5 more as an HTTP/1.1 chunk.
     static let maximumOverhead: UInt64 = 100
-    /// The maximum number of intervals in a busy sample, because the thread may share the CPU with many others. After
-    /// that, earlier counts decay.
+    /// The number of intervals after which a baseline expires. Until then, the CPU time adds up over several intervals,
+    /// because the thread may share the CPU with many others. When the baseline expires, all counts decrease by 1, and
+    /// the current sample becomes the new baseline.
     static let maximumIntervals = 5
 
-    /// The state that the next sample is compared with.
+    /// The state with which the next sample is compared.
     private struct Baseline {
         let sample: Sample
         let totals: [WatchedSocket: UInt64]
@@ -41,15 +48,18 @@ struct BusyLoopDetector {
     }
 
     private var baseline: Baseline?
-    /// For each suspect, the number of samples that found it, minus those that did not.
+    /// For each suspect, the number of samples that suspected it, minus the number of samples that did not.
     private var counts: [WatchedSocket: Int] = [:]
 
-    /// Evaluates the work since the last busy sample.
+    /// Evaluates the work of the thread since the baseline. The baseline is the last busy sample, or the sample at
+    /// which an earlier baseline expired.
     ///
-    /// - Parameter readTotals: Returns the number of bytes read so far from each connection. Called only if the thread
-    ///   was busy or a new baseline begins.
-    /// - Returns: The connection to shut down; `nil` if there is none. If there are several, the others keep the thread
-    ///   busy and are found later.
+    /// - Parameters:
+    ///   - now: The current sample.
+    ///   - readTotals: Returns the number of bytes read so far from each connection. Called only if the thread was busy
+    ///     or a new baseline begins.
+    /// - Returns: The connection to shut down; `nil` if there is none. If there are several, later samples find the
+    ///   others, because these keep the thread busy.
     mutating func evaluate(_ now: Sample, _ readTotals: () -> [WatchedSocket: UInt64]) -> Finding? {
         guard let baseline, baseline.intervals < Self.maximumIntervals else {
             counts = counts.compactMapValues { $0 > 1 ? $0 - 1 : nil }
@@ -70,9 +80,11 @@ struct BusyLoopDetector {
         return update(increases) { $0 >= Self.minimumBytes && $0 > allowed }
     }
 
-    /// Updates the counts, and returns the connection that has reached the required one.
+    /// Updates the counts, and returns the connection whose count has reached ``requiredSamples``.
     ///
-    /// - Parameter increases: The number of bytes read from each connection since the baseline.
+    /// - Parameters:
+    ///   - increases: The number of bytes read from each connection since the baseline.
+    ///   - isUseless: Returns whether this number of bytes makes a connection a suspect.
     private mutating func update(
         _ increases: [WatchedSocket: UInt64],
         _ isUseless: (UInt64) -> Bool

@@ -1,16 +1,16 @@
-/// The open connections of a multi handle, and which of them can take another transfer. A value without I/O.
+/// A prediction of which open connection of a multi handle can take another transfer. A value without I/O.
 ///
-/// libcurl alone selects the connection and does not report it in advance, so this is a prediction. When it is wrong,
-/// the transfer needs its own connection (see ``Transfer/lacksConnection``).
+/// libcurl alone selects the connection and does not report it in advance. If the prediction is wrong, the engine makes
+/// a connection for the transfer (see ``Transfer/lacksConnection``).
 struct ConnectionTable {
-    /// The number of streams that libcurl runs over one HTTP/2 connection (the default of
-    /// `CURLMOPT_MAX_CONCURRENT_STREAMS`). If the server allows fewer, more connections are opened.
+    /// The maximum number of streams that libcurl runs over one HTTP/2 connection, its default for
+    /// `CURLMOPT_MAX_CONCURRENT_STREAMS`. If the server allows fewer, libcurl needs more connections.
     static let streamsPerConnection = 100
 
     private struct Connection {
         let origin: String
         let localPort: Int
-        /// The transfers that use it or have reserved it.
+        /// The transfers that use the connection or have reserved it.
         var users: Set<TransferID> = []
         /// The maximum number of users.
         var capacity: Int
@@ -28,9 +28,9 @@ struct ConnectionTable {
     /// The connection that each transfer uses or has reserved.
     private var assigned: [TransferID: CInt] = [:]
 
-    /// Adds a connection that was made for a transfer.
+    /// Adds a connection that was made for a transfer, and assigns it to this transfer.
     ///
-    /// - Parameter capacity: The maximum number of transfers at a time, as far as it is known.
+    /// - Parameter capacity: The maximum number of concurrent transfers over the connection, as far as it is known.
     mutating func open(
         _ descriptor: CInt,
         to origin: String,
@@ -53,10 +53,11 @@ struct ConnectionTable {
         if !origin.all.isEmpty { origins[connection.origin] = origin }
     }
 
-    /// Reserves a connection for a transfer that is about to start. Returns whether there is one.
+    /// Reserves an open connection for a transfer that is about to start. Returns `false` if no connection has room.
     ///
-    /// - Parameter isQuiet: Whether an idle connection has nothing to read. Data on it usually means that the server
-    ///   closed it, so it is not reserved again. HTTP/2 servers may send at any time and are not checked.
+    /// - Parameter isQuiet: Returns whether a connection has nothing to read. Data on an idle HTTP/1.1 connection
+    ///   usually means that the server has closed it, so the connection is not used again. HTTP/2 connections are not
+    ///   checked, because servers may send frames at any time.
     mutating func reserve(
         _ origin: String,
         for transfer: TransferID,
@@ -84,17 +85,18 @@ struct ConnectionTable {
         assigned[transfer].map { setCapacity(of: $0, to: capacity) }
     }
 
-    /// libcurl did not use the connection that was reserved, so it has no capacity left.
+    /// Records that libcurl did not use the connection that was reserved for a transfer. The connection counts as full:
+    /// its capacity becomes its current number of transfers.
     mutating func reservationWasNotUsed(_ transfer: TransferID) {
         guard let descriptor = assigned[transfer] else { return }
         assign(transfer, to: nil)
         setCapacity(of: descriptor, to: connections[descriptor]?.users.count ?? 0)
     }
 
-    /// The connection that a transfer uses or has reserved.
+    /// Returns the connection that a transfer uses or has reserved.
     func connection(of transfer: TransferID) -> CInt? { assigned[transfer] }
 
-    /// The connection of a transfer, if no other transfer uses it.
+    /// Returns the connection of a transfer; `nil` if other transfers use it, too, or if there is none.
     func connection(onlyOf transfer: TransferID) -> CInt? {
         assigned[transfer].flatMap { connections[$0]?.users.count == 1 ? $0 : nil }
     }

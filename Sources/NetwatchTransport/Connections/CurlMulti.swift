@@ -2,17 +2,17 @@ internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A multi handle on an event loop: a connection pool with the transfers that use it.
+/// A multi handle on an event loop. It runs transfers and has its own pool of connections.
 ///
-/// It is confined to the loop's thread. libcurl states which descriptors and which timeout it waits for, and is called
-/// when they are ready (`curl_multi_socket_action(3)`). Call ``end()`` before the last reference is released, because
-/// closing pooled connections calls back.
+/// It is confined to the loop's thread. libcurl tells it which descriptors and which timeout to wait for, and it calls
+/// libcurl when they are ready (`curl_multi_socket_action(3)`). Call ``end()`` before the last reference is released,
+/// because libcurl calls back into this object when it closes its connections.
 final class CurlMulti {
-    /// The result of letting libcurl run.
+    /// The result of one call of libcurl.
     struct Turn {
         /// The transfers that have ended.
         var ended: [TransferID] = []
-        /// The transfers that need a connection before they can be added again.
+        /// The transfers for which the engine must make a connection before it adds them again.
         var unconnected: [Transfer] = []
         /// The transfers that reached milestones in this turn.
         var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []
@@ -27,19 +27,21 @@ final class CurlMulti {
     private var handle: MultiHandle?
     private var sockets: SocketWatches
     private var timer: CurlTimer
-    /// Set while there are transfers.
+    /// The timer of the next check of the idle, response and body timeouts. Set while there are transfers.
     private var idleTimer: EventLoop.Timer?
     private var transfers: [TransferID: Transfer] = [:]
-    /// The transfers that wait for a connection before they are added again; see ``Turn/unconnected``.
+    /// The transfers that were reported as ``Turn/unconnected`` and have not been added again yet.
     private var detached: Set<TransferID> = []
     private var connections = ConnectionTable()
     /// The transfers whose descriptor could not be registered with the loop.
     private var unwatched: [TransferID: SystemError] = [:]
 
+    /// Creates a multi handle.
+    ///
     /// - Parameters:
-    ///   - onReadiness: Called on the loop. Must call ``descriptorIsReady(_:_:)``.
-    ///   - onTimeout: Called on the loop. Must call ``timeoutHasPassed()``.
-    ///   - onIdleCheck: Called on the loop. Must call ``endIdleTransfers()``.
+    ///   - onReadiness: Called on the loop when a descriptor is ready. Must call ``descriptorIsReady(_:_:)``.
+    ///   - onTimeout: Called on the loop when libcurl's timeout has passed. Must call ``timeoutHasPassed()``.
+    ///   - onIdleCheck: Called on the loop at each check of the timeouts. Must call ``endIdleTransfers()``.
     init(
         loop: EventLoop,
         watchdog: TurnWatchdog,
@@ -81,15 +83,18 @@ final class CurlMulti {
         )
     }
 
-    /// The minimum of the connection limit of the pool, for all hosts together.
-    ///
-    /// The limit is the highest number of concurrent transfers so far. libcurl's default is four per running transfer,
-    /// so the end of a burst would close most connections. A limit below the number of transfers would close each
-    /// connection with its transfer.
+    /// The lower bound of ``connectionLimit``.
     private static let minimumConnectionLimit = 256
+    /// The maximum number of open connections in the pool, over all hosts: the highest number of concurrent transfers
+    /// since ``lowerConnectionLimit()``, and at least ``minimumConnectionLimit``.
+    ///
+    /// libcurl's own default is four per running transfer. With that default, libcurl would close most connections at
+    /// the end of a burst. With a limit below the number of transfers, libcurl would close a connection at the end of
+    /// each transfer.
     private var connectionLimit = 0
 
-    /// Lowers the connection limit after a burst, so that libcurl starts to close the additional connections.
+    /// Lowers the connection limit to the current number of transfers, so that libcurl begins to close the connections
+    /// that only a burst needed.
     func lowerConnectionLimit() {
         setConnectionLimit(max(Self.minimumConnectionLimit, transfers.count))
     }
@@ -103,7 +108,7 @@ final class CurlMulti {
 
     // MARK: Transfers
 
-    /// Starts a transfer. It ends with ``remove(_:)`` or in a later ``Turn``.
+    /// Starts a transfer. It runs until a later ``Turn`` reports its end or ``remove(_:)`` ends it.
     func add(_ transfer: Transfer) throws(TransferFailure) {
         let result = withHandle { curl_multi_add_handle($0, transfer.handle) }
         guard result == CURLM_OK else {
@@ -115,7 +120,7 @@ final class CurlMulti {
         if idleTimer == nil { checkIdleness() }
     }
 
-    /// Removes a transfer before its end.
+    /// Removes a transfer before its end. Returns `nil` if it has already ended.
     func remove(_ id: TransferID) -> Transfer? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         unwatched[id] = nil
@@ -124,19 +129,22 @@ final class CurlMulti {
         return transfer
     }
 
-    /// Releases the connection that was reserved for a transfer which is not added, or not added again.
+    /// Releases the connection that was reserved for a transfer. Called for a transfer that will not be added, or will
+    /// not be added again.
     func forget(_ id: TransferID) {
         detached.remove(id)
         connections.release(id)
     }
 
-    /// See ``Transfer/stopReceiving()``.
+    /// Stops receiving the body of a transfer for the rest of this turn; see ``Transfer/stopReceiving()``.
     func stopReceiving(_ id: TransferID) {
         transfers[id]?.stopReceiving()
     }
 
-    /// Changes the pause of a transfer. libcurl may deliver data that it has kept, so this must not be called from its
-    /// callbacks.
+    /// Changes the pause of a transfer. Must not be called from a callback of libcurl, because it may make libcurl call
+    /// other callbacks, to deliver data that it kept during the pause.
+    ///
+    /// - Parameter change: Changes the pause. A result other than `CURLE_OK` ends the transfer.
     func changePause(of id: TransferID, _ change: (Transfer) -> CURLcode) -> Turn {
         guard let transfer = transfers[id] else { return Turn() }
         let code = change(transfer)
@@ -165,7 +173,7 @@ final class CurlMulti {
     /// Lets libcurl handle a ready descriptor.
     func descriptorIsReady(_ descriptor: CInt, _ readiness: EventLoop.Readiness) -> Turn {
         guard sockets.isAwaited(descriptor) else {
-            // The server has closed an unused connection. libcurl detects that itself.
+            // The server has closed an unused connection. libcurl detects that when it next selects a connection.
             sockets.remove(descriptor)
             return Turn()
         }
@@ -221,7 +229,7 @@ final class CurlMulti {
         }
     }
 
-    /// Marks the transfers whose connections were shut down by the watchdog. Returns these connections.
+    /// Marks the transfers whose connections the watchdog has shut down. Returns these connections.
     private func markAborted() -> [TurnWatchdog.AbortedConnection] {
         let connections = sockets.takeAborted()
         for connection in connections {
@@ -232,11 +240,12 @@ final class CurlMulti {
         return connections
     }
 
-    /// Ends the marked transfers that libcurl would retry over another connection, or has not handled yet.
+    /// Ends the marked transfers that libcurl has not ended itself: it would retry them over another connection, or has
+    /// not noticed the shutdown yet.
     private func finishAborted(_ connections: [TurnWatchdog.AbortedConnection]) -> [TransferID] {
         let ids = transfers.values.filter(\.isAborted).map(\.id)
         for id in ids {
-            // libcurl may not have noticed that the connection has ended, and would keep it in the pool.
+            // If libcurl has not noticed the shutdown, it would keep the connection in the pool.
             transfers[id]?.closeConnectionAfterUse()
             remove(id)?.finish(CURLE_RECV_ERROR)
         }
@@ -264,7 +273,7 @@ final class CurlMulti {
         return turn
     }
 
-    /// Takes a transfer out until it is added again with another connection.
+    /// Removes a transfer from libcurl until it is added again with another connection.
     private func detach(_ transfer: Transfer) {
         connections.reservationWasNotUsed(transfer.id)
         detached.insert(transfer.id)
@@ -281,14 +290,20 @@ final class CurlMulti {
 
     // MARK: Connections
 
-    /// Reserves an open connection for a transfer. Returns whether there is one.
+    /// Reserves an open connection for a transfer. Returns `false` if no connection has room.
     func reserveConnection(to origin: String, for transfer: TransferID) -> Bool {
         connections.reserve(origin, for: transfer) { WatchedSocket.isQuiet($0) }
     }
 
-    /// Takes a transfer off its connection if the server has acknowledged nothing of its request, or, in a TLS
-    /// handshake, has not acknowledged everything. Returns the transfer then: it has to be connected again and added
-    /// again.
+    /// Removes a transfer from its connection if the connection is stalled. Returns the transfer, which must then be
+    /// added again with a new connection. Returns `nil` if the transfer stays.
+    ///
+    /// A connection is stalled in two cases:
+    ///
+    /// - The request was sent, and the server's kernel has acknowledged none of its bytes.
+    /// - The TLS handshake is under way, and the server's kernel has not acknowledged all bytes of this side.
+    ///
+    /// In both cases, no other transfer may use the connection, and the request must be one that may be sent again.
     func leaveStalledConnection(_ id: TransferID) -> Transfer? {
         guard let descriptor = connections.connection(onlyOf: id), let transfer = transfers[id],
             !transfer.head.hasBegun, transfer.maySend, transfer.bodyReader.mayRestart,
@@ -301,7 +316,8 @@ final class CurlMulti {
         return transfer
     }
 
-    /// Makes the kernel forget what it has not delivered of a transfer that is about to be ended.
+    /// Makes the kernel drop the data of a transfer that the server's kernel has not acknowledged. Must be called
+    /// before the transfer is ended. Without it, the kernel could still deliver the request afterwards.
     func discardUnacknowledged(of id: TransferID) {
         guard let descriptor = connections.connection(onlyOf: id),
             WatchedSocket.unacknowledgedBytes(of: descriptor) > 0
@@ -325,8 +341,11 @@ final class CurlMulti {
         }
     }
 
-    /// Stops waiting for a descriptor. A connection over which a request was sent stays registered, because it is
-    /// usually needed again soon. libcurl closes other connections, which were late or not needed, without notice.
+    /// Handles libcurl's message that it waits for nothing on a descriptor.
+    ///
+    /// A connection over which a request was sent stays registered, because it is usually needed again soon. Other
+    /// connections were established too late or were not needed. They are removed at once, because libcurl may close
+    /// them without a callback.
     private func release(_ descriptor: CInt, of transfer: Transfer?) {
         if let transfer, transfer.isReady {
             sockets.setUnused(descriptor)
@@ -364,7 +383,7 @@ extension CurlMulti: TransferContext {
             descriptor,
             to: transfer.url.origin,
             localPort: WatchedSocket.localPort(of: descriptor),
-            // Whether the server speaks HTTP/2 is known only when the response begins.
+            // An `https` server may speak HTTP/2. That is known only when the response begins.
             capacity: transfer.url.isSecure ? ConnectionTable.streamsPerConnection : 1,
             for: transfer.id
         )

@@ -1,27 +1,29 @@
 internal import NetwatchEventLoop
 
-/// The timeout that libcurl asks for, as a timer of the loop.
+/// The timeout that libcurl asks for, as a timer of the loop. It is confined to the loop's thread.
 ///
-/// libcurl changes its deadline several times per transfer, so the timer of the loop is replaced only if it would fire
-/// too late. It is confined to the loop's thread.
+/// libcurl changes its deadline several times per transfer. To save calls, the timer of the loop is replaced only if it
+/// would fire too late. A timer that fires too early is set again.
 struct CurlTimer {
     private let loop: EventLoop
     private let onTimeout: @Sendable () -> Void
-    /// When libcurl wants to check its timeouts.
+    /// The time at which libcurl wants to check its timeouts; `nil` if it waits for none.
     private var deadline: ContinuousClock.Instant?
-    /// The timer for the deadline, or for an earlier deadline that is no longer needed.
+    /// The timer for the deadline, or for an earlier deadline that libcurl has replaced since.
     private var timer: EventLoop.Timer?
-    /// Whether libcurl wants to run immediately and the call is already scheduled.
+    /// Whether a call of `onTimeout` is scheduled because libcurl wants to run immediately.
     private var isDue = false
 
+    /// Creates a timer that is not set.
+    ///
     /// - Parameter onTimeout: Called on the loop. Must call ``fire()``.
     init(_ loop: EventLoop, onTimeout: @escaping @Sendable () -> Void) {
         self.loop = loop
         self.onTimeout = onTimeout
     }
 
-    /// Sets the timeout; a negative value removes it. libcurl must not be called from its timer callback, so a timeout
-    /// of 0 is scheduled on the loop too.
+    /// Sets the timeout; a negative value removes it. Called from libcurl's timer callback, which must not call
+    /// libcurl. Therefore, even for a timeout of 0, the loop calls `onTimeout` later.
     mutating func set(milliseconds: Int) {
         guard milliseconds >= 0 else { return deadline = nil }
         let deadline = ContinuousClock.now + .milliseconds(milliseconds)
@@ -34,7 +36,8 @@ struct CurlTimer {
         }
     }
 
-    /// Returns whether libcurl must check its timeouts now. Otherwise the timer is set again, if it is needed.
+    /// Returns whether libcurl must check its timeouts now. If not, this function sets the timer again if there is a
+    /// deadline.
     mutating func fire() -> Bool {
         if let timer, timer.deadline <= .now { self.timer = nil }
         isDue = false

@@ -1,15 +1,13 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-/// The sockets of a multi handle that the loop watches.
-///
-/// It is confined to the loop's thread.
+/// The sockets of a multi handle that the loop watches. They are confined to the loop's thread.
 struct SocketWatches {
     /// A socket that the loop watches.
     private struct Watch {
         let registration: EventLoop.Registration
-        /// The events that libcurl waits for; `nil` while no transfer uses the connection. The socket stays registered
-        /// then, because the next transfer usually follows soon and needs the same events.
+        /// The events for which libcurl waits; `nil` while no transfer uses the connection. An unused socket stays
+        /// registered, because the next transfer usually follows soon and needs the same events.
         var interest: EventLoop.Interest?
         /// The events for which the loop watches the socket.
         var watched: EventLoop.Interest
@@ -19,10 +17,12 @@ struct SocketWatches {
     private let watchdog: TurnWatchdog
     private let onReadiness: @Sendable (CInt, EventLoop.Readiness) -> Void
     private var watches: [CInt: Watch] = [:]
-    /// The removed sockets that the watchdog had shut down.
+    /// The connections that the watchdog has shut down and that were removed since ``takeAborted()``.
     private var removedAborted: [TurnWatchdog.AbortedConnection] = []
 
-    /// - Parameter onReadiness: Called on the loop when a socket is ready.
+    /// Creates an empty set of watches.
+    ///
+    /// - Parameter onReadiness: Called on the loop with the descriptor of a ready socket and its readiness.
     init(
         _ loop: EventLoop,
         _ watchdog: TurnWatchdog,
@@ -57,12 +57,13 @@ struct SocketWatches {
         watches[descriptor] = Watch(registration: registration, interest: interest, watched: interest)
     }
 
-    /// Records that libcurl waits for no events of a socket, but keeps it registered.
+    /// Records that libcurl no longer waits for events of a socket. The socket stays registered.
     mutating func setUnused(_ descriptor: CInt) {
         watches[descriptor]?.interest = nil
     }
 
-    /// Stops watching a socket. Must be called before it is closed, because the kernel may reuse its descriptor.
+    /// Stops watching a socket. Must be called before the socket is closed, because the kernel may reuse its
+    /// descriptor.
     mutating func remove(_ descriptor: CInt) {
         guard let watch = watches.removeValue(forKey: descriptor) else { return }
         if let aborted = watchdog.remove(descriptor) { removedAborted.append(aborted) }
@@ -73,12 +74,13 @@ struct SocketWatches {
         for descriptor in watches.keys { remove(descriptor) }
     }
 
-    /// Drops the records of closed connections, once their transfers have ended.
+    /// Drops the records of connections that the watchdog had shut down. Called when their transfers have ended.
     mutating func forgetAborted(_ connections: [TurnWatchdog.AbortedConnection]) {
         removedAborted.removeAll { removed in connections.contains { $0.ends == removed.ends } }
     }
 
-    /// Returns the connections that the watchdog has shut down, whether libcurl has closed them yet or not.
+    /// Returns the connections that the watchdog has shut down: those that libcurl has not closed yet, and those that
+    /// were removed since the last call.
     mutating func takeAborted() -> [TurnWatchdog.AbortedConnection] {
         defer { removedAborted = [] }
         let open = watchdog.abortedConnections

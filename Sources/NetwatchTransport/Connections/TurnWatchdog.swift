@@ -3,28 +3,29 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Shuts down connections that keep libcurl busy without useful data.
+/// A watchdog that shuts down connections that keep libcurl busy without useful data.
 ///
 /// An HTTP/2 server can send frames without body data: empty `DATA`, `PRIORITY`, `WINDOW_UPDATE`, or frames of unknown
-/// type. libcurl 7.88.1 reads them for as long as they come. It checks no timeout, calls no callback and does not
-/// return. One thread serves all sessions of the process, so a single server could block them all. A second thread
-/// therefore compares libcurl's work with its results, and ends such a connection with `shutdown(2)` after about two
-/// seconds.
+/// type. libcurl 7.88.1 reads them for as long as they come. Meanwhile it checks no timeout, calls no callback and does
+/// not return. A single server could therefore block the engine's thread, which serves all sessions of the process.
 ///
-/// A turn is one call of libcurl. The cost is two memory writes per turn and one per callback. The thread checks twice
-/// a second while there are turns, and sleeps if there was none between two checks. The methods for the engine's thread
-/// must be called on it.
+/// The watchdog's own thread compares libcurl's work with its results (``BusyLoopDetector``). It shuts such a
+/// connection down with `shutdown(2)` after about two seconds.
+///
+/// A turn is one call of libcurl. The watchdog costs two memory writes per turn and one per callback. Its thread checks
+/// twice a second while there are turns, and sleeps after an interval without one. The methods below "On the engine's
+/// thread" must be called on that thread.
 final class TurnWatchdog: Sendable {
-    /// A connection that was shut down.
+    /// A connection that the watchdog has shut down.
     struct AbortedConnection {
-        /// The ends of the connection, by which its transfers are found.
+        /// The ports and the remote address of the connection. They identify the transfers that use it.
         let ends: ConnectionEnds
-        /// The number of useless bytes received between the last checks.
+        /// The number of bytes read from the connection between the last two busy checks.
         let bytes: UInt64
     }
 
-    /// The interval between checks. A connection is shut down after ``BusyLoopDetector/requiredSamples`` positive
-    /// checks.
+    /// The interval between checks. A connection is shut down after ``BusyLoopDetector/requiredSamples`` checks that
+    /// suspect it.
     static let interval = Duration.milliseconds(500)
 
     private struct Sockets {
@@ -63,23 +64,24 @@ final class TurnWatchdog: Sendable {
 
     // MARK: On the engine's thread
 
-    /// Must be called before libcurl is called.
+    /// Records that a turn begins. Must be called before each call of libcurl.
     func turnWillBegin() {
         turns.store(turns.load(ordering: .relaxed) + 1, ordering: .sequentiallyConsistent)
         if isAsleep.load(ordering: .sequentiallyConsistent) { wakeUp() }
     }
 
-    /// Must be called after libcurl has returned.
+    /// Records that a turn has ended. Must be called after libcurl has returned.
     func turnDidEnd() {
         turns.store(turns.load(ordering: .relaxed) + 1, ordering: .releasing)
     }
 
-    /// Must be called when libcurl has delivered or read bytes of a head or a body.
+    /// Records that libcurl has delivered or read bytes of a head or a body.
     func recordUsefulBytes(_ count: Int) {
         usefulBytes.store(usefulBytes.load(ordering: .relaxed) + UInt64(count), ordering: .relaxed)
     }
 
-    /// Adds a connection that may be shut down. ``remove(_:)`` must be called before its descriptor is closed.
+    /// Adds a connection that the watchdog may shut down. ``remove(_:)`` must be called before its descriptor is
+    /// closed.
     func add(_ descriptor: CInt) {
         recordThreadClock()
         sockets.withLock { sockets in
@@ -88,9 +90,9 @@ final class TurnWatchdog: Sendable {
         }
     }
 
-    /// Removes a connection.
+    /// Removes a connection. Must be called before its descriptor is closed.
     ///
-    /// - Returns: The record of the shutdown, if the connection was shut down.
+    /// - Returns: The record of the shutdown; `nil` if the watchdog has not shut the connection down.
     func remove(_ descriptor: CInt) -> AbortedConnection? {
         sockets.withLock { sockets in
             sockets.watched[descriptor] = nil
@@ -99,7 +101,7 @@ final class TurnWatchdog: Sendable {
         }
     }
 
-    /// The connections that were shut down but are not closed yet, by descriptor.
+    /// The connections that the watchdog has shut down and that have not been removed yet, by descriptor.
     var abortedConnections: [CInt: AbortedConnection] {
         hasAbortedConnections.load(ordering: .acquiring) ? sockets.withLock { $0.aborted } : [:]
     }
@@ -135,7 +137,7 @@ final class TurnWatchdog: Sendable {
     private func sleep(after turn: UInt64) {
         isAsleep.store(true, ordering: .sequentiallyConsistent)
         let hasBegun = turns.load(ordering: .sequentiallyConsistent) != turn
-        // Unless that turn has already reset the flag and will signal.
+        // If a turn began meanwhile and has already reset the flag, it also sends the signal, so the wait below ends.
         if hasBegun, isAsleep.exchange(false, ordering: .sequentiallyConsistent) { return }
         wakeSignal.wait()
     }
@@ -145,7 +147,7 @@ final class TurnWatchdog: Sendable {
             processorTime: processorTime,
             usefulBytes: usefulBytes.load(ordering: .relaxed)
         )
-        // While the lock is held, no descriptor is closed.
+        // No descriptor is closed while the lock is held, because ``remove(_:)`` takes it first.
         sockets.withLock { sockets in
             let finding = detector.evaluate(sample) {
                 sockets.watched.reduce(into: [:]) { totals, entry in
@@ -162,7 +164,7 @@ final class TurnWatchdog: Sendable {
 
     private var processorTime: Duration {
         var time = timespec()
-        // This fails when the thread has ended, and then there are no turns either.
+        // This fails only after the engine's thread has ended. There are no more turns then.
         clock_gettime(clock.load(ordering: .relaxed), &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }

@@ -2,14 +2,16 @@ internal import CNetwatchLinux
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A connection, identified by its descriptor and a number, because the kernel reuses descriptors.
+/// A connection that the watchdog observes. The number distinguishes it from earlier connections with the same
+/// descriptor, because the kernel reuses descriptors.
 struct WatchedSocket: Hashable, Sendable {
     let descriptor: CInt
     let number: UInt64
 
-    /// The number of bytes read from the connection since it was made: the bytes received minus those not read yet. 0
-    /// for sockets other than TCP. Over a unix socket libcurl speaks HTTP/1.1, which has no frames that could keep it
-    /// busy.
+    /// The number of bytes read from the connection so far: the bytes received minus those not read yet.
+    ///
+    /// The number is 0 for sockets other than TCP. The watchdog does not need it there: over a unix socket libcurl
+    /// speaks HTTP/1.1, which has no frames that could keep it busy.
     var readBytes: UInt64 {
         var waiting: CInt = 0
         guard let counts = Self.byteCounts(of: descriptor), netwatch_unread_bytes(descriptor, &waiting) == 0
@@ -17,11 +19,11 @@ struct WatchedSocket: Hashable, Sendable {
         return counts.received - min(counts.received, UInt64(max(0, waiting)))
     }
 
-    /// How many bytes the peer's kernel has acknowledged, and how many were received from it; `nil` for a socket
-    /// that is not TCP.
+    /// Returns the number of bytes that the peer's kernel has acknowledged, and the number of bytes received from the
+    /// peer. Returns `nil` for a socket that is not TCP.
     private static func byteCounts(of descriptor: CInt) -> (acknowledged: UInt64, received: UInt64)? {
-        // The offset of tcpi_bytes_acked in `struct tcp_info` of <linux/tcp.h>, which tcpi_bytes_received follows. The
-        // C library's struct lacks these fields.
+        // The offset of tcpi_bytes_acked in `struct tcp_info` of <linux/tcp.h>. The next field is tcpi_bytes_received.
+        // The C library's struct lacks both.
         let offset = 120
         return withUnsafeTemporaryAllocation(byteCount: offset + 16, alignment: 8) { info in
             var length = socklen_t(info.count)
@@ -39,29 +41,31 @@ struct WatchedSocket: Hashable, Sendable {
         WatchedSocket(descriptor: descriptor, number: 0).address(getsockname).port
     }
 
-    /// Returns whether there is nothing to read, neither data nor the end of the stream.
+    /// Returns whether a socket has nothing to read: neither data nor the end of the stream.
     static func isQuiet(_ descriptor: CInt) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) == 0
     }
 
-    /// How many bytes the peer's kernel has not acknowledged; 0 for a socket that is not TCP.
+    /// Returns the number of sent bytes that the peer's kernel has not acknowledged; 0 for a socket that is not TCP.
     static func unacknowledgedBytes(of descriptor: CInt) -> Int {
         var count: CInt = 0
         return netwatch_unacknowledged_bytes(descriptor, &count) == 0 ? Int(count) : 0
     }
 
-    /// How many bytes the peer's kernel has acknowledged; 0 for a socket that is not TCP.
+    /// Returns the number of bytes that the peer's kernel has acknowledged; 0 for a socket that is not TCP.
     static func acknowledgedBytes(of descriptor: CInt) -> UInt64 {
         byteCounts(of: descriptor)?.acknowledged ?? 0
     }
 
-    /// How many bytes the kernel has accepted for the peer; `nil` for a socket that is not TCP.
+    /// Returns the number of bytes that this machine's kernel has accepted for sending to the peer; `nil` for a socket
+    /// that is not TCP.
     static func sentBytes(of descriptor: CInt) -> UInt64? {
         byteCounts(of: descriptor).map { $0.acknowledged + UInt64(unacknowledgedBytes(of: descriptor)) }
     }
 
-    /// Makes close(2) reset the connection. Otherwise the kernel goes on sending what is not acknowledged.
+    /// Makes close(2) reset the connection. Without this option, the kernel continues to send unacknowledged data after
+    /// the close.
     static func discardUnacknowledgedOnClose(_ descriptor: CInt) {
         var option = linger(l_onoff: 1, l_linger: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
@@ -94,8 +98,8 @@ struct WatchedSocket: Hashable, Sendable {
         }
     }
 
-    /// Shuts the connection down in both directions. Received data may still be read, followed by the end of the
-    /// stream. If the peer sends more, the kernel resets the connection.
+    /// Shuts the connection down in both directions. libcurl can still read the data that has already arrived, and then
+    /// reads the end of the stream. If the peer sends more, the kernel resets the connection.
     func shutDown() {
         shutdown(descriptor, CInt(SHUT_RDWR))
     }

@@ -1,14 +1,17 @@
 internal import CNetwatchCurl
 
-/// Owns an easy handle.
+/// An owner of an easy handle, libcurl's object for one transfer.
 ///
-/// A handle is used for one transfer only. `curl_easy_reset(3)` does not reset everything: the handle keeps the last
-/// `Authorization` field (when the request could not be sent), TLS sessions that skip the trust checks, the last error
-/// number and the buffer size.
+/// A handle is used for one transfer only, because `curl_easy_reset(3)` does not reset everything. The handle keeps:
+///
+/// - the last `Authorization` field, if the request could not be sent
+/// - TLS sessions, whose resumption skips the trust checks
+/// - the last error number
+/// - the buffer size
 struct EasyHandle: ~Copyable {
     let rawValue: UnsafeMutableRawPointer
 
-    /// Creates a handle. Fails only when memory is exhausted.
+    /// Creates a handle. Returns `nil` only if memory is exhausted.
     init?() {
         guard let handle = curl_easy_init() else { return nil }
         rawValue = handle
@@ -48,7 +51,8 @@ struct EasyHandle: ~Copyable {
         )
     }
 
-    /// Sets the callback that closes every socket over which a request was sent. libcurl closes other sockets itself.
+    /// Sets the callback that closes the sockets over which a request was sent. libcurl closes all other sockets
+    /// itself.
     func setCloseSocketCallback(_ callback: @escaping curl_closesocket_callback) throws(TransferFailure) {
         try check(
             netwatch_easy_set_close_socket_callback(rawValue, callback),
@@ -56,7 +60,7 @@ struct EasyHandle: ~Copyable {
         )
     }
 
-    /// Sets the callback for every socket that was created and is not connected yet.
+    /// Sets the callback that libcurl calls after it has created a socket and before it connects it.
     func setSocketCallback(_ callback: @escaping curl_sockopt_callback) throws(TransferFailure) {
         try check(netwatch_easy_set_socket_callback(rawValue, callback), CURLOPT_SOCKOPTFUNCTION)
     }
@@ -70,12 +74,12 @@ struct EasyHandle: ~Copyable {
         try check(netwatch_easy_set_debug_callback(rawValue, callback), CURLOPT_DEBUGFUNCTION)
     }
 
-    /// Sets the callback for the TLS context of each connection before its handshake.
+    /// Sets the callback that prepares the TLS context of each connection. libcurl calls it before the handshake.
     func setSSLContextCallback(_ callback: @escaping curl_ssl_ctx_callback) throws(TransferFailure) {
         try check(netwatch_easy_set_ssl_context_callback(rawValue, callback), CURLOPT_SSL_CTX_FUNCTION)
     }
 
-    /// Sets the callback for each time that there is a connection to send the request over.
+    /// Sets the callback that libcurl calls before each sending of the request, when the connection for it is ready.
     func setRequestCallback(_ callback: @escaping curl_prereq_callback) throws(TransferFailure) {
         try check(netwatch_easy_set_request_callback(rawValue, callback), CURLOPT_PREREQFUNCTION)
     }
@@ -94,8 +98,8 @@ struct EasyHandle: ~Copyable {
         return String(cString: text)
     }
 
-    /// Returns a time, which libcurl counts in microseconds; `nil` if it is 0, which means that the event has not
-    /// happened.
+    /// Returns the time from libcurl's start of the transfer to an event; `nil` if the event has not happened. libcurl
+    /// counts microseconds and reports 0 for an event that has not happened.
     func time(_ info: CURLINFO) -> Duration? {
         let microseconds = offset(info)
         return microseconds > 0 ? .microseconds(microseconds) : nil
@@ -103,15 +107,16 @@ struct EasyHandle: ~Copyable {
 
     private func check(_ code: CURLcode, _ option: CURLoption) throws(TransferFailure) {
         guard code != CURLE_OK else { return }
-        throw .refused(code, "option \(option.rawValue): \(String(cString: curl_easy_strerror(code)))")
+        throw .refused(code, "CURLoption \(option.rawValue): \(String(cString: curl_easy_strerror(code)))")
     }
 }
 
-/// Owns a multi handle. Its easy handles must be removed before it is destroyed.
+/// An owner of a multi handle, libcurl's object for concurrent transfers. All its easy handles must be removed before
+/// it is destroyed.
 struct MultiHandle: ~Copyable {
     let rawValue: UnsafeMutableRawPointer
 
-    /// Creates a handle. Fails only when memory or descriptors are exhausted.
+    /// Creates a handle. Returns `nil` only if memory or descriptors are exhausted.
     init?() {
         guard let handle = curl_multi_init() else { return nil }
         rawValue = handle
@@ -120,7 +125,7 @@ struct MultiHandle: ~Copyable {
     deinit { curl_multi_cleanup(rawValue) }
 }
 
-/// Owns a `curl_slist`, which libcurl reads but does not copy.
+/// An owner of a `curl_slist`. libcurl does not copy the list, so the owner must outlive its use.
 struct StringList: ~Copyable {
     private(set) var rawValue: UnsafeMutablePointer<curl_slist>?
 
@@ -132,7 +137,7 @@ struct StringList: ~Copyable {
     }
 }
 
-/// Owns the buffer for `CURLOPT_ERRORBUFFER`.
+/// An owner of the buffer into which libcurl writes its error message (`CURLOPT_ERRORBUFFER`).
 struct MessageBuffer: ~Copyable {
     let rawValue = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 

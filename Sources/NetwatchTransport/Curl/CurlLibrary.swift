@@ -3,25 +3,25 @@ internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// OpenSSL. The whole process, including libcurl, shares its state.
+/// Process-wide settings of OpenSSL, whose state is shared by the whole process, including libcurl.
 package enum OpenSSL {
-    /// Keeps OpenSSL from freeing its memory when the process calls `exit(3)`, because the engine's thread continues
-    /// its handshakes until the process ends.
+    /// Keeps OpenSSL from freeing its memory when the process calls `exit(3)`. The engine's thread continues its
+    /// handshakes until the process ends, and would use the freed memory.
     ///
-    /// Must be called before the first use of OpenSSL. A program that uses OpenSSL earlier must call
-    /// `OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL)` itself.
+    /// Must be called before the first use of OpenSSL. A program that uses OpenSSL before netwatch must itself call
+    /// `OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL)`.
     package static func prepare() { _ = isPrepared }
 
     private static let isPrepared = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nil) == 1
 }
 
-/// Global initialization of libcurl.
+/// The process-wide initialization of libcurl.
 enum CurlLibrary {
     private static let initialization = RetriedOnce()
 
-    /// Initializes libcurl once. After a failure the next call tries again.
+    /// Initializes libcurl on the first call. Later calls do nothing, except that a call after a failure tries again.
     ///
-    /// - Throws: ``SystemError`` with `ENOMEM`, the only possible reason.
+    /// - Throws: ``SystemError`` with `ENOMEM`. libcurl fails to initialize only without memory.
     static func initialize() throws(SystemError) {
         try initialization.run { () throws(SystemError) in
             OpenSSL.prepare()

@@ -1,15 +1,17 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-/// A URL as parsed by libcurl's own parser (`libcurl-url(3)`), so that the host that is looked up is also the host that
-/// is connected to.
+/// A URL, parsed by libcurl's own parser (`libcurl-url(3)`). So the host that netwatch looks up is the host to which
+/// libcurl would connect.
 struct CurlURL: Equatable {
     let scheme: String
-    /// The host in the form that `CURLOPT_RESOLVE` uses.
+    /// The host as libcurl writes it. An IPv6 address is in brackets.
     let host: String
     let port: Int
+    /// The zone of an IPv6 address; empty if the URL has none.
+    let zone: String
 
-    /// The scheme, host and port. Connections are shared only within an origin.
+    /// The scheme, host and port in one string. Only transfers of the same origin share connections.
     let origin: String
     let isSecure: Bool
 
@@ -19,9 +21,11 @@ struct CurlURL: Equatable {
         return String(host.dropFirst().prefix { $0 != "]" && $0 != "%" })
     }
 
-    /// The host as an IP address; `nil` if it is a name, which needs a lookup.
+    /// The host as an IP address; `nil` if the host is a name, which needs a lookup.
     let literal: IPAddress?
 
+    /// Parses a URL.
+    ///
     /// - Throws: ``TransferFailure`` with code 3 (malformed) or 1 (neither http nor https).
     init(parsing text: String) throws(TransferFailure) {
         try Self.checkBytes(of: text)
@@ -29,7 +33,10 @@ struct CurlURL: Equatable {
         let result = parts.parse(text)
         guard result == CURLUE_OK else {
             let code = result == CURLUE_UNSUPPORTED_SCHEME ? CURLE_UNSUPPORTED_PROTOCOL : CURLE_URL_MALFORMAT
-            throw .refused(code, "the URL \(String(cString: curl_url_strerror(result)).lowercased())")
+            throw .refused(
+                code,
+                "cannot parse the URL: \(String(cString: curl_url_strerror(result)).lowercased())"
+            )
         }
         scheme = parts[CURLUPART_SCHEME]
         host = parts[CURLUPART_HOST]
@@ -37,15 +44,17 @@ struct CurlURL: Equatable {
         guard scheme == "http" || scheme == "https" else {
             throw .refused(CURLE_UNSUPPORTED_PROTOCOL, "the URL's scheme is neither http nor https")
         }
-        let zone = parts[CURLUPART_ZONEID]
-        // libcurl ignores the zone, but the same link-local address may be a different machine on each link.
+        zone = parts[CURLUPART_ZONEID]
+        // libcurl ignores the zone. It is part of the origin, because a link-local address may belong to a different
+        // machine on each link.
         origin = "\(scheme)://\(host)\(zone.isEmpty ? "" : "%\(zone)"):\(port)"
         isSecure = scheme == "https"
         literal = Self.literal(host, zone: zone)
         guard !host.isEmpty else { throw .refused(CURLE_URL_MALFORMAT, "the URL has no host") }
     }
 
-    /// Checks that the URL is printable ASCII. libcurl would convert other host names to punycode and look those up.
+    /// Checks that the URL is printable ASCII without spaces. libcurl would convert any other host name to punycode and
+    /// look that up.
     static func checkBytes(of text: String) throws(TransferFailure) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
             throw .refused(
@@ -55,7 +64,8 @@ struct CurlURL: Equatable {
         }
     }
 
-    /// Parses the host as an address. An unknown interface is left out; connecting then reports what is wrong.
+    /// Parses the host as an IP address. If the zone names an unknown interface, the zone is left out; the failure to
+    /// connect then reports the cause.
     private static func literal(_ host: String, zone: String) -> IPAddress? {
         guard host.hasPrefix("[") else { return IPAddress(host) }
         let address = String(host.dropFirst().prefix { $0 != "]" && $0 != "%" })
@@ -63,7 +73,7 @@ struct CurlURL: Equatable {
     }
 }
 
-/// Owns a `CURLU`.
+/// An owner of a `CURLU`, libcurl's parsed URL.
 private struct URLParts: ~Copyable {
     private let handle = curl_url()
 

@@ -1,18 +1,19 @@
-/// A cache of libcurl's parsing results for the origins of URLs.
+/// A cache of parsed URLs, by origin (scheme, host and port).
 ///
-/// A program talks to few servers, and parsing takes a tenth of the time of a small transfer.
+/// A program sends requests to few servers, and parsing a URL with libcurl takes a tenth of the time of a small
+/// transfer.
 struct OriginCache {
     /// The maximum number of entries. When it is reached, the cache is emptied.
     private static let limit = 256
-    /// The maximum length of a cached authority in bytes: a name (RFC 1035 §2.3.4) and a port.
+    /// The maximum length in bytes of an authority that is cached: a host name (RFC 1035 §2.3.4), a colon and a port.
     private static let maximumAuthorityLength = 255 + 6
 
     private var cached: [String: CurlURL] = [:]
 
-    /// Returns the parsed URL.
+    /// Returns the parsed URL; from the cache if the cache has a URL of the same origin.
     ///
-    /// - Throws: ``TransferFailure`` as ``CurlURL/init(parsing:)`` does. If the origin is cached, libcurl reports
-    ///   errors in the path only when it receives the URL.
+    /// - Throws: ``TransferFailure`` as ``CurlURL/init(parsing:)`` does. If the origin is cached, an error in the path
+    ///   is not detected here. libcurl reports it when it receives the URL.
     mutating func url(_ text: String) throws(TransferFailure) -> CurlURL {
         guard let origin = Self.plainOrigin(of: text) else { return try CurlURL(parsing: text) }
         if let url = cached[origin] {
@@ -25,15 +26,17 @@ struct OriginCache {
         return url
     }
 
-    /// Returns the scheme, host and port as written. Returns `nil` if the authority contains anything else, which could
-    /// change its meaning or must not be stored (a user name and password).
+    /// Returns the scheme, host and port of a URL as written.
+    ///
+    /// Returns `nil` if the authority contains anything else, for example an escape, which changes its meaning, or a
+    /// user name and password, which must not be stored.
     private static func plainOrigin(of text: String) -> String? {
         guard let scheme = ["http://", "https://"].first(where: text.hasPrefix) else { return nil }
         let rest = text.utf8.dropFirst(scheme.utf8.count)
         let authority = rest.prefix {
             $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#")
         }
-        // libcurl ignores a third slash and takes the following text for the host, so the authority must not be empty.
+        // The authority must not be empty: libcurl ignores a third slash and takes the text after it for the host.
         guard (1...maximumAuthorityLength).contains(authority.count), authority.allSatisfy(isPlain) else {
             return nil
         }

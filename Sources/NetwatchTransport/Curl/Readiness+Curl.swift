@@ -2,11 +2,12 @@ internal import CNetwatchCurl
 package import NetwatchEventLoop
 
 extension EventLoop.Readiness {
-    /// The flags for `curl_multi_socket_action(3)`: `CURL_CSELECT_IN`, `CURL_CSELECT_OUT` and `CURL_CSELECT_ERR`.
+    /// The readiness as the flags of `curl_multi_socket_action(3)`: `CURL_CSELECT_IN`, `CURL_CSELECT_OUT` and
+    /// `CURL_CSELECT_ERR`.
     ///
-    /// An error also sets the read flag, as when libcurl polls by itself. The kernel may report `EPOLLERR` alone while
-    /// it processes a reset (`tcp_poll` takes no lock). libcurl reports an error alone as `CURLE_SEND_ERROR` without
-    /// looking at the socket, which would be the wrong failure.
+    /// An error or a hang-up also sets the flag for reading. libcurl sets it, too, when it polls by itself. If libcurl
+    /// gets an error alone, it reports `CURLE_SEND_ERROR` without reading the socket, and the real cause is lost. The
+    /// kernel can report `EPOLLERR` alone while it processes a reset, because `tcp_poll` takes no lock.
     package var curlEvents: CInt {
         var events: CInt = 0
         if contains(.readable) { events |= CURL_CSELECT_IN }

@@ -2,13 +2,13 @@ internal import CNetwatchCurl
 
 /// The features of the libcurl that this process has loaded.
 package struct TransferCapabilities: Hashable, Sendable {
-    /// The version: `7.88.1`.
+    /// The version, such as `7.88.1`.
     package let version: String
-    /// The TLS library as libcurl names it: `OpenSSL/3.0.17`; `nil` without TLS.
+    /// The TLS library and its version, such as `OpenSSL/3.0.17`; `nil` if libcurl has no TLS.
     package let tlsLibrary: String?
     /// Whether HTTP/2 is supported.
     package let supportsHTTP2: Bool
-    /// The content encodings that libcurl can decode, as in `Accept-Encoding`.
+    /// The names of the content encodings that libcurl can decode, as used in `Accept-Encoding`.
     package let decodableEncodings: [String]
 
     package init(version: String, tlsLibrary: String?, supportsHTTP2: Bool, decodableEncodings: [String]) {
@@ -33,10 +33,10 @@ package struct TransferCapabilities: Hashable, Sendable {
         )
     }()
 
-    /// Whether a callback can inspect the server's certificates, which needs OpenSSL's functions.
+    /// Whether libcurl uses OpenSSL, whose functions netwatch needs to inspect a server's certificates.
     package var usesOpenSSL: Bool { tlsLibrary?.hasPrefix("OpenSSL/") ?? false }
 
-    /// One sentence for each missing feature and its effect; empty if nothing is missing.
+    /// One sentence for each missing feature and its effect, for people. Empty if no feature is missing.
     package var shortcomings: [String] {
         var sentences: [String] = []
         if tlsLibrary == nil {

@@ -5,9 +5,9 @@ internal import NetwatchEventLoop
 /// It is confined to the engine's thread.
 final class EngineTransfer {
     enum Stage {
-        /// Waiting for other transfers to the same host.
+        /// The transfer waits for other transfers to the same host.
         case waiting
-        /// Waiting for a connection, including the name lookup.
+        /// The transfer waits for its name lookup or its connection.
         case connecting
         /// libcurl runs the transfer.
         case running
@@ -17,18 +17,18 @@ final class EngineTransfer {
     private(set) var target: TransferTarget
     let reporter: TransferReporter
     var stage = Stage.waiting
-    /// The multi handle that runs the transfer, once there is one.
+    /// The multi handle that runs or will run the transfer; `nil` while the transfer waits for others.
     var multi: MultiTable.ID?
-    /// The timer of the total timeout while the transfer waits for others.
+    /// The timer of the total timeout. Used only while the transfer waits for others.
     var timer: EventLoop.Timer?
     private(set) var paused: TransferPause = []
-    /// Set while the transfer connects, and until a response has arrived over its new connection.
+    /// The connector of the transfer. Set while it connects, and until a response has arrived over the new connection.
     private var connector: HostConnector?
     /// The address of the new connection, until a response has arrived over it.
     private var connectedTo: IPAddress?
-    /// Set if libcurl ran the transfer before and then asked for a connection.
+    /// The transfer that libcurl ran until it needed another connection; `nil` if libcurl has not run it yet.
     private(set) var curlTransfer: Transfer?
-    /// When the transfer started to need a connection, relative to its start.
+    /// The time at which the transfer began to connect, relative to its start.
     private var connectingSince = Duration.zero
 
     init(_ key: HostLimiter.Key, _ target: TransferTarget, _ reporter: TransferReporter) {
@@ -44,9 +44,12 @@ final class EngineTransfer {
         reporter.recordBegin()
     }
 
-    /// Starts to connect, after a name lookup if there are no addresses yet.
+    /// Begins to connect. Looks up the host's name first if the addresses are not known.
     ///
-    /// - Parameter curlTransfer: The transfer, if libcurl has run it before.
+    /// - Parameters:
+    ///   - curlTransfer: The transfer that libcurl ran until it needed another connection; `nil` if libcurl has not run
+    ///     it yet.
+    ///   - connector: The connector to use.
     func connect(_ curlTransfer: Transfer?, with connector: HostConnector) {
         self.curlTransfer = curlTransfer
         paused = curlTransfer?.paused ?? paused
@@ -62,7 +65,9 @@ final class EngineTransfer {
         }
     }
 
-    /// Connects to the addresses that were looked up.
+    /// Records the result of the name lookup, and connects to the addresses.
+    ///
+    /// - Throws: ``TransferFailure`` if the lookup failed or the transfer can use none of the addresses.
     func lookedUp(_ outcome: NameResolver.Outcome) throws(TransferFailure) {
         reporter.recordLookup(outcome)
         switch outcome {
@@ -78,33 +83,35 @@ final class EngineTransfer {
         reporter.recordConnection()
     }
 
-    /// Connects again if the transfer waits for a connection.
+    /// Begins the connection attempts again at once. Has no effect unless connection attempts are in progress.
     func reconnect() {
         connector?.assumeIsolated { $0.reconnect() }
     }
 
-    /// Stops the name lookup and the connection attempts.
+    /// Stops the name lookup and the connection attempts. Returns what was interrupted.
     func stopConnecting() -> HostConnector.Interruption {
         connector?.assumeIsolated { $0.stop() } ?? .none
     }
 
-    /// Makes the address preferred, because a response has arrived over the new connection.
+    /// Makes the connected address the preferred one of its host. Called when a response has arrived over the new
+    /// connection.
     func hasResponse() {
         guard let address = connectedTo else { return }
         connector?.assumeIsolated { $0.prefer(address) }
         (connectedTo, connector) = (nil, nil)
     }
 
-    /// Forgets the preferred address if there was no response: one that accepts connections and never responds must not
-    /// stay preferred.
+    /// Stops preferring the connected address if no response has arrived from it. An address that accepts connections
+    /// and never responds must not stay preferred.
     func hasEnded() {
         guard let address = connectedTo else { return }
         connector?.assumeIsolated { $0.avoid(address) }
     }
 
-    /// Returns the request with its timeouts reduced by the elapsed time.
+    /// Returns the request with its timeouts reduced by the time that has passed.
     ///
-    /// - Parameter isConnected: Whether part of that time was spent on connecting.
+    /// - Parameter isConnected: Whether the engine has just connected. The time for connecting then counts towards the
+    ///   connection timeout.
     func remainingTarget(isConnected: Bool) -> TransferTarget {
         var target = target
         let elapsed = reporter.elapsed
@@ -113,16 +120,16 @@ final class EngineTransfer {
         return target
     }
 
-    /// Ends the transfer while libcurl does not run it.
+    /// Ends a transfer that libcurl does not run at the moment.
     func end(_ failure: TransferFailure, _ loop: EventLoop) {
         timer.map(loop.cancel)
         _ = stopConnecting()
         if let curlTransfer { curlTransfer.finish(unconnected: failure) } else { reporter.end(failure) }
     }
 
-    /// Changes the directions that will be paused when libcurl runs the transfer.
+    /// Changes the directions in which the transfer will be paused when libcurl runs it.
     ///
-    /// - Parameter directions: The directions to pause; `nil` to resume all.
+    /// - Parameter directions: The directions to pause in addition; `nil` to resume all.
     func setPause(_ directions: TransferPause?) {
         paused = directions.map(paused.union) ?? []
     }

@@ -1,9 +1,10 @@
 internal import NetwatchEventLoop
 
-/// Limits the number of concurrent transfers per host. Other transfers wait in the order of their priority, and with
-/// equal priority in the order of their arrival.
+/// A limit on the number of concurrent transfers per host. A value without I/O.
 ///
-/// A value without I/O. libcurl's own limits know no priorities, and libcurl counts waiting time as connecting time.
+/// Transfers over the limit wait. Those with a higher priority begin first, and those with equal priority begin in the
+/// order of their arrival. libcurl has a limit, too, but it ignores priorities and counts the waiting time as
+/// connecting time.
 struct HostLimiter {
     /// The scope of a limit: one host of one pool.
     struct Key: Hashable {
@@ -13,12 +14,12 @@ struct HostLimiter {
     }
 
     private struct Host {
-        /// The number of transfers that have started and not ended.
+        /// The number of transfers that have begun and not ended.
         var running = 0
-        /// The maximum number of connections.
+        /// The maximum number of concurrent transfers without HTTP/2.
         var limit: Int
-        /// Whether only one transfer may run: the first is not connected yet and has not ended. Only a connection shows
-        /// whether others can share it.
+        /// Whether only one transfer may run, because the first one is still connecting. Only its connection shows
+        /// whether other transfers can share it.
         var isProbing: Bool
         var isMultiplexed = false
         var waiting = PriorityQueue()
@@ -32,11 +33,17 @@ struct HostLimiter {
 
     private var hosts: [Key: Host] = [:]
 
-    /// Adds a transfer. Returns whether it may start; otherwise it waits.
+    /// Adds a transfer. Returns `true` if it may begin now, `false` if it waits.
     ///
-    /// - Parameter probesFirst: Whether the first transfer runs alone until it is connected, because only its handshake
-    ///   shows whether others can share its connection. (libcurl's `CURLOPT_PIPEWAIT` observes no timeout meanwhile,
-    ///   and makes the waiting transfers fail one after another.)
+    /// - Parameters:
+    ///   - id: The transfer.
+    ///   - key: The host and the pool.
+    ///   - limit: The maximum number of concurrent transfers to the host. It replaces an earlier limit.
+    ///   - priority: The priority among waiting transfers. Higher values begin first.
+    ///   - probesFirst: Whether the first transfer runs alone until it is connected. Only its TLS handshake shows
+    ///     whether other transfers can share its connection. libcurl's own option for this (`CURLOPT_PIPEWAIT`) is not
+    ///     used: with it, no timeout applies to the waiting transfers, and if the host cannot be reached, they fail one
+    ///     after another.
     mutating func add(
         _ id: TransferID,
         to key: Key,
@@ -55,15 +62,16 @@ struct HostLimiter {
         return true
     }
 
-    /// Records that a transfer which had started has ended. Returns the transfers that may start now.
+    /// Records the end of a transfer that had begun. Returns the transfers that may begin now.
     mutating func transferEnded(_ key: Key) -> [TransferID] {
         hosts[key]?.running -= 1
-        // If the first transfer failed to connect, the others fail together, not one after another.
+        // If the first transfer could not connect, all waiting transfers may try at the same time. So they do not fail
+        // one after another.
         hosts[key]?.isProbing = false
         return startWaiting(key)
     }
 
-    /// Records that the first transfer is connected. Returns the transfers that may start now.
+    /// Records that the first transfer is connected. Returns the transfers that may begin now.
     mutating func transferConnected(_ key: Key) -> [TransferID] {
         guard hosts[key]?.isProbing == true else { return [] }
         hosts[key]?.isProbing = false
@@ -75,7 +83,8 @@ struct HostLimiter {
         hosts[key]?.waiting.remove(id)
     }
 
-    /// Records that the host carries many transfers over one connection. Returns the transfers that may start now.
+    /// Records that the host speaks HTTP/2, so that one connection carries many transfers. Returns the transfers that
+    /// may begin now.
     mutating func setMultiplexed(_ key: Key) -> [TransferID] {
         guard hosts[key]?.isMultiplexed == false else { return [] }
         hosts[key]?.isMultiplexed = true
@@ -84,7 +93,8 @@ struct HostLimiter {
 
     var isEmpty: Bool { hosts.isEmpty }
 
-    /// Returns the length of the queue, including the entries of removed transfers.
+    /// Returns the number of entries in the queue of a host. It includes removed transfers whose entries are still
+    /// there.
     func queueLength(_ key: Key) -> Int { hosts[key]?.waiting.count ?? 0 }
 
     private mutating func startWaiting(_ key: Key) -> [TransferID] {
@@ -99,7 +109,7 @@ struct HostLimiter {
     }
 }
 
-/// A queue of transfers in the order of their priority, then of their arrival.
+/// A queue of transfers, ordered by priority and then by arrival.
 private struct PriorityQueue {
     /// The queues per priority, highest priority first.
     private var queues: [(priority: Float, queue: FIFOQueue<TransferID>)] = []
@@ -116,8 +126,8 @@ private struct PriorityQueue {
         queues[index].queue.append(id)
     }
 
-    /// Removes a transfer. Its entry stays until it reaches the front, or until most entries belong to removed
-    /// transfers.
+    /// Removes a transfer. Its entry is deleted later: when it reaches the front, or when most entries belong to
+    /// removed transfers.
     mutating func remove(_ id: TransferID) {
         present.remove(id)
         guard count > 2 * present.count + 16 else { return }

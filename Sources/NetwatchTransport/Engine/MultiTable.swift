@@ -1,7 +1,7 @@
-/// The multi handles of an engine. Transfers share a handle if they may share connections.
+/// The multi handles of an engine. Transfers that may share connections share a handle.
 ///
-/// A handle is retired when the connections of its pool are renewed or the pool is released. It keeps its transfers and
-/// is closed after the last of them.
+/// A handle is retired when the connections of its pool are renewed or dropped, or when the pool is released. A retired
+/// handle gets no new transfers, and is closed after its last transfer has ended.
 struct MultiTable {
     typealias ID = Int
 
@@ -9,16 +9,17 @@ struct MultiTable {
     struct Sharing: Hashable {
         let pool: TransferPool.ID
         let trust: TransferTrust
-        /// Set for a bound transfer: no other transfer may use its connection, nor the address that it connected to.
+        /// The transfer, if it is bound to an interface or address; `nil` if not. A bound transfer gets a handle of its
+        /// own, because no other transfer may use its connection.
         let boundTransfer: TransferID?
-        /// The number of times that the pool's connections had been renewed.
+        /// The generation of the pool's connections to which the handle belongs.
         fileprivate let generation: Int
     }
 
     private struct Multi {
         let sharing: Sharing
         let handle: CurlMulti
-        /// Whether the handle has had no transfer since the last sweep.
+        /// Whether the handle was idle at the last sweep and has had no transfer since.
         var isStale = false
     }
 
@@ -26,9 +27,9 @@ struct MultiTable {
     /// The handles that accept new transfers.
     private var current: [Sharing: ID] = [:]
     private var newest: ID = 0
-    /// The released pools that still have transfers.
+    /// The released pools that still had transfers at their release or at the last sweep.
     private var releasedPools: Set<TransferPool.ID> = []
-    /// The number of times that each pool's connections were renewed; no entry for 0.
+    /// The number of times that the connections of each pool were renewed or dropped. Pools without an entry have 0.
     private var generations: [TransferPool.ID: Int] = [:]
 
     var count: Int { multis.count }
@@ -43,7 +44,7 @@ struct MultiTable {
         Sharing(pool: pool, trust: trust, boundTransfer: boundTransfer, generation: generations[pool] ?? 0)
     }
 
-    /// Returns the handle for a transfer that is about to be added, and creates it if there is none.
+    /// Returns the handle for a transfer that is about to be added. Creates the handle if there is none.
     mutating func handle(
         for sharing: Sharing,
         make: (ID) throws(TransferFailure) -> CurlMulti
@@ -59,7 +60,7 @@ struct MultiTable {
         return (newest, handle)
     }
 
-    /// Retires a pool's handles, so that they get no new transfers.
+    /// Retires the handles of a pool.
     mutating func retire(_ pool: TransferPool.ID) {
         generations[pool, default: 0] += 1
         for (id, multi) in multis where multi.sharing.pool == pool {
@@ -70,14 +71,14 @@ struct MultiTable {
 
     /// Retires the handles of a released pool.
     ///
-    /// - Parameter hasTransfers: Whether the pool has waiting or running transfers.
+    /// - Parameter hasTransfers: Whether the pool still has waiting or running transfers.
     mutating func forget(_ pool: TransferPool.ID, hasTransfers: Bool) {
         retire(pool)
         generations[pool] = nil
         if hasTransfers { releasedPools.insert(pool) }
     }
 
-    /// Closes a handle if it has no transfers and will get no more.
+    /// Closes a handle if it has no transfers and will get no new ones.
     mutating func closeIfDone(_ id: ID) {
         guard let multi = multis[id], multi.handle.isIdle else { return }
         let isCurrent = current[multi.sharing] == id
@@ -85,8 +86,7 @@ struct MultiTable {
         if !isCurrent || isBound || releasedPools.contains(multi.sharing.pool) { close(id) }
     }
 
-    /// Closes the handles that have had no transfer since the last sweep, and lowers the connection limits of the
-    /// others.
+    /// Closes the handles that have had no transfer since the last sweep. Lowers the connection limits of the others.
     mutating func sweep(hasTransfers: (TransferPool.ID) -> Bool) {
         releasedPools = releasedPools.filter(hasTransfers)
         for (id, multi) in multis {

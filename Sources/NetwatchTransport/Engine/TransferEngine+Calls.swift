@@ -1,13 +1,14 @@
 internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
-// The calls from any thread.
+// The functions that may be called on any thread.
 
 extension TransferEngine {
     /// Whether the caller runs on the engine's thread.
     package nonisolated var isCurrent: Bool { loop.isCurrent }
 
-    /// Starts a transfer in the common pool; see ``TransferPool/start(_:deliver:)``.
+    /// Starts a transfer in the common pool, which transfers without a session use; see
+    /// ``TransferPool/start(_:deliver:)``.
     @discardableResult
     package nonisolated func start(
         _ request: TransferRequest,
@@ -37,32 +38,35 @@ extension TransferEngine {
         return id
     }
 
-    /// Ends a transfer with code 42. Has no effect after the end.
+    /// Cancels a transfer, which ends with code 42. Has no effect after the end.
     package nonisolated func cancel(_ id: TransferID) {
         perform { $0.end(id, CURLE_ABORTED_BY_CALLBACK, "cancelled") }
     }
 
-    /// Pauses directions of a transfer, in addition to those already paused, in any stage.
+    /// Pauses directions of a transfer, in addition to those that are already paused. May be called in any stage of the
+    /// transfer.
     ///
-    /// The name lookup and connecting continue, the head of the request is sent, and the head of the response may
-    /// arrive. Once the engine has handled the call, no body data is read or delivered. libcurl keeps what it had
-    /// received (16 KiB, or what 7 KiB decode to), and with HTTP/2 up to the 32 MiB of its receive window. The rest
-    /// waits in the kernel and on the server.
+    /// The name lookup and the connection attempts continue, the head of the request is sent, and the head of the
+    /// response may arrive. Once the engine has handled the call, no body data is read or delivered.
     ///
-    /// The idle timeout restarts with ``resume(_:)``; other timeouts keep running. While receiving is paused, a server
-    /// that has gone away is not noticed.
+    /// libcurl keeps the data that it has already received, up to 16 KiB. If the body is encoded, it has received up to
+    /// 7 KiB, and keeps their decoded form. With HTTP/2 it may receive up to 32 MiB more, the size of its receive
+    /// window. Everything else waits in the kernel and on the server.
+    ///
+    /// The idle timeout restarts with ``resume(_:)``. Other timeouts keep running. While receiving is paused, the
+    /// engine does not notice that a server has gone away.
     package nonisolated func pause(_ id: TransferID, _ directions: TransferPause) {
-        // If this is called from `deliver`, the caller gets no more of the body in this turn.
+        // A caller within `deliver` must get no more of the body in this turn.
         if directions.contains(.receiving), loop.isCurrent { assumeIsolated { $0.stopReceiving(id) } }
         perform { $0.setPause(of: id, directions) }
     }
 
-    /// Resumes all directions paused by ``pause(_:_:)``.
+    /// Resumes all directions of a transfer that ``pause(_:_:)`` has paused.
     package nonisolated func resume(_ id: TransferID) {
         perform { $0.setPause(of: id, nil) }
     }
 
-    /// Renews the connections of the common pool; see ``TransferPool/renewConnections()``.
+    /// Makes later transfers of the common pool use new connections; see ``TransferPool/renewConnections()``.
     package nonisolated func renewConnections() {
         renewConnections(of: .common)
     }

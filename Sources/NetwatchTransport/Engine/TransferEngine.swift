@@ -1,18 +1,19 @@
 internal import CNetwatchCurl
 package import NetwatchEventLoop
 
-/// Runs HTTP transfers with libcurl on a separate thread.
+/// An engine that runs HTTP transfers with libcurl on a separate thread.
 ///
-/// Names are resolved by ``NameResolver``, never by libcurl, which would start a thread for each lookup. Transfers
-/// beyond the connection limit of a host wait in a ``HostLimiter``.
+/// ``NameResolver`` resolves all names. libcurl never does, because it would start a thread for each lookup. Transfers
+/// that exceed the connection limit of their host wait in a ``HostLimiter``.
 package actor TransferEngine {
-    /// The interval at which multi handles without transfers are closed, with their connections: after one interval at
-    /// the earliest, after two at the latest. libcurl would not reuse the connections after 118 s
-    /// (`CURLOPT_MAXAGE_CONN`), but would keep them open.
+    /// The interval of the sweep that closes unused multi handles with their connections. A handle is closed after one
+    /// to two intervals without a transfer.
+    ///
+    /// libcurl does not reuse a connection that was idle for 118 s (`CURLOPT_MAXAGE_CONN`), but keeps it open.
     private static let sweepInterval = Duration.seconds(60)
 
-    /// The engine that all sessions share. Its first transfer starts the threads. If descriptors or threads are
-    /// exhausted, that transfer fails and the next one tries again.
+    /// The engine that all sessions share. Its threads start with the first transfer. If descriptors or threads are
+    /// exhausted, that transfer fails, and the next one tries again.
     package static let shared = TransferEngine(startingLater: .shared)
 
     let loop: EventLoop
@@ -28,12 +29,13 @@ package actor TransferEngine {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Creates an engine and starts its thread.
+    /// Creates an engine and starts its threads.
     ///
     /// - Parameters:
-    ///   - resolver: The resolver for host names.
-    ///   - networkNamespace: The namespace for connections; `nil`, the default, is the process's own.
-    /// - Throws: ``SystemError`` if descriptors or threads are exhausted, or the namespace cannot be entered.
+    ///   - resolver: The resolver for host names. Default: the resolver that the process shares.
+    ///   - networkNamespace: The path of the network namespace for connections (`/run/netns/NAME`). Default `nil`: the
+    ///     namespace of the process.
+    /// - Throws: ``SystemError`` if descriptors or threads are exhausted, or if the namespace cannot be entered.
     package init(
         resolver: NameResolver = .shared,
         networkNamespace: String? = nil
@@ -48,11 +50,12 @@ package actor TransferEngine {
         self.resolver = resolver
     }
 
-    /// Initializes libcurl and starts the threads, unless that was done before.
+    /// Initializes libcurl and starts the threads. Has no effect if that was done before.
     ///
-    /// - Throws: ``SystemError`` if descriptors, threads or memory are exhausted; ``SystemError/forked``.
+    /// - Throws: ``SystemError`` if descriptors, threads or memory are exhausted; ``SystemError/forked`` in a child of
+    ///   `fork(2)`.
     nonisolated func startThreads() throws(SystemError) {
-        // In a child of fork(2) another thread's lock may stay locked for ever.
+        // This comes before any lock: in a child of fork(2), a lock that another thread held is locked for ever.
         try loop.checkProcess()
         try startup.run { () throws(SystemError) in
             try CurlLibrary.initialize()
@@ -114,7 +117,8 @@ package actor TransferEngine {
         }
     }
 
-    /// Begins transfers that have waited. When one fails immediately, begins the transfers that may take its place.
+    /// Begins transfers that the limiter has admitted. If one fails immediately, begins the transfers that take its
+    /// place.
     private func begin(_ ids: [TransferID]) {
         var ids = ids[...]
         while let id = ids.popFirst() {
@@ -125,16 +129,16 @@ package actor TransferEngine {
     }
 
     /// Begins a transfer. An open connection is tried before the name lookup, because it works even if the name servers
-    /// do not.
+    /// are silent.
     private func begin(_ id: TransferID, _ transfer: EngineTransfer) throws(TransferFailure) {
         let target = transfer.target
-        // This comes first, because it rejects a trust that cannot be evaluated.
+        // This comes first, because it throws if the trust cannot be evaluated.
         let multi = try multi(for: id, transfer)
         let mayShare = target.mayShareConnections && multi.reserveConnection(to: target.url.origin, for: id)
         if mayShare || !target.needsConnector { try launch(id) } else { connect(id, transfer) }
     }
 
-    /// Runs a step of a transfer, and ends the transfer if the step fails. Returns the transfers that may begin in its
+    /// Runs a step of a transfer. Ends the transfer if the step throws. Returns the transfers that may begin in its
     /// place.
     private func attempt(
         _ id: TransferID,
@@ -151,12 +155,12 @@ package actor TransferEngine {
     /// Ends a transfer that libcurl does not run. Returns the transfers that may begin in its place.
     private func fail(_ id: TransferID, _ failure: TransferFailure) -> [TransferID] {
         guard let transfer = transfers[id] else { return [] }
-        // Before `remove`, which may close the transfer's multi handle.
+        // This comes before `remove`, which may close the multi handle of the transfer.
         transfer.end(failure, loop)
         return remove(id)
     }
 
-    /// Lets libcurl run a transfer.
+    /// Passes a transfer to libcurl, which runs it.
     ///
     /// - Parameter connection: The connection to use; `nil` to reuse an open one, or to connect to a unix socket.
     private func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
@@ -185,7 +189,7 @@ package actor TransferEngine {
         transfer.stage = .running
     }
 
-    /// Ends a transfer because of a cancellation or a timeout.
+    /// Ends a transfer that was cancelled or has timed out.
     func end(_ id: TransferID, _ code: CURLcode, _ message: String) {
         guard let transfer = transfers[id] else { return }
         switch transfer.stage {
@@ -215,9 +219,12 @@ package actor TransferEngine {
 
     // MARK: Connecting
 
-    /// Connects to the host of a transfer.
+    /// Begins to connect to the host of a transfer.
     ///
-    /// - Parameter curlTransfer: The transfer, if libcurl has run it before.
+    /// - Parameters:
+    ///   - transfer: The engine's record of the transfer.
+    ///   - curlTransfer: The transfer that libcurl ran until it needed another connection; `nil` if libcurl has not run
+    ///     it yet.
     private func connect(_ id: TransferID, _ transfer: EngineTransfer, _ curlTransfer: Transfer? = nil) {
         let url = transfer.target.url
         let connector = HostConnector(
@@ -250,7 +257,7 @@ package actor TransferEngine {
         )
     }
 
-    /// See ``TransferPool/restartStalled(to:)``.
+    /// Restarts the stalled transfers of a pool to a host; see ``TransferPool/restartStalled(to:)``.
     func restartStalledTransfers(to host: String, of pool: TransferPool.ID) {
         for (id, transfer) in transfers
         where transfer.key.pool == pool && transfer.target.url.bareHost == host {
@@ -258,7 +265,8 @@ package actor TransferEngine {
         }
     }
 
-    /// The kernel repeats lost packets after 0.2 s at the earliest, and those that open a connection after a second.
+    /// Restarts a transfer whose packets may be lost. Waiting for the kernel would take longer: it repeats a lost
+    /// packet after 0.2 s at the earliest, and a lost SYN after 1 s.
     private func restartIfStalled(_ id: TransferID, _ transfer: EngineTransfer) {
         switch transfer.stage {
         case .waiting: break
@@ -271,7 +279,9 @@ package actor TransferEngine {
 
     // MARK: Pauses
 
-    /// - Parameter directions: The directions to pause; `nil` to resume all.
+    /// Changes the pause of a transfer in any stage.
+    ///
+    /// - Parameter directions: The directions to pause in addition; `nil` to resume all.
     func setPause(of id: TransferID, _ directions: TransferPause?) {
         switch transfers[id]?.stage {
         case .waiting, .connecting: transfers[id]?.setPause(directions)
@@ -297,12 +307,14 @@ package actor TransferEngine {
 
     // MARK: Multi handles
 
-    /// Returns the multi handle for a transfer. It is a new one if the pool's connections were renewed meanwhile.
+    /// Returns the multi handle for a transfer. If the connections of the pool were renewed while the transfer was
+    /// connecting, the handle is another one than before.
     private func multi(for id: TransferID, _ transfer: EngineTransfer) throws(TransferFailure) -> CurlMulti {
         let target = transfer.target
         let sharing = multis.sharing(
             transfer.key.pool,
-            // Without TLS, trust does not matter, so all such transfers can share connections.
+            // Without TLS, trust does not matter. All such transfers can share connections, so they get the same trust
+            // here.
             target.url.isSecure ? target.request.trust : .standard,
             boundTransfer: target.request.binding == nil ? nil : id
         )
@@ -351,25 +363,25 @@ package actor TransferEngine {
         }
     }
 
-    /// Removes transfers that have ended. Closes their multi handle if these were its last transfers and it will get no
-    /// more.
+    /// Removes transfers that have ended. Closes their multi handle if it has no transfers left and will get no new
+    /// ones.
     private func remove(_ ended: [TransferID], from id: MultiTable.ID) {
         let next = ended.flatMap { remove($0) }
         multis.closeIfDone(id)
         begin(next)
     }
 
-    /// See ``MultiTable/retire(_:)``.
+    /// Retires the multi handles of a pool, so that later transfers use new connections; see ``MultiTable/retire(_:)``.
     func retireMultis(of pool: TransferPool.ID) {
         multis.retire(pool)
     }
 
-    /// See ``MultiTable/forget(_:hasTransfers:)``.
+    /// Retires the multi handles of a pool that was released; see ``MultiTable/forget(_:hasTransfers:)``.
     func forgetMultis(of pool: TransferPool.ID) {
         multis.forget(pool, hasTransfers: hasTransfers(of: pool))
     }
 
-    /// The number of multi handles.
+    /// The number of multi handles. For tests.
     var multiCount: Int { multis.count }
 
     private func hasTransfers(of pool: TransferPool.ID) -> Bool {

@@ -1,12 +1,12 @@
 internal import Synchronization
 
-/// A session's share of the engine: connections that no other pool uses, and a connection limit.
+/// A group of transfers with its own connections and its own connection limit. Each session has one.
 ///
-/// Transfers of a released pool continue to their end.
+/// When a pool is released, its transfers continue to their end.
 package final class TransferPool: Sendable {
-    /// Identifies a pool within the process.
+    /// An identifier of a pool, unique within the process.
     struct ID: Hashable, Sendable {
-        /// The pool of transfers that are started without a pool.
+        /// The pool of the transfers that are started on the engine directly.
         static let common = ID(rawValue: 0)
         private static let next = Atomic<UInt64>(1)
 
@@ -21,19 +21,22 @@ package final class TransferPool: Sendable {
         }
     }
 
-    /// The default number of concurrent transfers to one host. Servers can handle this number of connections, and more
-    /// do not make small responses faster.
+    /// The default limit of concurrent transfers to one host: 64. Servers can handle this number of connections, and
+    /// more do not make small responses faster.
     package static let defaultConnectionsPerHost = 64
 
     package let engine: TransferEngine
     let id = ID.make()
     let connectionsPerHost: Int
 
+    /// Creates a pool.
+    ///
     /// - Parameters:
     ///   - engine: The engine that runs the transfers. Default: the engine that all sessions share.
-    ///   - connectionsPerHost: The number of concurrent transfers to one host (scheme, name and port), 1 or more, each
-    ///     over a separate connection. Other transfers wait in the order of their priority. If the server speaks
-    ///     HTTP/2, the limit is at least ``ConnectionTable/streamsPerConnection``.
+    ///   - connectionsPerHost: The maximum number of concurrent transfers to one host (scheme, name and port), at least
+    ///     1. Further transfers wait in the order of their priority. With HTTP/1.1, each transfer has a separate
+    ///     connection. With HTTP/2, transfers share connections, and the limit is at least
+    ///     ``ConnectionTable/streamsPerConnection``.
     package init(
         engine: TransferEngine = .shared,
         connectionsPerHost: Int = TransferPool.defaultConnectionsPerHost
@@ -44,10 +47,10 @@ package final class TransferPool: Sendable {
 
     deinit { engine.forget(id) }
 
-    /// Starts a transfer. `deliver` is called on the engine's thread, must not block it, and always receives exactly
-    /// one end.
+    /// Starts a transfer.
     ///
-    /// - Parameter deliver: Receives the events since the last call, in order.
+    /// - Parameter deliver: Receives the events since its last call, in order. The last event of the transfer is always
+    ///   ``TransferEvent/end(_:)``. The engine calls `deliver` on its own thread, so it must not block.
     @discardableResult
     package func start(
         _ request: TransferRequest,
@@ -56,24 +59,29 @@ package final class TransferPool: Sendable {
         engine.start(request, id, connectionsPerHost, deliver)
     }
 
-    /// Makes later transfers use new connections; running transfers keep theirs. Cached addresses stay valid. Use this
-    /// when connections may have been made over an old network path.
+    /// Makes later transfers use new connections. Running transfers keep theirs. Cached addresses stay valid, unlike
+    /// after ``renewConnections()``.
+    ///
+    /// Use this when connections may have been made over an old network path.
     package func dropConnections() {
         engine.dropConnections(of: id)
     }
 
-    /// Restarts the transfers to a host of which the server has acknowledged nothing: they take new connections.
-    /// Transfers that are still connecting connect again at once. A request that must not arrive twice is not sent
-    /// again. Use this when a lost path has returned.
+    /// Restarts the stalled transfers to a host over new connections. Use this when a lost network path has returned.
     ///
-    /// - Parameter host: A name in lower case or an address; IPv6 without brackets.
+    /// - A transfer that is still connecting begins its connection attempts again at once.
+    /// - A transfer whose request was sent restarts if the server has acknowledged none of it.
+    /// - A request that must not arrive twice is not sent again.
+    ///
+    /// - Parameter host: The host of the URL: a name in lower case, or an address (IPv6 without brackets).
     package func restartStalled(to host: String) {
         engine.restartStalled(to: host, of: id)
     }
 
-    /// Makes later transfers use new connections; running transfers keep theirs. Use this when the network path has
-    /// changed. Host names are resolved again, even if a lookup of the same name is already running
-    /// (``NameResolver/renew()``).
+    /// Makes later transfers use new connections, and resolves their host names again, even if a lookup of the same
+    /// name is already running (``NameResolver/renew()``). Running transfers keep their connections.
+    ///
+    /// Use this when the network path has changed.
     package func renewConnections() {
         engine.renewConnections(of: id)
     }

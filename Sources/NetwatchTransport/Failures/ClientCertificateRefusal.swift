@@ -1,4 +1,4 @@
-/// Why a server refused the client's certificate, according to its TLS alert (RFC 8446 §6.2).
+/// The reason why a server refused the client's certificate, as stated by its TLS alert (RFC 8446 §6.2).
 package enum ClientCertificateRefusal: Hashable, Sendable {
     /// The server requires a certificate, and the client sent none.
     case required
@@ -7,12 +7,13 @@ package enum ClientCertificateRefusal: Hashable, Sendable {
 }
 
 extension TransferFailure {
-    /// Why the server refused the client's certificate; `nil` if the transfer failed for another reason. The server has
-    /// not processed the request.
+    /// The reason why the server refused the client's certificate; `nil` if the transfer failed for another reason.
     ///
-    /// libcurl has no code for this and keeps only OpenSSL's message for the alert. In TLS 1.3 the client's handshake
-    /// is already complete: the alert arrives instead of the response, as a receive failure (56) or a send failure
-    /// (55).
+    /// After such a refusal the server has not processed the request.
+    ///
+    /// libcurl has no code for a refused certificate. Only the failure's message identifies it: the message contains
+    /// OpenSSL's text for the TLS alert. In TLS 1.3 the alert arrives after the client has completed its handshake, in
+    /// place of the response. libcurl then reports a failure to receive (56) or to send (55).
     package var clientCertificateRefusal: ClientCertificateRefusal? {
         // CURLE_SSL_CONNECT_ERROR, CURLE_SEND_ERROR and CURLE_RECV_ERROR.
         guard [35, 55, 56].contains(code) else { return nil }

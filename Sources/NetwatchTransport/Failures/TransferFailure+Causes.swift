@@ -6,12 +6,12 @@ extension TransferFailure {
         self.init(code: Int32(code.rawValue), osErrno: errno, phase: phase, message: message)
     }
 
-    /// Returns the failure of a request that is rejected before it is tried.
+    /// Returns the failure of a request that ended before the engine began any work for it.
     static func refused(_ code: CURLcode, _ message: String) -> TransferFailure {
         TransferFailure(code, .prepare, message)
     }
 
-    /// The engine could not start its threads.
+    /// Returns the failure of a request whose engine could not start its threads.
     static func notStarted(_ error: SystemError) -> TransferFailure {
         TransferFailure(CURLE_FAILED_INIT, .prepare, errno: error.errno, "\(error)")
     }
@@ -29,7 +29,9 @@ extension TransferFailure {
         )
     }
 
-    /// The host has no address of a family; `nil`: of any.
+    /// Returns the failure of a request whose host has no address that the transfer can use.
+    ///
+    /// - Parameter family: The address family that is missing; `nil` if the host has no address at all.
     static func noAddress(of family: IPAddress.Family?) -> TransferFailure {
         let kind =
             switch family {
@@ -44,9 +46,10 @@ extension TransferFailure {
         .lookupInterrupted(CURLE_OPERATION_TIMEDOUT, "the name lookup timed out", hasStarted: hasStarted)
     }
 
-    /// The lookup was cancelled or timed out.
+    /// Returns the failure of a lookup that was cancelled or timed out.
     ///
-    /// - Parameter hasStarted: Whether a thread had started the lookup. If not, the name servers are not the cause.
+    /// - Parameter hasStarted: Whether a resolver thread had started the lookup. If none had, this machine was too busy
+    ///   and the name servers are not the cause.
     static func lookupInterrupted(_ code: CURLcode, _ message: String, hasStarted: Bool) -> TransferFailure {
         hasStarted
             ? TransferFailure(code, .resolve, message)
@@ -56,10 +59,10 @@ extension TransferFailure {
 
 // Failures of the connection attempts.
 extension TransferFailure {
-    /// The connection attempts to all addresses failed.
+    /// Returns the failure of a transfer that could not connect to any of its addresses.
     static func notConnected(_ failure: ConnectionFailure) -> TransferFailure {
         let verdict = failure.verdict
-        // The socket could not be bound. libcurl has a separate code for that.
+        // libcurl has a separate code for a socket that could not be bound.
         let isUnbound = verdict.map { !["connect", "socket", "epoll_ctl"].contains($0.call) } ?? false
         return connecting(
             isUnbound ? CURLE_INTERFACE_FAILED : CURLE_COULDNT_CONNECT,
@@ -70,7 +73,8 @@ extension TransferFailure {
     }
 
     static func connectTimedOut(after timeout: Duration, _ failure: ConnectionFailure) -> TransferFailure {
-        // The shortage is reported, because an address that could not be tried might have answered.
+        // A local shortage becomes the `errno` of the timeout: it kept some addresses from being tried, and one of them
+        // might have accepted the connection.
         let shortage = failure.verdict.flatMap { SystemError.shortages.contains($0.errno) ? $0.errno : nil }
         return connecting(
             CURLE_OPERATION_TIMEDOUT,
@@ -80,7 +84,7 @@ extension TransferFailure {
         )
     }
 
-    /// The transfer was cancelled while it was connecting.
+    /// Returns the failure of a transfer that was cancelled while it waited for the name lookup or the connection.
     static func connectCancelled(
         _ interruption: HostConnector.Interruption,
         _ message: String
@@ -105,10 +109,10 @@ extension TransferFailure {
     }
 }
 
-// Failures of streams. They use libcurl's codes although libcurl is not involved, so that one table covers all
-// failures.
+// Failures of streams. Streams do not use libcurl, but their failures have libcurl's codes, so that callers need only
+// one table of codes.
 extension TransferFailure {
-    /// The connection failed while it was in use.
+    /// Returns the failure of a stream whose connection broke during a read or a write.
     static func lost(_ error: SystemError, bytesSent: Int64) -> TransferFailure {
         let isSending = error.call == "send"
         return TransferFailure(
@@ -120,12 +124,15 @@ extension TransferFailure {
         )
     }
 
-    /// A read or a write was requested after its side was closed.
+    /// Returns the failure of a read that was requested after the reading side had been closed, or of a write after the
+    /// writing side.
+    ///
+    /// - Parameter side: "reading" or "writing".
     static func closed(_ side: String) -> TransferFailure {
         TransferFailure(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, "the stream is closed for \(side)")
     }
 
-    /// The arguments of a call are invalid.
+    /// Returns the failure of a call with invalid arguments.
     static func refusedArgument(_ message: String) -> TransferFailure {
         TransferFailure(CURLE_BAD_FUNCTION_ARGUMENT, .prepare, message)
     }

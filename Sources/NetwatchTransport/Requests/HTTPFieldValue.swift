@@ -1,12 +1,12 @@
-/// A field value (RFC 9110 §5.5).
+/// Validation of HTTP field values (RFC 9110 §5.5).
 package enum HTTPFieldValue {
-    /// Returns whether the value can be sent: it contains no control characters except tabs.
+    /// Returns whether the value can be sent. A value must not contain control characters except tabs.
     package static func isValid(_ text: String) -> Bool {
         text.utf8.allSatisfy(isAllowed)
     }
 
-    /// Returns the error message for a value that cannot be sent. It contains the character that is not allowed, but not
-    /// the value, which may be a secret.
+    /// Returns the error message for a value that cannot be sent. The message shows the character that is not allowed.
+    /// It does not show the value, which may be a secret.
     package static func refusal(_ name: String, _ value: String) -> String {
         let bytes = Array(value.utf8)
         let position = bytes.firstIndex { !isAllowed($0) } ?? 0

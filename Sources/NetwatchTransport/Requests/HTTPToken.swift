@@ -1,4 +1,4 @@
-/// Tokens of RFC 9110 §5.6.2: methods and header names.
+/// Validation of HTTP tokens (RFC 9110 §5.6.2). Methods and header names are tokens.
 package enum HTTPToken {
     /// Returns whether the text is a token.
     package static func isValid(_ text: String) -> Bool {

@@ -1,7 +1,8 @@
 internal import CNetwatchCurl
 
 extension TransferRequest {
-    /// Rejects requests that would put something else on the wire than the caller meant.
+    /// Checks that the request can be sent exactly as the caller wrote it. For example, no header value may contain a
+    /// line break, which would begin another header.
     ///
     /// - Throws: ``TransferFailure`` with code 43 (`CURLE_BAD_FUNCTION_ARGUMENT`).
     func validate() throws(TransferFailure) {
@@ -57,37 +58,39 @@ extension TransferRequest {
                 "the value of the header \(header.name) contains a line break or NUL"
             )
         }
-        // Request smuggling needs two different body lengths, so the caller cannot set this header.
+        // A second statement of the body's length would allow request smuggling, so only libcurl sets this header.
         guard !header.isNamed("Transfer-Encoding") else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the header Transfer-Encoding cannot be set")
         }
         guard !header.isNamed("Content-Length") || header.value == expectedContentLength else {
-            throw .refused(
-                CURLE_BAD_FUNCTION_ARGUMENT,
-                "the header Content-Length differs from the body's length"
-            )
+            let rule =
+                expectedContentLength.map { "must be the body's length, \($0)" }
+                ?? "cannot be set, because the body's length is unknown; remove the header"
+            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the header Content-Length \(rule)")
         }
     }
 
-    /// The only accepted `Content-Length`; `nil` for a body of unknown length.
+    /// The only value of `Content-Length` that the caller may set: the body's length. `nil` if the length is unknown;
+    /// the header is then refused.
     private var expectedContentLength: String? {
         (body.map(\.length) ?? 0).map(String.init)
     }
 
-    /// Checks the length of the path. `sockaddr_un.sun_path` has 108 bytes, the last of which is NUL (`unix(7)`).
+    /// Checks that the path of a unix socket fits into `sockaddr_un.sun_path`, which has 108 bytes including the final
+    /// NUL (`unix(7)`).
     private static func validate(socketPath: String) throws(TransferFailure) {
         let bytes = socketPath.utf8
         guard !bytes.isEmpty, bytes.count < 108, !bytes.contains(0) else {
             throw .refused(
                 CURLE_BAD_FUNCTION_ARGUMENT,
-                "the unix socket path is empty, contains NUL, or is longer than 107 bytes"
+                "the unix socket path has \(bytes.count) bytes; accepted are 1 to 107 bytes without NUL"
             )
         }
     }
 }
 
 extension TransferRequest.Header {
-    /// Returns whether the header has this name. Names are compared without case (RFC 9110 §5.1).
+    /// Returns whether the header has this name. The comparison ignores case (RFC 9110 §5.1).
     package func isNamed(_ other: String) -> Bool {
         name.utf8.count == other.utf8.count
             && zip(name.utf8, other.utf8).allSatisfy { $0.lowercasedASCII == $1.lowercasedASCII }

@@ -1,13 +1,16 @@
 internal import CNetwatchCurl
 
-/// The credentials that a request sends when the server asks for them.
+/// The credentials that a transfer sends when the server asks for them.
 ///
-/// The first request is sent without them. If the response is a 401, the request is sent again with the requested
-/// credentials, once. They are not remembered: the server asks again in the next transfer. NTLM and Negotiate
-/// authenticate the connection rather than the request (RFC 4559 §6); libcurl reuses such a connection only for
-/// transfers with the same credentials. Credentials in the URL take precedence.
+/// The request is first sent without credentials. If the response is a 401, the request is sent again with the
+/// credentials, once. The engine does not remember the challenge, so each transfer begins without credentials again.
+///
+/// NTLM and Negotiate authenticate the connection instead of the request (RFC 4559 §6). libcurl reuses such a
+/// connection only for transfers with the same credentials.
+///
+/// Credentials in the URL take precedence.
 package struct TransferCredentials: Hashable, Sendable {
-    /// Authentication schemes. libcurl selects the strongest one that the server supports.
+    /// A set of authentication schemes. libcurl selects the strongest one that the server supports.
     package struct Schemes: OptionSet, Hashable, Sendable {
         package let rawValue: Int
 
@@ -15,12 +18,13 @@ package struct TransferCredentials: Hashable, Sendable {
             self.rawValue = rawValue
         }
 
-        /// RFC 7617: the password in plain text.
+        /// Basic (RFC 7617): sends the password in plain text.
         package static let basic = Schemes(rawValue: 1)
-        /// RFC 7616: a proof that the client knows the password.
+        /// Digest (RFC 7616): sends a proof that the client knows the password.
         package static let digest = Schemes(rawValue: 2)
         package static let ntlm = Schemes(rawValue: 4)
-        /// RFC 4559: a Kerberos ticket of this process's user; `user` and `password` are ignored.
+        /// Negotiate (RFC 4559): sends a Kerberos ticket of the user who runs this process. `user` and `password` are
+        /// ignored.
         package static let negotiate = Schemes(rawValue: 8)
 
         package static let all: Schemes = [.basic, .digest, .ntlm, .negotiate]
@@ -29,8 +33,10 @@ package struct TransferCredentials: Hashable, Sendable {
     package var user: String
     package var password: String
     package var schemes: Schemes
-    /// Whether the first request carries the credentials, because the server has asked for them before. This works only
-    /// with ``Schemes/basic`` alone; other schemes must answer a new challenge each time.
+    /// Whether the request carries the credentials from the start, without waiting for a 401. Set it if the server has
+    /// asked for them before. Default `false`.
+    ///
+    /// This works only if ``schemes`` is ``Schemes/basic``. All other schemes must answer a new challenge each time.
     package var isPreemptive: Bool
 
     package init(
@@ -54,7 +60,8 @@ package struct TransferCredentials: Hashable, Sendable {
 extension TransferCredentials.Schemes {
     /// The value of `CURLOPT_HTTPAUTH`.
     var mask: Int {
-        // libcurl would use a single scheme before the server has asked. `netwatch_auth_only` prevents that.
+        // With a single scheme, libcurl would send the credentials before the server has asked. `netwatch_auth_only`
+        // prevents that.
         var mask = netwatch_auth_only
         if contains(.basic) { mask |= netwatch_auth_basic }
         if contains(.digest) { mask |= netwatch_auth_digest }

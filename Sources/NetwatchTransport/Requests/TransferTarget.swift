@@ -5,9 +5,11 @@ internal import NetwatchEventLoop
 struct TransferTarget {
     var request: TransferRequest
     let url: CurlURL
-    /// The addresses to connect to. Empty until they are known, and for unix sockets.
+    /// The addresses to connect to. Empty until the host has been looked up, and always for unix sockets.
     private(set) var candidates: [ConnectionCandidate] = []
 
+    /// Validates a request and parses its URL.
+    ///
     /// - Throws: ``TransferFailure`` if the request is invalid.
     init(_ request: TransferRequest, _ origins: inout OriginCache) throws(TransferFailure) {
         try request.validate()
@@ -29,25 +31,27 @@ struct TransferTarget {
     ///
     /// - Throws: ``TransferFailure`` with code 6 (could not resolve) if the transfer cannot use any of them.
     mutating func setAddresses(_ found: [IPAddress]) throws(TransferFailure) {
-        // Only addresses of the family that the transfer is bound to.
+        // A transfer that is bound to an address can use only addresses of the same family.
         let family = request.binding?.family
         candidates = found.filter { family == nil || $0.family == family }
             .map { ConnectionCandidate($0, binding: request.binding) }
         if candidates.isEmpty { throw .noAddress(of: family) }
     }
 
-    /// Whether the engine makes the connection. libcurl connects to unix sockets itself, which never blocks.
+    /// Whether the engine makes the connection. libcurl itself connects to unix sockets, because that never blocks.
     var needsConnector: Bool { request.unixSocketPath == nil }
 
-    /// Whether the transfer may reuse a connection. libcurl ignores the zones of link-local addresses, so those may
-    /// not.
+    /// Whether the transfer may share connections with other transfers. Transfers to a link-local address with a zone
+    /// may not, because libcurl ignores the zone when it selects a connection.
     var mayShareConnections: Bool {
         request.allowsConnectionReuse && request.binding == nil && needsConnector
             && url.literal?.zone ?? 0 == 0
     }
 
-    /// The value of `CURLOPT_RESOLVE`, which prevents a lookup by libcurl. The address is not used, because libcurl
-    /// receives a connected socket. One entry covers all hosts of a port, because libcurl never removes entries.
+    /// Returns the value of `CURLOPT_RESOLVE`, which keeps libcurl from looking up the host.
+    ///
+    /// The address in the entry is never used, because libcurl receives a connected socket. libcurl never removes
+    /// entries. Therefore the entry has a wildcard instead of the host, so that there is at most one entry per port.
     func resolveList() -> StringList {
         var list = StringList()
         if needsConnector, url.literal == nil { list.append("*:\(url.port):127.0.0.1") }
@@ -56,8 +60,10 @@ struct TransferTarget {
 }
 
 extension TransferRequest {
-    /// Returns the host that a transfer to a URL would connect to, as libcurl parses it, without brackets. Other
-    /// parsers take `0x0a.7` for a name; libcurl reads it as 10.0.0.7.
+    /// Returns the host to which a transfer with this URL would connect, without brackets.
+    ///
+    /// The URL is parsed by libcurl, because parsers disagree. For example, others take the host `0x0a.7` for a name;
+    /// libcurl reads it as 10.0.0.7.
     ///
     /// - Throws: ``TransferFailure`` with code 3 (malformed) or 1 (neither http nor https).
     package static func host(of url: String) throws(TransferFailure) -> String {

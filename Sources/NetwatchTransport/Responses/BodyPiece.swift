@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// A part of a body. Its transfer reuses the memory after the last reference is released.
+/// A part of a response body. When the last reference is released, the memory returns to the transfer for later pieces.
 package final class BodyPiece: Sendable {
-    /// The maximum size of a piece in bytes. A single larger chunk from libcurl becomes one larger piece.
+    /// The size of a piece in bytes. A piece is larger only if libcurl delivers a larger chunk at once.
     static let size = 64 * 1024
 
     package let bytes: [UInt8]
@@ -16,12 +16,13 @@ package final class BodyPiece: Sendable {
     deinit { pool?.put(bytes) }
 }
 
-/// A pool of the memory of released pieces, for reuse by later pieces.
+/// A pool of the memory of released pieces, which later pieces reuse.
 ///
-/// Without it, the consumer's thread would return the memory to the system, and the kernel would map it again page by
-/// page. That takes as long as receiving the data.
+/// Without the pool, the consumer's thread would free the memory. The allocator would return it to the system, and the
+/// kernel would map it again page by page. That takes as long as receiving the data.
 final class PiecePool: Sendable {
-    /// The maximum number of spare arrays: 1 MiB, as much as may wait for delivery before the transfer is paused.
+    /// The maximum number of spare arrays. Together they have 1 MiB, the amount that may wait for delivery before the
+    /// transfer is paused.
     private static let maximumSpare = 16
 
     private let spare = Mutex<[[UInt8]]>([])

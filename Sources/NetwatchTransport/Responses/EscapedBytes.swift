@@ -1,9 +1,10 @@
-/// Formats bytes from a peer for messages: printable ASCII is unchanged, everything else is escaped.
+/// Formatting of a peer's bytes for messages. Printable ASCII is unchanged; everything else is escaped.
 enum EscapedBytes {
     /// The maximum number of bytes shown.
     static let limit = 64
 
-    /// Returns the first ``limit`` bytes in quotes, followed by `…` if there are more: `"SSH-2.0-OpenSSH_9.2p1\r\n"`.
+    /// Returns the first ``limit`` bytes in quotes, such as `"SSH-2.0-OpenSSH_9.2p1\r\n"`. If there are more bytes, `…`
+    /// follows.
     static func text(_ bytes: some Collection<UInt8>) -> String {
         let shown = bytes.prefix(limit).map(escaped).joined()
         return "\"\(shown)\"" + (bytes.count > limit ? "…" : "")

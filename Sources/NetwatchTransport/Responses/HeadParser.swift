@@ -1,6 +1,7 @@
-/// Collects the head of a response from the header lines that libcurl delivers one by one.
+/// A parser that assembles the head of a response from the header lines that libcurl delivers one by one.
 ///
-/// If the request is sent again with credentials, the new response has a separate head.
+/// It reports only the final head: interim heads (1xx) are skipped. Before a request is sent again, ``restart()``
+/// prepares for the head of the next response.
 struct HeadParser {
     enum Step: Equatable {
         /// The head is not complete yet.
@@ -9,13 +10,14 @@ struct HeadParser {
         case head(TransferHead)
         /// The server switched to another protocol (status 101) without being asked to.
         case switched
-        /// The heads exceed `maximumBytes`.
+        /// The heads of the transfer together exceed ``HeadParser/maximumBytes``.
         case tooLarge
     }
 
-    /// The maximum number of header bytes of one transfer: interim heads, the final head and trailers.
+    /// The maximum number of header bytes of one transfer. Interim heads, the final head and trailers count.
     ///
-    /// Debian's libcurl fails at 300 KiB with the code of a reset. The lower limit makes this cause distinguishable.
+    /// Debian's libcurl fails at 300 KiB, with the code that it also uses for a reset connection. The lower limit here
+    /// lets netwatch report the real cause.
     static let maximumBytes = 256 * 1024
 
     private var bytes = 0
@@ -23,10 +25,11 @@ struct HeadParser {
     private var version = ""
     private var fields = HeaderFields()
     private(set) var isComplete = false
-    /// Whether any line of the response was received.
+    /// Whether at least one line of the response was received.
     private(set) var hasBegun = false
 
-    /// Prepares for the response to a request that is sent again. The bytes received so far still count for the limit.
+    /// Prepares for the response to a request that is sent again. The bytes received so far still count towards
+    /// ``maximumBytes``.
     mutating func restart() {
         let bytes = bytes
         self = HeadParser()

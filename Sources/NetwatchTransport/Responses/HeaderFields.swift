@@ -2,7 +2,7 @@
 ///
 /// Strings are created on access, because most fields are never read.
 package struct HeaderFields: Hashable, Sendable {
-    /// The position of a field: its name begins at `name`, its value at `value`.
+    /// The position of a field in `bytes`. Its name begins at `name`, and its value at `value`.
     private struct Place: Hashable {
         let name: Int
         let value: Int
@@ -21,7 +21,7 @@ package struct HeaderFields: Hashable, Sendable {
         places.map { .init(text($0.name..<$0.value), text($0.value..<$0.end)) }
     }
 
-    /// Returns the values of all fields with a name, in the order received. The comparison ignores case.
+    /// Returns the values of all fields with this name, in the order received. The comparison ignores case.
     package func values(of name: String) -> [String] {
         places.filter { isNamed(name, $0) }.map { text($0.value..<$0.end) }
     }
@@ -56,7 +56,7 @@ package struct HeaderFields: Hashable, Sendable {
             }
     }
 
-    /// Decodes a field. Bytes that are not valid UTF-8 are decoded as Latin-1, which loses nothing.
+    /// Decodes a name or value. Bytes that are not valid UTF-8 are decoded as Latin-1, which preserves every byte.
     private func text(_ range: Range<Int>) -> String {
         let bytes = bytes[range]
         return String(validating: bytes, as: UTF8.self)

@@ -1,18 +1,20 @@
-/// An event of a transfer. The order is: at most one head, any number of body pieces, exactly one end. Progress may
-/// come at any time before the end.
+/// An event of a transfer.
+///
+/// A transfer has at most one head, then any number of body pieces, and exactly one end. Progress may be reported at
+/// any time before the end.
 package enum TransferEvent: Sendable {
     case head(TransferHead)
     case body(BodyPiece)
     case progress(TransferProgress)
-    /// Stored indirectly, because it is many times larger than the other cases.
+    /// The last event. It is stored indirectly, because it is many times larger than the other cases.
     indirect case end(TransferEnd)
 }
 
-/// The head of a final response. Interim responses (1xx) and challenges that were answered with credentials are not
-/// reported.
+/// The head of the final response. Interim responses (1xx) are not reported. Neither is a challenge that libcurl
+/// answers by sending the request again with credentials.
 package struct TransferHead: Hashable, Sendable {
     package let status: Int
-    /// The version as the server wrote it: `HTTP/1.1`, `HTTP/2`.
+    /// The HTTP version as the server wrote it, such as `HTTP/1.1` or `HTTP/2`.
     package let version: String
     package let fields: HeaderFields
 
@@ -30,16 +32,21 @@ package struct TransferHead: Hashable, Sendable {
     package var headers: [TransferRequest.Header] { fields.all }
 }
 
-/// The number of body bytes sent and received over the wire. Reported when a value has changed.
+/// The number of body bytes that were sent and received over the wire. Reported when a value has changed.
 ///
-/// A decoded response has fewer wire bytes than delivered bytes. A body of unknown length has more wire bytes than were
-/// read from its source, because each chunk carries its length. `sent` restarts at 0 when the request is sent again.
+/// These numbers may differ from the sizes that the program sees:
+///
+/// - A compressed response body has fewer bytes on the wire than are delivered after decoding.
+/// - A request body of unknown length has more bytes on the wire than were read from its source, because each chunk
+///   carries its length.
+///
+/// `sent` restarts at 0 when the request is sent again.
 package struct TransferProgress: Hashable, Sendable {
     package var sent: Int64
-    /// The length of the request's body; `nil` if it is unknown.
+    /// The length of the request's body in bytes; `nil` if it is unknown.
     package var toSend: Int64?
     package var received: Int64
-    /// The length of the response's body; `nil` until the head has arrived, and if the head does not state it.
+    /// The length of the response's body in bytes; `nil` until the head has arrived, and if the head does not state it.
     package var toReceive: Int64?
 
     package init(sent: Int64, toSend: Int64?, received: Int64, toReceive: Int64?) {
@@ -50,13 +57,14 @@ package struct TransferProgress: Hashable, Sendable {
     }
 }
 
-/// How a transfer ended, and its metrics.
+/// The end of a transfer: its failure, if it failed, and its metrics.
 package struct TransferEnd: Hashable, Sendable {
-    /// `nil` if the whole response was received, as far as libcurl can detect.
+    /// The reason why the transfer failed; `nil` if the whole response was received.
     ///
-    /// libcurl 7.88.1 misses one case: an HTTP/2 server that breaks the protocol (a `DATA` frame longer than 16 KiB,
-    /// RFC 9113 §4.2) in a body without an announced length. libcurl ends the connection as after a `GOAWAY` that
-    /// follows a complete response, with the same code, 0. With a `Content-Length`, a truncated body is an error (18).
+    /// In one case libcurl 7.88.1 does not detect that a response is truncated: an HTTP/2 server breaks the protocol
+    /// with a `DATA` frame longer than 16 KiB (RFC 9113 §4.2), in a body without a `Content-Length`. libcurl then
+    /// reports success (code 0), as it does for a complete response that is followed by a `GOAWAY`. With a
+    /// `Content-Length`, it reports the truncated body as an error (18).
     package let failure: TransferFailure?
     package let metrics: TransferMetrics
 

@@ -2,28 +2,31 @@ package import NetwatchEventLoop
 
 /// The timings and sizes of a transfer, whether it succeeded or failed.
 ///
-/// Durations are relative to ``startedAt``. Each is `nil` if the transfer did not get that far. If the request was sent
-/// again with credentials, they belong to the last time; header bytes are the sum of all times.
+/// All durations are measured from ``startedAt``. A duration is `nil` if the transfer did not get that far. If the
+/// request was sent again with credentials, the durations belong to its last sending, and the numbers of header bytes
+/// are sums over all sendings.
 package struct TransferMetrics: Hashable, Sendable {
-    /// When the transfer was requested from the engine.
+    /// The time at which the caller passed the transfer to the engine.
     package var startedAt: ContinuousClock.Instant
-    /// When the transfer stopped waiting for other transfers to the same host.
+    /// The time at which the transfer stopped waiting for other transfers to the same host.
     package var begun: Duration?
-    /// When the name lookup ended, successfully or not; `nil` also if no lookup was needed.
+    /// The time at which the name lookup succeeded or failed; `nil` also if no lookup was needed.
     package var lookupEnded: Duration?
     /// The addresses that the lookup returned; empty if no lookup was needed.
     package var addresses: [IPAddress] = []
-    /// When the connection was established; `nil` also for a reused connection.
+    /// The time at which the connection was established; `nil` also for a reused connection.
     package var connected: Duration?
-    /// When the TLS handshake was complete; `nil` also for a reused connection.
+    /// The time at which the TLS handshake was complete; `nil` also for a reused connection.
     package var tlsEnded: Duration?
-    /// When there was a connection to send the request over.
+    /// The time at which a connection was ready for the request.
     package var requestReady: Duration?
-    /// When the kernel had accepted the whole request; for a body of unknown length, when libcurl had read all of it.
-    /// It is checked at the end of each turn of libcurl in which the transfer had an event, and when the response
-    /// begins, so it may be late. `nil` if the response began before.
+    /// The time at which the kernel had accepted the whole request; `nil` also if the response began before that. For a
+    /// body of unknown length: the time at which libcurl had read all of it.
+    ///
+    /// The engine checks this when the response begins, and at the end of each turn of libcurl in which the transfer
+    /// had an event. The time may therefore be late.
     package var requestSent: Duration?
-    /// When the first byte of the response arrived.
+    /// The time at which the first byte of the response arrived.
     package var firstByte: Duration?
     package var ended: Duration?
 
@@ -34,7 +37,7 @@ package struct TransferMetrics: Hashable, Sendable {
     package var remoteAddress: String?
     package var remotePort: Int?
 
-    /// The ALPN name of the version (RFC 7301): `http/1.1`, `h2`.
+    /// The HTTP version by its ALPN name (RFC 7301), such as `http/1.1` or `h2`.
     package var httpVersion: String?
 
     package var requestHeaderBytes: Int64 = 0

@@ -3,13 +3,15 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A TCP connection for arbitrary bytes, on the engine's thread.
+/// A TCP connection for arbitrary bytes. It runs on the engine's thread.
 ///
-/// Reads run one after the other, and so do writes, but reads and writes do not wait for each other. Every completion
-/// is called exactly once, on the engine's thread, and must not block it. Pending operations retain the connection.
-/// Without any, it is closed when its last reference is released.
+/// Reads run one after the other, and so do writes. A read and a write can run at the same time. Each completion is
+/// called exactly once on the engine's thread, so it must not block.
+///
+/// A pending read or write retains the connection. If none is pending, releasing the last reference closes the
+/// connection.
 package actor StreamConnection {
-    /// The number of a read or a write.
+    /// The identifier of a read or write, for ``cancel(_:)``.
     package typealias Number = Int
 
     private enum Phase {
@@ -17,7 +19,7 @@ package actor StreamConnection {
         case resolving
         case connecting
         case open(StreamSocket)
-        /// Ended with this failure; `nil` after both sides were closed regularly.
+        /// The connection has ended with this failure; `nil` if both sides were closed regularly.
         case ended(TransferFailure?)
     }
 
@@ -28,7 +30,8 @@ package actor StreamConnection {
     private let port: Int
     private let connectTimeout: Duration
     private nonisolated let numbers = Mutex(0)
-    /// Why the engine has no thread. Every read and write then fails immediately with it.
+    /// The reason why the engine could not start its thread. Every read and write then fails immediately with this
+    /// failure.
     private nonisolated let startFailure: TransferFailure?
     private let whenEnded: @Sendable () -> Void
 
@@ -62,14 +65,14 @@ package actor StreamConnection {
 
     // MARK: From any thread
 
-    /// Starts connecting, unless the connection was started or suspended before.
+    /// Begins to connect. Has no effect if the connection has already begun, or is suspended.
     package nonisolated func start() {
         perform { connection in
             if !connection.isSuspended { connection.begin() }
         }
     }
 
-    /// Starts connecting, or continues after ``suspend()``.
+    /// Ends a suspension, and begins to connect if that has not happened yet.
     package nonisolated func resume() {
         perform { connection in
             connection.isSuspended = false
@@ -78,7 +81,7 @@ package actor StreamConnection {
         }
     }
 
-    /// Pauses reads and writes. Connecting continues, and timeouts keep running.
+    /// Suspends reads and writes until ``resume()``. The connection attempts continue, and timeouts keep running.
     package nonisolated func suspend() {
         perform { connection in
             connection.isSuspended = true
@@ -86,18 +89,20 @@ package actor StreamConnection {
         }
     }
 
-    /// Ends everything with code 42. Has no effect after the end.
+    /// Cancels the connection and all pending reads and writes, which fail with code 42. Has no effect after the end.
     package nonisolated func cancel() {
         perform { $0.end($0.interruption(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
     }
 
-    /// Reads at least `minimum` bytes, unless the stream ends before, and at most `maximum` bytes.
+    /// Reads at least `minimum` and at most `maximum` bytes. At the end of the stream there may be fewer.
     ///
     /// - Parameters:
-    ///   - minimum: 0 or more, and at most `maximum`. 0 counts as 1.
-    ///   - maximum: 1 or more.
-    ///   - timeout: The time allowed from now; `nil` for no limit. Bytes received until then are kept for the next
-    ///     read.
+    ///   - minimum: The minimum number of bytes, from 0 to `maximum`. 0 has the same effect as 1.
+    ///   - maximum: The maximum number of bytes, 1 or more.
+    ///   - timeout: The time limit, from now; `nil` for none. After a timeout, the bytes received until then are kept
+    ///     for the next read.
+    ///   - completion: Receives the result.
+    /// - Returns: The identifier of this read; 0 if the engine could not start its thread.
     @discardableResult
     package nonisolated func read(
         atLeast minimum: Int,
@@ -125,10 +130,14 @@ package actor StreamConnection {
         }
     }
 
-    /// Sends bytes. The completion is called when the kernel has accepted all of them.
+    /// Sends bytes.
     ///
-    /// - Parameter timeout: The time allowed from now; `nil` for no limit. If it expires after some but not all of the
-    ///   bytes were sent, the connection ends: the peer would take later bytes for the rest of these.
+    /// - Parameters:
+    ///   - bytes: The bytes to send.
+    ///   - timeout: The time limit, from now; `nil` for none. If it expires after a part of the bytes was sent, the
+    ///     connection ends, because the peer would take later bytes for the rest of these.
+    ///   - completion: Called with `nil` when the kernel has accepted all bytes, or with the failure.
+    /// - Returns: The identifier of this write; 0 if the engine could not start its thread.
     @discardableResult
     package nonisolated func write(
         _ bytes: [UInt8],
@@ -149,12 +158,13 @@ package actor StreamConnection {
         }
     }
 
-    /// Cancels a read or a write that has not ended. The effect is that of its timeout, but with code 42.
+    /// Cancels a read or write, which fails with code 42. Apart from the code, this has the same effect as its timeout.
+    /// Has no effect after the end of the read or write.
     package nonisolated func cancel(_ number: Number) {
         perform { $0.abort(number, $0.interruption(CURLE_ABORTED_BY_CALLBACK, "cancelled")) }
     }
 
-    /// Closes the reading side after the reads so far. The peer is not notified.
+    /// Closes the reading side when the reads requested so far have ended. The peer is not notified.
     package nonisolated func closeRead() {
         enqueue { connection, number in
             connection.reads.appendClose(number: number)
@@ -162,7 +172,7 @@ package actor StreamConnection {
         }
     }
 
-    /// Closes the writing side after the writes so far. The peer then reads the end of the stream.
+    /// Closes the writing side when the writes requested so far have ended. The peer then reads the end of the stream.
     package nonisolated func closeWrite() {
         enqueue { connection, number in
             connection.writes.appendClose(number: number)
@@ -174,7 +184,8 @@ package actor StreamConnection {
         loop.execute { self.assumeIsolated { body($0) } }
     }
 
-    /// Numbers are assigned under the lock, so that they increase in the order in which the loop runs the operations.
+    /// Assigns the next number to an operation and schedules it. Both happen under the lock, so that the loop runs the
+    /// operations in the order of their numbers.
     @discardableResult
     private nonisolated func enqueue(
         _ body: @escaping @Sendable (isolated StreamConnection, Number) -> Void
@@ -216,7 +227,7 @@ package actor StreamConnection {
         if let timer { loop.cancel(timer) }
     }
 
-    /// Ends a read or a write before its time.
+    /// Ends a pending read or write with a failure. Ends the connection if a part of the write was already sent.
     private func abort(_ number: Number, _ failure: TransferFailure) {
         if let read = reads.remove(number) {
             read.finish(StreamRead(bytes: [], isAtEnd: false, failure: failure))
@@ -254,7 +265,7 @@ package actor StreamConnection {
                 TransferFailure(CURLE_URL_MALFORMAT, .prepare, "port \(port) is not between 1 and 65535")
             )
         }
-        // The C string would end at the NUL, and netwatch would connect to another host.
+        // A C string ends at its first NUL, so the resolver would look up another host.
         guard !host.isEmpty, !host.utf8.contains(0) else {
             return end(
                 TransferFailure(CURLE_URL_MALFORMAT, .prepare, "the host name is empty or contains NUL")
@@ -273,7 +284,8 @@ package actor StreamConnection {
         let literal = IPAddress(host)
         phase = literal == nil ? .resolving : .connecting
         connector.assumeIsolated { [connectTimeout] in
-            // Unlike a transfer's, a stream's timeout includes the time for which its lookup waits for a thread.
+            // A stream's timeout includes the time for which its lookup waits for a resolver thread. A transfer's does
+            // not.
             $0.start(timeout: connectTimeout, deadline: .now + connectTimeout)
             if let literal { $0.connect(to: [ConnectionCandidate(literal)]) } else { $0.lookUp() }
         }
@@ -298,7 +310,7 @@ package actor StreamConnection {
 
     // MARK: The open connection
 
-    /// Finishes the operations that can be finished, and watches the socket for the others.
+    /// Completes the reads and writes that can be completed, and watches the socket for the others.
     private func advance() {
         switch phase {
         case .open(let socket):
@@ -325,7 +337,7 @@ package actor StreamConnection {
         }
     }
 
-    /// Watches the socket for the events that the pending operations need.
+    /// Watches the socket for the events that the pending reads and writes need.
     private func watch(_ socket: StreamSocket) {
         var interest: EventLoop.Interest = []
         if !isSuspended, reads.capacity > 0 { interest.insert(.read) }
@@ -337,8 +349,8 @@ package actor StreamConnection {
         }
     }
 
-    /// Handles readiness. The calls find out what happened, whatever event was reported. Reading comes first, because
-    /// data that arrived before a reset can still be read.
+    /// Reads and writes as much as possible. It does not need the reported events, because the system calls return what
+    /// has happened. It reads first, because data that arrived before a reset can still be read.
     private func socketIsReady() {
         guard case .open(let socket) = phase else { return }
         do throws(SystemError) {

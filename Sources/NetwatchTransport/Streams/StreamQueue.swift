@@ -1,6 +1,8 @@
-/// The queue of pending reads or writes, in the order requested, including the point at which their side is closed.
+/// A queue of pending reads or writes in the order requested. A request to close the reading or writing side is an
+/// entry, too.
 ///
-/// Entries are stored by number, because each of them can be cancelled. Numbers increase; some may be missing.
+/// Entries are stored by their number, so that each can be cancelled. Numbers increase, but some may be missing,
+/// because reads and writes are numbered together and are in separate queues.
 struct StreamQueue<Operation> {
     enum Entry {
         case operation(Operation)

@@ -1,20 +1,21 @@
 /// The result of a read.
 package struct StreamRead: Sendable {
-    /// The received bytes. After a failure: the bytes received before it, which no other read returns.
+    /// The bytes received. After a failure, these are the bytes received before it; no other read returns them.
     package let bytes: [UInt8]
-    /// Whether these are the last bytes: the peer has closed its writing side.
+    /// Whether these are the last bytes, because the peer has closed its writing side.
     package let isAtEnd: Bool
-    /// Why there are fewer bytes than requested.
+    /// The reason why there are fewer bytes than requested; `nil` after a success.
     package let failure: TransferFailure?
 }
 
 /// The pending reads, and the bytes received for the first of them.
 ///
-/// Bytes are received only for a read, and never more than it accepts. Other bytes stay with the kernel and the peer.
+/// Bytes are received only if there is a read, and never more than it accepts. All other bytes stay in the kernel and
+/// with the peer.
 struct StreamReads {
     struct Read {
         let number: Int
-        /// At least 1.
+        /// The minimum number of bytes, at least 1.
         let minimum: Int
         let maximum: Int
         let finish: @Sendable (StreamRead) -> Void
@@ -37,20 +38,23 @@ struct StreamReads {
         return max(0, read.maximum - buffer.count)
     }
 
-    /// Whether nothing more will be received.
+    /// Whether no more bytes will be received.
     var isDone: Bool { hasEnded || isClosed }
 
     mutating func append(_ read: Read) { queue.append(.operation(read), number: read.number) }
 
     mutating func appendClose(number: Int) { queue.append(.close, number: number) }
 
-    /// - Parameter bytes: The received bytes; empty at the end of the stream.
+    /// Stores received bytes.
+    ///
+    /// - Parameter bytes: The bytes; empty at the end of the stream.
     mutating func received(_ bytes: [UInt8]) {
         if bytes.isEmpty { hasEnded = true }
         if buffer.isEmpty { buffer = bytes } else { buffer += bytes }
     }
 
-    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, or the queue is empty.
+    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, and if the queue is
+    /// empty.
     mutating func next() -> Step? {
         switch queue.head {
         case nil: return nil
@@ -73,17 +77,18 @@ struct StreamReads {
         return StreamRead(bytes: bytes, isAtEnd: hasEnded && buffer.isEmpty, failure: nil)
     }
 
-    /// Returns the first bytes of the buffer. Bytes remain if a cancelled read accepted more than this one.
+    /// Removes and returns the first bytes of the buffer. Some bytes may remain: they were received for a cancelled
+    /// read that accepted more than this one.
     private mutating func take(atMost count: Int) -> [UInt8] {
         let taken = buffer.prefix(count)
         buffer = Array(buffer.dropFirst(count))
         return Array(taken)
     }
 
-    /// Removes a read. The bytes received for it stay for the next one.
+    /// Removes a read. The bytes received for it are kept for the next read.
     mutating func remove(_ number: Int) -> Read? { queue.remove(number) }
 
-    /// Removes all reads. The first ones get the bytes received so far.
+    /// Removes all reads and returns each with its result, in order. The bytes received so far go to the first reads.
     mutating func fail(_ failure: TransferFailure) -> [(Read, StreamRead)] {
         queue.removeAll().map { read in
             (read, StreamRead(bytes: take(atMost: read.maximum), isAtEnd: false, failure: failure))

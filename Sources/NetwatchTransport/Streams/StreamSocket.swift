@@ -1,11 +1,11 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// The socket of an open stream, and the events for which the loop watches it.
+/// The socket of an open stream, with the events for which the loop watches it.
 ///
-/// It is confined to the loop's thread. It is closed when the last reference is released.
+/// It is confined to the loop's thread. Releasing the last reference closes the socket.
 final class StreamSocket {
-    /// The maximum number of bytes per receive, so that one fast connection does not delay the others.
+    /// The maximum number of bytes per receive: 64 KiB. The limit keeps a fast connection from delaying the others.
     private static let maximumReceive = 1 << 16
 
     private let socket: TCPSocket
@@ -18,10 +18,10 @@ final class StreamSocket {
         self.loop = loop
     }
 
-    /// Watches the socket for the given events. Without any, it is unregistered: epoll(7) reports errors and hang-ups
-    /// always, and repeatedly.
+    /// Watches the socket for the given events.
     ///
-    /// - Throws: ``SystemError`` of `epoll_ctl`.
+    /// If there are none, the socket is unregistered: epoll(7) always reports errors and hang-ups, and would do so
+    /// again and again.
     func watch(
         for interest: EventLoop.Interest,
         onReadiness: @escaping @Sendable () -> Void
@@ -39,9 +39,11 @@ final class StreamSocket {
         interest = []
     }
 
-    /// Receives the available bytes, at least one; an empty array at the end of the stream, `nil` if there are none.
+    /// Receives the available bytes. Returns `nil` if there are none at the moment, and an empty array at the end of
+    /// the stream.
     ///
-    /// - Parameter maximum: 1 or more, because an empty result means the end of the stream.
+    /// - Parameter maximum: The maximum number of bytes, 1 or more. With 0, the result would look like the end of the
+    ///   stream.
     func receive(atMost maximum: Int) throws(SystemError) -> [UInt8]? {
         do throws(SystemError) {
             return try socket.receive(atMost: min(maximum, Self.maximumReceive))
@@ -50,7 +52,8 @@ final class StreamSocket {
         }
     }
 
-    /// Sends some of the bytes. Returns their number; `nil` if the kernel accepts none now.
+    /// Sends as many of the bytes as the kernel accepts. Returns their number; `nil` if the kernel accepts none at the
+    /// moment.
     func send(_ bytes: ArraySlice<UInt8>) throws(SystemError) -> Int? {
         do throws(SystemError) {
             return try socket.send(bytes)
@@ -59,7 +62,7 @@ final class StreamSocket {
         }
     }
 
-    /// Closes one direction (`SHUT_RD`, `SHUT_WR` of shutdown(2)).
+    /// Shuts down one direction: `SHUT_RD` or `SHUT_WR` of shutdown(2).
     func shutDown(_ direction: Int) {
         socket.shutDown(direction)
     }

@@ -1,8 +1,8 @@
-/// The pending writes, and how much of the first was sent.
+/// The pending writes. Each has the bytes that are still to be sent.
 struct StreamWrites {
     struct Write {
         let number: Int
-        /// The bytes not sent yet.
+        /// The bytes that have not been sent yet.
         var rest: ArraySlice<UInt8>
         var hasStarted = false
         let finish: @Sendable (TransferFailure?) -> Void
@@ -15,12 +15,12 @@ struct StreamWrites {
     }
 
     private var queue = StreamQueue<Write>()
-    /// Whether nothing more will be sent.
+    /// Whether no more bytes will be sent.
     private(set) var isDone = false
-    /// The number of all bytes sent.
+    /// The total number of bytes sent.
     private(set) var sentBytes: Int64 = 0
 
-    /// The bytes that may be sent now.
+    /// The bytes to send next; `nil` if there are none.
     var pending: ArraySlice<UInt8>? {
         guard !isDone, case .operation(let write) = queue.head else { return nil }
         return write.rest
@@ -38,7 +38,8 @@ struct StreamWrites {
         queue.replaceHead(by: .operation(write))
     }
 
-    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, or the queue is empty.
+    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, and if the queue is
+    /// empty.
     mutating func next() -> Step? {
         switch queue.head {
         case nil: return nil
@@ -53,9 +54,8 @@ struct StreamWrites {
         }
     }
 
-    /// Removes a write.
     mutating func remove(_ number: Int) -> Write? { queue.remove(number) }
 
-    /// Removes all writes.
+    /// Removes all writes and returns them in order.
     mutating func removeAll() -> [Write] { queue.removeAll() }
 }

@@ -1,4 +1,4 @@
-/// The ends of a connection, which identify it among the open ones. A missing value is 0 or `nil`.
+/// The ports and the address that identify a TCP connection among the open ones. An unknown value is 0 or `nil`.
 struct ConnectionEnds: Equatable, Sendable {
     let localPort: Int
     let remotePort: Int

@@ -2,9 +2,10 @@ internal import CNetwatchCurl
 internal import Glibc
 
 extension EasyHandle {
-    /// Sets all options of a request except its lists and callbacks.
+    /// Sets the options that depend on the request, except string lists, TLS options and callbacks. The initializer of
+    /// ``Transfer`` sets those.
     ///
-    /// - Parameter acceptEncoding: The request's `acceptEncoding`.
+    /// - Parameter acceptEncoding: The value of ``TransferRequest/acceptEncoding``.
     func apply(_ request: TransferRequest, acceptEncoding: String?) throws(TransferFailure) {
         try applyPolicy()
         try set(CURLOPT_URL, request.url)
@@ -13,11 +14,12 @@ extension EasyHandle {
         try apply(request.credentials)
         if let acceptEncoding {
             try set(CURLOPT_ACCEPT_ENCODING, acceptEncoding)
-            // The size cannot be changed later, when the head has arrived and shows whether the body is encoded.
+            // The buffer must be small from the start. Only the head shows whether the body is encoded, and its arrival
+            // is too late to change the size.
             try set(CURLOPT_BUFFERSIZE, ReceiveLimiter.encodedReadSize)
         }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
-        // See TransferRequest.allowsConnectionReuse.
+        // libcurl may resend over a reused connection. `TransferRequest.allowsConnectionReuse` describes this.
         if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
     }
 
@@ -31,13 +33,13 @@ extension EasyHandle {
 
     /// Sets the options that are the same for every transfer.
     private func applyPolicy() throws(TransferFailure) {
-        // Otherwise libcurl uses SIGALRM for timeouts, but that signal belongs to the program.
+        // Without this option, libcurl uses SIGALRM for timeouts, but that signal belongs to the program.
         try set(CURLOPT_NOSIGNAL, 1)
         try allowHTTPOnly()
-        // An empty string, unlike none, also prevents libcurl from reading http_proxy and similar variables.
+        // An empty string disables proxies. Without this option, libcurl would read http_proxy and similar variables.
         try set(CURLOPT_PROXY, "")
-        // A response that is not HTTP then arrives as a body without a head, so that the failure can quote its first
-        // bytes. It is never accepted as a response; see Transfer.receiveBody(_:).
+        // libcurl then delivers a response that is not HTTP as a body without a head, so that the failure can quote its
+        // first bytes. `Transfer.receiveBody(_:)` turns each such body into a failure.
         try set(CURLOPT_HTTP09_ALLOWED, 1)
         try set(CURLOPT_FOLLOWLOCATION, 0)
     }
@@ -46,7 +48,7 @@ extension EasyHandle {
         let (method, body) = (request.method, request.body)
         if method == "HEAD" { return try set(CURLOPT_NOBODY, 1) }
         if request.isSentWithBody {
-            // Without CURLOPT_POSTFIELDS the body is read by callback. A length of -1 means unknown.
+            // Without CURLOPT_POSTFIELDS, libcurl gets the body from the read callback. A length of -1 means unknown.
             try set(CURLOPT_POST, 1)
             try set(CURLOPT_POSTFIELDSIZE_LARGE, offset: (body.map(\.length) ?? 0) ?? -1)
         }
@@ -68,20 +70,21 @@ extension EasyHandle {
 }
 
 extension TransferRequest {
-    /// Whether the request is sent with a body, which may be empty. These methods send `Content-Length: 0` without a
-    /// body (RFC 9110 §8.6).
+    /// Whether the request is sent with a body, which may be empty. POST, PUT and PATCH always are: without a body they
+    /// send `Content-Length: 0` (RFC 9110 §8.6).
     var isSentWithBody: Bool { body != nil || ["POST", "PUT", "PATCH"].contains(method) }
 
-    /// The encodings that the caller accepts and libcurl must decode; `nil` decodes none. libcurl sends the text
-    /// unchanged.
+    /// The value of `Accept-Encoding`, which libcurl sends unchanged. libcurl then decodes the response body. `nil` if
+    /// the caller set none: the body is not decoded.
     var acceptEncoding: String? {
         let values = headers.filter { $0.isNamed("Accept-Encoding") && !$0.isBlank }.map(\.value)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// Returns the caller's header fields, and entries that keep libcurl from adding its own fields.
+    /// Returns the caller's header fields for `CURLOPT_HTTPHEADER`, with entries that keep libcurl from adding its own
+    /// fields.
     ///
-    /// - Parameter decodes: Whether libcurl sends `Accept-Encoding` itself.
+    /// - Parameter decodes: Whether libcurl decodes the body. It then sends `Accept-Encoding` itself.
     func headerList(decodes: Bool) -> StringList {
         var list = StringList()
         for header in headers {
@@ -90,17 +93,18 @@ extension TransferRequest {
             // `Name:` would remove the field; `Name;` sends it with an empty value.
             list.append(header.isBlank ? header.name + ";" : header.name + ": " + header.value)
         }
-        // Many servers ignore Expect, and libcurl then delays the body for a second.
+        // libcurl would add `Expect: 100-continue`. Many servers ignore it, and libcurl then delays the body for a
+        // second.
         if !headers.contains(where: { $0.isNamed("Expect") }) { list.append("Expect:") }
-        // libcurl would otherwise declare every body as a form.
+        // libcurl would add `Content-Type: application/x-www-form-urlencoded` to every body.
         if !headers.contains(where: { $0.isNamed("Content-Type") }) { list.append("Content-Type:") }
         return list
     }
 }
 
 extension TransferRequest {
-    /// The HTTP/2 stream weight: 1 to 256 (RFC 7540 §5.3.2). The default is 16, and each 1/8 of urgency doubles or
-    /// halves it.
+    /// The HTTP/2 stream weight, from 1 to 256 (RFC 7540 §5.3.2). An urgency of 0.5 gives the protocol's default, 16.
+    /// Each 1/8 of urgency above or below doubles or halves the weight.
     fileprivate var streamWeight: Int {
         Int(exp2(urgency * 8).rounded())
     }
@@ -111,8 +115,8 @@ extension TransferRequest.Header {
 }
 
 extension Duration {
-    /// The duration in whole milliseconds, rounded up. At least 1, because 0 means "never" to libcurl; at most
-    /// `Int32.max`.
+    /// The duration in whole milliseconds, rounded up, from 1 to `Int32.max`. It is never 0, because 0 means "no
+    /// timeout" to libcurl.
     var positiveMilliseconds: Int {
         let (seconds, attoseconds) = components
         guard seconds < Int64(Int32.max) / 1000 else { return Int(Int32.max) }

@@ -1,6 +1,8 @@
-/// Buffers the events of a transfer and combines them. A small response is delivered in one call: head, body and end.
+/// A buffer that combines the events of a transfer, so that few deliveries are needed. A small response is delivered in
+/// one call with its head, body and end.
 struct EventBuffer {
-    /// The number of body pieces that are buffered before delivery, because each delivery wakes a thread.
+    /// The number of complete body pieces that are buffered before delivery. Each delivery wakes a thread, so single
+    /// pieces would be expensive.
     private static let maximumPieces = 4
 
     private var events: [TransferEvent] = []
@@ -8,13 +10,13 @@ struct EventBuffer {
     private var piece: [UInt8] = []
     /// The number of complete pieces.
     private var pieces = 0
-    /// Set only while complete pieces arrive.
+    /// The pool of reusable memory. Dropped after a turn without a complete piece.
     private var pool: PiecePool?
     private var isPoolUsed = false
 
     var isEmpty: Bool { events.isEmpty && piece.isEmpty }
 
-    /// Whether so much of a body is buffered that it should be delivered before the end of the turn.
+    /// Whether enough complete pieces are buffered to deliver them before the end of the turn.
     var isFull: Bool { pieces >= Self.maximumPieces }
 
     mutating func add(_ event: TransferEvent) {
@@ -35,7 +37,7 @@ struct EventBuffer {
         piece.append(contentsOf: body)
     }
 
-    /// Returns all events, at the end of a turn.
+    /// Returns all events, including an incomplete piece. Called at the end of a turn.
     mutating func take() -> [TransferEvent] {
         endPiece()
         if !isPoolUsed, pool != nil { (pool, piece) = (nil, []) }
@@ -43,7 +45,7 @@ struct EventBuffer {
         return takeComplete()
     }
 
-    /// Returns the complete events and keeps a piece that is not full.
+    /// Returns the complete events, and keeps the incomplete piece for later.
     mutating func takeComplete() -> [TransferEvent] {
         defer { (events, pieces) = ([], 0) }
         return events
@@ -51,8 +53,8 @@ struct EventBuffer {
 
     private mutating func endPiece() {
         guard !piece.isEmpty else { return }
-        // A consumer that retains the piece should not retain much more than its bytes: a server may send them one by
-        // one.
+        // A small piece is copied, because a consumer that retains it would otherwise retain 64 KiB. A server may send
+        // a body byte by byte.
         if piece.count < piece.capacity / 2 {
             events.append(.body(BodyPiece(piece.withUnsafeBytes { Array($0) }, of: nil)))
             piece.removeAll(keepingCapacity: true)

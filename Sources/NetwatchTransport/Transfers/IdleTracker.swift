@@ -1,24 +1,25 @@
 internal import CNetwatchCurl
 
-/// Measures how long no bytes were sent or received.
+/// A measurement of how long a transfer has neither sent nor received bytes.
 ///
-/// libcurl's own check (`CURLOPT_LOW_SPEED_TIME`) measures speed. It aborts a response that delivers a few bytes from
-/// time to time, and it tolerates a longer silence after a fast start. Therefore the bytes are counted at intervals
-/// instead.
+/// libcurl's own check (`CURLOPT_LOW_SPEED_TIME`) measures speed instead. It aborts a response that delivers only a few
+/// bytes from time to time, and tolerates a longer silence after a fast start. Therefore the engine counts the bytes at
+/// intervals.
 struct IdleTracker {
-    /// The interval between checks. A timeout may be noticed up to two intervals late.
+    /// The interval between checks. A timeout may be detected up to two intervals late.
     static let interval = Duration.seconds(1)
 
     /// The time of the last check that found new bytes.
     private var lastChange = ContinuousClock.now
     private var bytes: Int64 = -1
 
-    /// Records a check.
+    /// Records the number of bytes at a check, and compares the silence with the timeout.
     ///
     /// - Parameters:
-    ///   - timeout: The allowed silence.
+    ///   - timeout: The maximum silence.
     ///   - now: The time of the check.
-    ///   - bytes: The number of bytes transferred so far; `nil` while silence is allowed.
+    ///   - bytes: The number of bytes transferred so far; `nil` while silence is allowed, which restarts the
+    ///     measurement.
     /// - Returns: Whether no bytes were transferred for at least `timeout`.
     mutating func exceeds(_ timeout: Duration, at now: ContinuousClock.Instant, bytes: Int64?) -> Bool {
         guard let bytes, bytes == self.bytes else {
@@ -30,7 +31,8 @@ struct IdleTracker {
 }
 
 extension Transfer {
-    /// Returns a message about the exceeded timeout; `nil` if no timeout is exceeded. Also sets `isAnswerLate`.
+    /// Returns the error message for an exceeded timeout; `nil` if no timeout is exceeded. Sets ``isAnswerLate`` if the
+    /// response timeout is exceeded.
     func timeoutMessage(at now: ContinuousClock.Instant) -> String? {
         let responseTimeout = currentResponseTimeout
         if let timeout = responseTimeout ?? request.idleTimeout, isIdle(for: timeout, at: now) {
@@ -39,7 +41,8 @@ extension Transfer {
                 ? "no response within \(timeout) of the request"
                 : "no bytes were sent or received for \(timeout)"
         }
-        return bodyIsLate(at: now) ? "the response took longer than \(request.bodyTimeout ?? .zero)" : nil
+        guard bodyIsLate(at: now) else { return nil }
+        return "the response body took longer than \(request.bodyTimeout ?? .zero)"
     }
 
     private func bodyIsLate(at now: ContinuousClock.Instant) -> Bool {
@@ -47,12 +50,14 @@ extension Transfer {
         return headDelivered.duration(to: now) >= timeout
     }
 
-    /// The time that the server may take to respond; `nil` unless the whole request was sent and no head has arrived.
+    /// The response timeout, if it applies now: the whole request was sent and the head has not been delivered. `nil`
+    /// at other times.
     private var currentResponseTimeout: Duration? {
         request.responseTimeout.flatMap { isReady && isSent && !hasDeliveredHead ? $0 : nil }
     }
 
-    /// Whether no bytes were transferred for `timeout`. Time spent waiting for a body source counts; a pause does not.
+    /// Whether no bytes were transferred for `timeout`. The time in which a body source has no data counts; the time of
+    /// a pause does not.
     private func isIdle(for timeout: Duration, at now: ContinuousClock.Instant) -> Bool {
         idleTracker.exceeds(timeout, at: now, bytes: isReady && paused.isEmpty ? wireBytes : nil)
     }

@@ -1,44 +1,52 @@
 internal import CNetwatchCurl
 
-/// Limits how much of a body is received at once.
+/// A limit on how much of a body is received in one turn of the loop and in one read of libcurl.
 ///
-/// In one turn libcurl reads up to a hundred times and decodes everything that it has read. A fast server could fill
-/// megabytes before the caller can pause the transfer. A server that sends zeros as gzip could fill gigabytes while the
-/// event loop is blocked.
+/// In one turn libcurl reads up to a hundred times and decodes everything that it has read. Two kinds of servers make
+/// this a problem:
+///
+/// - A fast server could fill megabytes of memory before the caller can pause the transfer.
+/// - A server that sends zeros as gzip could fill gigabytes, and the event loop would be blocked meanwhile.
 struct ReceiveLimiter {
-    /// The receive buffer size in bytes for bodies that may have to be decoded. libcurl always decodes all of a read.
+    /// The size in bytes of libcurl's receive buffer for a body that may have to be decoded. libcurl always decodes all
+    /// that it has read at once.
     ///
-    /// A larger buffer is faster. But up to three copies of the data decoded from gzip may be in memory: received,
-    /// buffered as events, and in delivery to the consumer.
+    /// A larger buffer would be faster. But the decoded data may be in memory up to three times: as received, buffered
+    /// as events, and in delivery to the consumer.
     static let encodedReadSize = 7 * 1024
-    /// The maximum number of decoded bytes of one read: the most that gzip can produce, 1032 bytes per byte. Other
-    /// codings can expand a thousand times more, which no legitimate server needs.
+    /// The maximum number of decoded bytes of one read, about 7.2 MiB. This is the most that gzip can produce from
+    /// ``encodedReadSize`` (1032 times as much), plus 64 KiB. Other encodings can expand data a thousand times more,
+    /// but no legitimate server needs that.
     static let readLimit = encodedReadSize * 1032 + 64 * 1024
-    /// The maximum number of body bytes in one turn, so that other transfers make progress.
+    /// The maximum number of body bytes in one turn. After that, other transfers must get their turn.
     private static let turnLimit = 1 << 20
 
-    /// How to handle received bytes.
+    /// The action of the callback that gets received bytes.
     enum Decision {
         case accept
-        /// Receive the bytes in the next turn.
+        /// Refuse the bytes for now. libcurl delivers them again in the next turn.
         case pause
         case reject
     }
 
     /// Whether receiving is paused until the next turn.
     var isPaused = false
-    /// Whether the caller wants no more bytes in this turn.
+    /// Whether the caller has stopped receiving for the rest of this turn.
     var isStoppedForTurn = false
     private var turnBytes = 0
     private var readBytes = 0
-    /// libcurl's count of received bytes at the last read. It is different for every read.
+    /// libcurl's count of received bytes at the last read. Each read increases it, so it identifies a read.
     private var read: Int64 = -1
 
-    /// - Parameter received: The number of bytes received over the wire, as libcurl counts them.
+    /// Returns what the callback must do with the next bytes.
+    ///
+    /// - Parameters:
+    ///   - count: The number of (decoded) bytes that libcurl delivers now.
+    ///   - received: The number of bytes received over the wire so far, as counted by libcurl.
     mutating func decide(_ count: Int, received: Int64) -> Decision {
         if received != read {
-            // libcurl keeps all data of a paused read and delivers it again with the same count, so it is not paused
-            // twice.
+            // Only the first delivery of a read may be paused. libcurl then keeps all data of the read and delivers it
+            // later with the same count, and that delivery must be accepted.
             read = received
             readBytes = 0
             if isStoppedForTurn || turnBytes > Self.turnLimit { return .pause }
@@ -52,8 +60,8 @@ struct ReceiveLimiter {
 }
 
 extension Transfer {
-    /// Returns whether more of the body may be received now. Otherwise it is paused until the next turn, or the
-    /// transfer ends.
+    /// Returns whether the transfer may accept these bytes of the body. If not, this function has either paused
+    /// receiving until the next turn or set the reason to end the transfer.
     func mayReceive(_ count: Int) -> Bool {
         switch receiveLimiter.decide(count, received: easy.offset(CURLINFO_SIZE_DOWNLOAD_T)) {
         case .accept: return true

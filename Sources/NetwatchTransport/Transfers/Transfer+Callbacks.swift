@@ -28,14 +28,17 @@ extension Transfer {
         }
         if url.isSecure, !request.allowsConnectionReuse { try readVerboseLog() }
         guard request.unixSocketPath == nil else { return }
-        // libcurl 7.88.1 calls connect(2) nevertheless (curl issue 10626). On Linux this returns 0 for a socket that
-        // was connected without blocking and on which connect(2) has not been called since.
+        // libcurl 7.88.1 calls connect(2) in spite of this result (curl issue 10626). That is harmless: Linux returns 0
+        // for the first connect(2) after a non-blocking connection has been established.
         try easy.setSocketCallback { _, _, _ in CURL_SOCKOPT_ALREADY_CONNECTED }
     }
 
-    /// Reads what libcurl 7.88.1 reports in its log only, before it fails as after any HTTP/2 error (CURLE_HTTP2): a
-    /// `GOAWAY` and that the server requires HTTP/1.1. On a new connection the request has the first stream. A last
-    /// stream of 0 in the `GOAWAY` therefore means that it was not processed (RFC 9113 §6.8).
+    /// Makes libcurl write its log, and reads two facts from it. libcurl 7.88.1 reports both only there, and then fails
+    /// with its general HTTP/2 error (`CURLE_HTTP2`):
+    ///
+    /// - The server sent a `GOAWAY` with 0 as its last stream. On a new connection, the request has the first stream,
+    ///   so the server has not processed it (RFC 9113 §6.8).
+    /// - The server requires HTTP/1.1.
     func readVerboseLog() throws(TransferFailure) {
         try easy.set(CURLOPT_VERBOSE, 1)
         try easy.set(CURLOPT_DEBUGDATA, pointer: Unmanaged.passUnretained(self).toOpaque())
@@ -84,8 +87,8 @@ extension Transfer {
         }
     }
 
-    /// Creates a socket with `SOCK_CLOEXEC`. Debian 12's libcurl does not set it, so a program started meanwhile would
-    /// inherit the socket and keep the connection open.
+    /// Creates a socket with `SOCK_CLOEXEC`. libcurl in Debian 12 does not set this flag. A program that is started
+    /// meanwhile would inherit the socket and keep the connection open.
     private func makeSocket(_ family: CInt, _ kind: CInt, _ protocol: CInt) -> curl_socket_t {
         do throws(SystemError) {
             return try context.loop.inNetworkNamespace { () throws(SystemError) in
@@ -103,22 +106,25 @@ extension Transfer {
         return evaluator.attach(to: connection) ? CURLE_OK : CURLE_OUT_OF_MEMORY
     }
 
-    /// The maximum number of times that a request is sent: four for the longest handshakes and a stale nonce, and the
-    /// rest for libcurl's retries on another connection after one has ended.
+    /// The maximum number of times that a request is sent. The longest authentication, with a stale nonce, needs four.
+    /// The other six are for retries: libcurl sends the request again over another connection if the first connection
+    /// has ended.
     static let maximumSendCount = 10
 
-    /// Called by libcurl when there is a connection and the request is about to be sent. A request is sent again with
-    /// credentials, or because a reused connection had ended.
+    /// Handles libcurl's callback before each sending of the request, when the connection is ready. Returns whether
+    /// libcurl may send the request.
+    ///
+    /// libcurl sends a request again for two reasons: to add credentials, or because a reused connection has ended.
     private func requestBegins() -> Bool {
-        // After a 401 libcurl reuses the connection. It would send the request again if that connection ended before
-        // the response.
+        // After a 401, libcurl reuses the connection in spite of `CURLOPT_FRESH_CONNECT`. If that connection ends
+        // before the response, libcurl sends the request again.
         guard maySend else {
             stop = .resendForbidden
             return false
         }
         context.didSelectConnection(for: self)
         willSend(from: context.sentBytes(connectionOf: id))
-        // libcurl answers challenges for as long as the server marks its nonces as stale.
+        // Without this limit, libcurl would answer challenges forever if the server marks each nonce as stale.
         guard sendCount <= Self.maximumSendCount else {
             stop = .sentTooOften
             return false
@@ -131,7 +137,8 @@ extension Transfer {
         times.requestBegins(at: reporter.elapsed, easy)
         pendingHead = nil
         head.restart()
-        // libcurl calls the seek callback only if a part of the body has reached the socket.
+        // If libcurl has read a part of the body but the socket has not accepted any of it, libcurl does not call the
+        // seek callback. So the body is rewound here.
         return bodyReader.isUntouched || rewindBody(to: 0, SEEK_SET)
     }
 
@@ -141,10 +148,11 @@ extension Transfer {
         return false
     }
 
-    /// Returns the number of bytes written to the buffer, or one of `CURL_READFUNC_…`.
+    /// Writes the next part of the request's body to libcurl's buffer. Returns the number of bytes written, or one of
+    /// `CURL_READFUNC_…`.
     private func readBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         scheduleDelivery()
-        // libcurl ignores a pause that was set before the request.
+        // libcurl ignores a pause that was set before the request began, so the callback enforces it.
         guard !paused.contains(.sending) else { return Int(CURL_READFUNC_PAUSE) }
         switch bodyReader.read(into: buffer) {
         case .bytes(let count):
@@ -161,7 +169,8 @@ extension Transfer {
         }
     }
 
-    /// Returns the line's length to continue, or 0 to make libcurl end the transfer.
+    /// Handles one header line of the response. Returns the line's length to continue, or 0 to make libcurl end the
+    /// transfer.
     private func receiveHeader(_ line: UnsafeRawBufferPointer) -> Int {
         context.recordUsefulBytes(line.count)
         if !head.hasBegun {
@@ -178,24 +187,31 @@ extension Transfer {
         return stop == nil ? line.count : 0
     }
 
-    /// libcurl sends no body while it negotiates, and then sends the request again even after a success.
+    /// Returns whether libcurl may send the request again after this response. In that case the caller must not see its
+    /// head yet.
+    ///
+    /// Only a request with credentials is sent again. libcurl does so after a 401 or 407. While it negotiates, it also
+    /// sends the request without its body, and so sends it again even after a success.
     private func mayBeSentAgain(after head: TransferHead) -> Bool {
         guard request.credentials != nil else { return false }
         return head.status == 401 || head.status == 407 || request.isSentWithBody && bodyReader.isUntouched
     }
 
-    /// Returns the number of bytes to continue, or 0 to make libcurl end the transfer.
+    /// Handles received bytes of the body. Returns their number to continue, 0 to make libcurl end the transfer, or
+    /// `CURL_WRITEFUNC_PAUSE`.
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
-        // libcurl treats a body without a status line as HTTP/0.9. For netwatch it is another protocol.
+        // libcurl treats a body without a status line as HTTP/0.9. netwatch treats it as another protocol.
         guard head.hasBegun else {
             stop = .notHTTP(EscapedBytes.text(bytes))
             return 0
         }
-        // As in readBody(into:). libcurl delivers the same bytes again after a pause.
+        // libcurl ignores a pause that was set before the request began, so the callback enforces it. libcurl delivers
+        // the same bytes again after a pause.
         guard !paused.contains(.receiving), mayReceive(bytes.count) else {
             return stop == nil ? Int(CURL_WRITEFUNC_PAUSE) : 0
         }
-        // libcurl delivers no body of a response whose request it will send again, so the pending head is final.
+        // libcurl delivers no body if it will send the request again. So these bytes show that the pending head is
+        // final.
         deliverPendingHead()
         context.recordUsefulBytes(bytes.count)
         bodyBytes += bytes.count
@@ -230,12 +246,12 @@ extension Transfer {
         context.scheduleDelivery(to: self)
     }
 
-    /// Delivers the buffered events. Returns the milestones reached since the last call.
+    /// Delivers the buffered events at the end of a turn. Returns the milestones reached since the last call.
     func deliverEvents() -> Milestones {
         isRegisteredForDelivery = false
         receiveLimiter.turnDidEnd()
         defer { milestones = [] }
-        // A transfer that has finished in the meantime has delivered all its events.
+        // A transfer that has finished during this turn has already delivered all its events.
         guard !isFinished else { return milestones }
         recordRequestEnd()
         addProgress()
@@ -243,17 +259,19 @@ extension Transfer {
         return milestones
     }
 
-    /// Records when the kernel had accepted the whole request. libcurl has no callback for that.
+    /// Records the time at which the kernel had accepted the whole request. libcurl has no callback for that, so this
+    /// function is called whenever the transfer has an event.
     private func recordRequestEnd() {
         if isReady, times.requestSent == nil, times.firstByte == nil, isSent {
             times.requestEnds(at: reporter.elapsed)
         }
     }
 
-    /// Reports progress. It is read from libcurl once per turn, because libcurl's own callback would run for every
-    /// packet.
+    /// Adds a progress event if the progress has changed. Called once per turn, because libcurl's own progress callback
+    /// would run for every packet.
     func addProgress() {
-        // The body of a response that asks for credentials does not count: the caller never sees that response.
+        // Before the head is delivered, the body belongs to a response that asks for credentials. It does not count,
+        // because the caller never sees that response.
         let isFinal = hasDeliveredHead
         let total = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         let current = TransferProgress(

@@ -3,22 +3,24 @@ internal import Glibc
 internal import NetwatchEventLoop
 
 extension Transfer {
-    /// Reports the end. The handle was removed from its multi handle, and nothing is delivered afterwards.
+    /// Reports the result of libcurl as the end of the transfer. The caller must have removed the easy handle from its
+    /// multi handle. No event follows.
     func finish(_ code: CURLcode) {
-        // When the watchdog shuts the connection down, libcurl may take this for the regular end of the response.
+        // If the watchdog has shut down the connection, libcurl may have taken that for the regular end of the
+        // response.
         guard code == CURLE_OK, !isAborted else { return finish(failure(of: code)) }
         deliverPendingHead()
         finish(hasDeliveredHead ? nil : headTruncated)
     }
 
-    /// Reports an end that libcurl did not cause.
+    /// Reports an end that netwatch caused, not libcurl, such as a cancellation or a timeout.
     func finish(_ code: CURLcode, errno: CInt = 0, message: String) {
         finish(failure(code: Int32(code.rawValue), errno: errno, message: message))
     }
 
-    /// Reports that libcurl needed a connection and none could be made.
+    /// Reports the end of a transfer for which libcurl needed another connection that could not be established.
     func finish(unconnected: TransferFailure) {
-        // Data sent over an earlier connection may have arrived.
+        // The request may have reached the server over an earlier connection. The phase must show that.
         let phase = isReady ? reachedPhase : unconnected.phase
         var failure = failure(
             code: unconnected.code,
@@ -65,24 +67,25 @@ extension Transfer {
         }
     }
 
-    /// Returns the failure that libcurl has reported.
+    /// Returns the failure for an error that libcurl has reported.
     private func curlFailure(of code: CURLcode) -> TransferFailure {
-        // libcurl reports a single header line of 100 KiB as if it had run out of memory.
+        // libcurl reports a header line of 100 KiB or more as a lack of memory.
         if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response {
             if !head.isComplete { return headTooLarge }
-            // libcurl also keeps at most 64 MiB of decoded data when a pause interrupts the decoding.
+            // It also reports a lack of memory if a pause interrupts the decoding and more than 64 MiB of decoded data
+            // would have to be kept.
             if request.acceptEncoding != nil { return bodyExpands }
         }
         let text = message.text ?? String(cString: curl_easy_strerror(code))
-        // libcurl reports this as a receive failure, like a reset.
+        // libcurl uses the code of a connection reset for an invalid chunk.
         if code == CURLE_RECV_ERROR, text.hasSuffix("in chunked-encoding") { return invalidResponse(text) }
-        // The status line has an unknown version (HTTP/3.9) or a status that is not a number. libcurl does not expose
-        // its bytes.
+        // After the request was sent, this code means a status line with an unknown version (HTTP/3.9) or with a status
+        // that is not a number. libcurl does not expose the bytes of the line.
         if code == CURLE_UNSUPPORTED_PROTOCOL, isReady {
             return invalidResponse("the response is not HTTP: \(text)")
         }
         let errno = errno(of: code)
-        // libcurl's message is only "Couldn't connect to server", whatever the system error was.
+        // libcurl's message is always "Couldn't connect to server", so the system's error is added.
         let why = code == CURLE_COULDNT_CONNECT && errno != 0 ? ": \(errnoDescription(errno))" : ""
         return failure(code: Int32(code.rawValue), errno: errno, message: text + why)
     }
@@ -94,11 +97,11 @@ extension Transfer {
         failure(code: Int32(CURLE_WEIRD_SERVER_REPLY.rawValue), phase: phase, message: message)
     }
 
-    /// The failure of a request that libcurl tried to send again.
+    /// The failure of a request that libcurl tried to send again although it must not be sent twice.
     ///
-    /// On a new connection and without credentials, libcurl does so when the server has refused the HTTP/2 stream
-    /// (`REFUSED_STREAM`, or a `GOAWAY` that names an earlier stream as the last, RFC 9113 §8.7). In that case the
-    /// server did not process the request.
+    /// For a request on a new connection and without credentials, there is only one reason: the server has refused the
+    /// HTTP/2 stream, and so has not processed the request (RFC 9113 §8.7). The server does this with `REFUSED_STREAM`,
+    /// or with a `GOAWAY` that names an earlier stream as the last one.
     private var resendFailure: TransferFailure {
         let code = Int32(CURLE_GOT_NOTHING.rawValue)
         guard request.credentials == nil, !request.allowsConnectionReuse else {
@@ -110,17 +113,18 @@ extension Transfer {
             phase: .response,
             message: "the server refused the HTTP/2 stream and did not process the request"
         )
-        // Over HTTP/1.1, a request that the server had sent back may have been processed.
+        // A second sending means that the server has required HTTP/1.1. HTTP/1.1 has no streams to refuse, so the
+        // server may have processed the request.
         failure.isUnprocessed = sendCount == 1
         return failure
     }
 
     private func errno(of code: CURLcode) -> CInt {
-        // libcurl does not ask why the callback returned no socket.
+        // libcurl does not know why our callback returned no socket.
         if code == CURLE_COULDNT_CONNECT, let socketFailure { return socketFailure.errno }
         let errno = CInt(easy.long(CURLINFO_OS_ERRNO))
-        // libcurl takes EAGAIN of connect(2) for a connection that is being made, and then finds no error. A unix
-        // socket has neither: more connections wait than the server accepts.
+        // A missing error number means EAGAIN: the backlog of the server's unix socket is full. libcurl takes EAGAIN
+        // from connect(2) for a connection in progress, and then finds no error on the socket.
         let isFull = code == CURLE_COULDNT_CONNECT && errno == 0 && request.unixSocketPath != nil
         return isFull ? EAGAIN : errno
     }
@@ -131,13 +135,14 @@ extension Transfer {
         return failure(code: Int32(CURLE_BAD_CONTENT_ENCODING.rawValue), message: message)
     }
 
-    /// The failure for a head that ends early. libcurl takes such a head for a complete one.
+    /// The failure for a connection that ended within the head. libcurl takes such a head for a complete one.
     private var headTruncated: TransferFailure {
         let code = Int32(CURLE_PARTIAL_FILE.rawValue)
         return failure(code: code, message: "the connection ended before the response head was complete")
     }
 
-    /// The code is `CURLE_TOO_LARGE`, which is not in Debian 12's header yet.
+    /// The failure for a head that exceeds the limit. Its code is `CURLE_TOO_LARGE`, which the header of Debian 12 does
+    /// not define yet.
     private var headTooLarge: TransferFailure {
         failure(code: 100, message: "the response head is longer than \(HeadParser.maximumBytes) bytes")
     }
@@ -167,7 +172,7 @@ extension Transfer {
     private func trustFailure(_ code: Int32) -> TransferTrustFailure? {
         switch CURLcode(UInt32(code)) {
         case CURLE_PEER_FAILED_VERIFICATION:
-            // libcurl checks the host name last.
+            // libcurl checks the host name last. If the chain is trusted, only the name can be wrong.
             let isChainFine = evaluator?.presented?.verdict.isTrusted ?? false
             let cause: TransferTrustFailure.Cause =
                 evaluator?.isRefusedByCheck ?? false ? .check : isChainFine ? .host : .chain
@@ -187,7 +192,8 @@ extension Transfer {
 
     var isAborted: Bool { if case .abortedByWatchdog = stop { true } else { false } }
 
-    /// Both ends of the current connection, or of the last one.
+    /// The local port, and the remote address and port, of the current connection. If there is none, they are the
+    /// values of the last connection.
     var ends: ConnectionEnds {
         ConnectionEnds(
             localPort: localPort,
@@ -205,7 +211,8 @@ extension Transfer {
     private var reachedPhase: TransferFailure.Phase {
         if head.hasBegun { return .response }
         if isReady { return isSent ? .response : .request }
-        // CURLINFO_CONNECT_TIME stays 0 until the handshake is complete. The local port is known earlier.
+        // The local port shows that the transfer is connected. CURLINFO_CONNECT_TIME cannot show it, because it stays 0
+        // until the handshake is complete.
         guard localPort > 0 else { return .connect }
         return url.isSecure ? .tls : .request
     }
@@ -228,7 +235,7 @@ extension Transfer {
 }
 
 extension TransferBodyReader.Fault {
-    /// libcurl's code for the fault.
+    /// libcurl's error code for the fault.
     fileprivate var code: CURLcode {
         if case .notRewindable = self { CURLE_SEND_FAIL_REWIND } else { CURLE_READ_ERROR }
     }

@@ -1,23 +1,26 @@
 internal import CNetwatchCurl
 
 extension Transfer {
-    /// Pauses directions of the transfer, in addition to those already paused.
+    /// Pauses directions of the transfer, in addition to those that are already paused. If the result is not
+    /// `CURLE_OK`, the caller must end the transfer.
     ///
-    /// libcurl pauses immediately while it is sending or receiving, and ignores a pause set before that. The callbacks
-    /// handle that case. This function and the functions below must not be called from a callback. A result other than
-    /// `CURLE_OK` ends the transfer.
+    /// libcurl pauses at once while it is sending or receiving, but ignores a pause that was set earlier. The callbacks
+    /// therefore check ``paused`` themselves.
+    ///
+    /// Must not be called from a callback of libcurl. The same holds for the functions that resume.
     func pause(_ directions: TransferPause) -> CURLcode {
         paused.formUnion(directions)
         return applyPause()
     }
 
-    /// Receives no more of the body in this turn. Data that was already read is still delivered, because libcurl would
-    /// have to keep it. Unlike ``pause(_:)`` this may be called from a callback.
+    /// Stops receiving the body for the rest of this turn. May be called from a callback, unlike ``pause(_:)``.
+    ///
+    /// Data that libcurl has already read is still delivered, because libcurl would have to keep it.
     func stopReceiving() {
         receiveLimiter.isStoppedForTurn = true
     }
 
-    /// Resumes all directions.
+    /// Resumes the directions that the caller has paused.
     func resume() -> CURLcode {
         guard !paused.isEmpty else { return CURLE_OK }
         paused = []
@@ -30,7 +33,8 @@ extension Transfer {
         return applyPause()
     }
 
-    /// Resumes a body in a new turn, in which more may be decoded.
+    /// Resumes receiving after ``ReceiveLimiter`` has paused it. Called in a new turn, in which more bytes may be
+    /// received.
     func resumeReceiving() -> CURLcode {
         guard receiveLimiter.isPaused else { return CURLE_OK }
         receiveLimiter.isPaused = false
@@ -42,7 +46,7 @@ extension Transfer {
         if isWaitingForSource { paused.insert(.sending) }
         if receiveLimiter.isPaused { paused.insert(.receiving) }
         let code = curl_easy_pause(handle, paused.mask)
-        // There is no connection yet, so nothing has to be paused.
+        // libcurl returns this error if there is no connection yet. Then there is nothing to pause.
         return code == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : code
     }
 }

@@ -4,10 +4,10 @@ internal import NetwatchEventLoop
 
 /// A running transfer: an easy handle and everything that its callbacks use.
 ///
-/// It is confined to the engine's thread. libcurl holds an unretained pointer to it, so the code that adds its handle
-/// to a multi handle must retain the transfer until the handle is removed.
+/// A transfer is confined to the engine's thread. libcurl has an unretained pointer to it. So the code that adds its
+/// handle to a multi handle must retain the transfer until it has removed the handle.
 final class Transfer {
-    /// Why netwatch made libcurl stop, usually from a callback.
+    /// The reason why netwatch made libcurl stop. Usually a callback sets it.
     enum Stop {
         case headTooLarge
         case switchedProtocol
@@ -16,21 +16,21 @@ final class Transfer {
         case sentTooOften
         case bodyFailed(TransferBodyReader.Fault)
         case resendForbidden
-        /// The response is not HTTP. The value is the first bytes, escaped.
+        /// The response is not HTTP. The value shows its first bytes, escaped.
         case notHTTP(String)
-        /// Set by the watchdog, not by a callback: the server sent this number of bytes without useful data.
+        /// The watchdog shut down the connection, because the server sent this number of bytes without useful data.
         case abortedByWatchdog(UInt64)
     }
 
-    /// What the transfer has revealed about the host so far.
+    /// The facts that the transfer has revealed about its host.
     struct Milestones: OptionSet {
         let rawValue: Int
 
-        /// There is a connection, and the request is sent over it.
+        /// A connection is ready, and the request is being sent over it.
         static let connected = Milestones(rawValue: 1)
-        /// The response has begun over a connection that carries many transfers at a time.
+        /// The response has begun over HTTP/2, whose connections carry many transfers at a time.
         static let multiplexed = Milestones(rawValue: 2)
-        /// The response has begun.
+        /// The response has begun, over any version of HTTP.
         static let answered = Milestones(rawValue: 4)
     }
 
@@ -38,12 +38,13 @@ final class Transfer {
     let request: TransferRequest
     let url: CurlURL
     let reporter: TransferReporter
-    /// Calls a function with the transfer in another turn of the loop; never in a callback of libcurl.
+    /// A function that schedules a closure for another turn of the loop, so that the closure never runs within a
+    /// callback of libcurl. The closure receives the transfer. If it does not return `CURLE_OK`, the transfer ends.
     let later: @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
-    /// The multi handle that runs the transfer. It retains the transfer meanwhile.
+    /// The multi handle that runs the transfer. It retains the transfer until the transfer ends.
     unowned let context: any TransferContext
 
-    // The order of these properties matters: the handle comes before the memory that it points to.
+    // The order of these properties matters: the handle must be destroyed before the memory to which it points.
     let easy: EasyHandle
     let headers: StringList
     let resolved: StringList
@@ -51,7 +52,7 @@ final class Transfer {
 
     var bodyReader: TransferBodyReader
     var head = HeadParser()
-    /// A head that is final only if the request is not sent again.
+    /// A head that has not been delivered, because libcurl may send the request again. It is final if libcurl does not.
     var pendingHead: TransferHead?
     /// The time at which the response's head was delivered.
     var headDelivered: ContinuousClock.Instant?
@@ -65,18 +66,21 @@ final class Transfer {
     var times: TransferTimes
     var stop: Stop?
     var isFinished = false
-    /// The trust evaluation of the last handshake on a connection made for this transfer.
+    /// The evaluator of the last handshake on a connection that was made for this transfer.
     var evaluator: TrustEvaluator?
-    /// The connection made for the transfer, until libcurl takes it over.
+    /// The connection that was made for the transfer; `nil` after libcurl has taken it over.
     private var connection: TCPSocket?
-    /// Whether the transfer has no connection. Either libcurl asked for one and there was none: the connection that it
-    /// was expected to reuse has just closed, or the server closed a reused connection before the response. Or the
-    /// packets of the connection were lost. The transfer can be added again with a new connection; see
-    /// ``mayReconnect``.
+    /// Whether the transfer has lost its connection, or libcurl asked for one that was not prepared. The reasons are:
+    ///
+    /// - The connection that libcurl was expected to reuse has just closed.
+    /// - The server closed a reused connection before the response.
+    /// - The packets of the connection were lost; see ``markUnsent()``.
+    ///
+    /// The transfer can be added again with a new connection if ``mayReconnect`` is `true`.
     private(set) var lacksConnection = false
     /// The number of bytes sent over earlier connections.
     private(set) var earlierBytesSent: Int64 = 0
-    /// The error from opening the unix socket.
+    /// The error that occurred when the unix socket was created.
     var socketFailure: SystemError?
 
     var paused: TransferPause
@@ -87,22 +91,25 @@ final class Transfer {
     var isRefusedByGoAway = false
     /// Whether the server has refused the request over HTTP/2 and requires HTTP/1.1 (RFC 9113 §7, `HTTP_1_1_REQUIRED`).
     private var requiresHTTP1 = false
-    /// Whether the last sending was refused for that reason. This permits one more.
+    /// Whether the server refused the last sending over HTTP/2 and requires HTTP/1.1. This permits one more sending.
     private var isRefusedOverHTTP2 = false
-    /// The position of the request among the bytes of its connection; `nil` before its first byte is sent.
+    /// The number of bytes that the connection had sent before the request; `nil` until the request is sent, and for a
+    /// unix socket.
     private(set) var requestOffset: UInt64?
     /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
     var isAnswerLate = false
-    /// The number of times that the request was sent, at least in part, without those that did not arrive.
+    /// The number of times that the request was sent, completely or in part. Sendings that did not arrive do not count.
     private(set) var sendCount = 0
 
+    /// Creates a transfer and sets all options of its handle.
+    ///
     /// - Parameters:
-    ///   - target: The request with its timeouts reduced by the elapsed time.
+    ///   - target: The request, with its timeouts reduced by the time that has already passed.
     ///   - paused: The directions that are paused from the start.
     ///   - connection: The connection to use; `nil` to reuse an open one.
     ///   - context: The multi handle that will run the transfer.
-    ///   - later: Calls a function with the transfer in another turn of the loop. Safe to call on any thread.
-    /// - Throws: ``TransferFailure`` when libcurl rejects an option.
+    ///   - later: Schedules a closure for another turn of the loop; see ``later``. Must be safe to call on any thread.
+    /// - Throws: ``TransferFailure`` if libcurl rejects an option.
     init(
         id: TransferID,
         target: TransferTarget,
@@ -136,10 +143,10 @@ final class Transfer {
         try setCallbacks()
     }
 
-    /// Prepares the transfer for being added again with a new connection.
+    /// Prepares the transfer so that its handle can be added again, with a new connection.
     ///
     /// - Parameters:
-    ///   - target: The request with its timeouts reduced by the elapsed time.
+    ///   - target: The request, with its timeouts reduced by the time that has already passed.
     ///   - paused: The directions that are paused now.
     func reconnect(
         over connection: TCPSocket,
@@ -154,28 +161,28 @@ final class Transfer {
         try easy.applyTimeouts(of: target.request)
         try requireNewConnection()
         try easy.set(CURLOPT_FORBID_REUSE, 0)
-        // libcurl forgets it when the handle is added again. The log of the first sending was not read if reuse was
-        // allowed.
+        // libcurl forgets the required version when the handle is added again.
         if requiresHTTP1 { try easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) }
+        // If the request allows connection reuse, the log was not read until now.
         if url.isSecure { try readVerboseLog() }
     }
 
-    /// Makes libcurl use the new connection. Otherwise it would reuse an idle one, and the new connection would be
-    /// wasted.
+    /// Makes libcurl use the new connection. Without this option, it might reuse an idle connection and leave the new
+    /// connection unused.
     private func requireNewConnection() throws(TransferFailure) {
         try easy.set(CURLOPT_FRESH_CONNECT, 1)
     }
 
     /// Whether the transfer can be added again with a new connection. It cannot if its request was sent and must not be
-    /// sent twice.
+    /// sent twice. The getter then records that reason as ``stop``.
     var mayReconnect: Bool {
         guard lacksConnection, stop == nil else { return false }
         if !maySend { stop = .resendForbidden }
         return stop == nil
     }
 
-    /// Notes that nothing of what was sent over the last connection has arrived. This sending does not count among
-    /// those that the server asks for.
+    /// Records that the server has received nothing over the last connection. So this sending does not count towards
+    /// ``maximumSendCount``.
     func markUnsent() {
         lacksConnection = true
         earlierBytesSent += currentBytesSent
@@ -184,8 +191,11 @@ final class Transfer {
         requestOffset = nil
     }
 
-    /// Whether the request may be sent: for the first time, after the server has asked for it again, or again although
-    /// it may have arrived.
+    /// Whether the request may be sent now. This is the case if one of the following is true:
+    ///
+    /// - It is sent for the first time.
+    /// - The server has asked for it again: it has responded, or it requires HTTP/1.1.
+    /// - The request may arrive twice.
     var maySend: Bool { !isReady || head.hasBegun || request.mayBeResent || isRefusedOverHTTP2 }
 
     /// Records that the server has refused the request over HTTP/2 and requires HTTP/1.1.
@@ -195,20 +205,22 @@ final class Transfer {
 
     /// Records that the request is about to be sent.
     ///
-    /// - Parameter offset: The number of bytes that the connection has sent before; `nil` if it is not TCP.
+    /// - Parameter offset: The number of bytes that the connection has sent so far; `nil` if it is not a TCP
+    ///   connection.
     func willSend(from offset: UInt64?) {
         sendCount += 1
         requestOffset = offset
         isRefusedOverHTTP2 = false
     }
 
-    /// Makes libcurl close the connection when the transfer is removed, unless other transfers use it. Otherwise it
-    /// keeps one that speaks HTTP/2.
+    /// Makes libcurl close the connection when the transfer is removed. Without this option, libcurl keeps an HTTP/2
+    /// connection. A connection that other transfers use stays open.
     func closeConnectionAfterUse() {
         try? easy.set(CURLOPT_FORBID_REUSE, 1)
     }
 
-    /// Returns the connection for libcurl once, then `nil`.
+    /// Returns the connection that was made for the transfer, at the first call. Returns `nil` at later calls, and
+    /// records that the transfer lacks a connection.
     func takeConnection() -> TCPSocket? {
         defer { connection = nil }
         if connection == nil {
@@ -222,12 +234,12 @@ final class Transfer {
 
     var handle: UnsafeMutableRawPointer { easy.rawValue }
 
-    /// Returns the transfer of an easy handle.
+    /// Returns the transfer to which an easy handle belongs.
     static func of(_ handle: UnsafeMutableRawPointer) -> Transfer? {
         netwatch_easy_get_private(handle).map(at)
     }
 
-    /// Returns the transfer of a callback's context pointer.
+    /// Returns the transfer to which a callback's context pointer points.
     static func at(_ context: UnsafeMutableRawPointer) -> Transfer {
         Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
     }

@@ -1,30 +1,31 @@
 internal import NetwatchEventLoop
 
-/// The multi handle that runs a transfer, as the transfer's callbacks use it.
+/// The interface through which a transfer's callbacks reach the multi handle that runs the transfer.
 ///
-/// It is confined to the engine's thread.
+/// The methods must be called on the engine's thread only.
 protocol TransferContext: AnyObject {
     var loop: EventLoop { get }
-    /// What servers must prove to the transfers of this multi handle.
+    /// The trust that all transfers of this multi handle share.
     var trust: TrustContext { get }
 
-    /// Sets the callback with which libcurl closes sockets. A connection may outlive its transfer, but not its multi
-    /// handle.
+    /// Sets the callback that closes sockets for libcurl. The multi handle provides it, because a connection may
+    /// outlive its transfer, but not its multi handle.
     func setCloseSocketCallback(of easy: borrowing EasyHandle) throws(TransferFailure)
 
-    /// Records that libcurl took over the connection that was made for a transfer.
+    /// Records that libcurl has taken over the connection that was made for a transfer.
     func didOpen(_ descriptor: CInt, for transfer: Transfer)
 
     /// Records the connection that libcurl selected for a transfer.
     func didSelectConnection(for transfer: Transfer)
 
-    /// Records whether the server of a transfer speaks HTTP/2.
+    /// Records whether the connection of a transfer speaks HTTP/2 and so carries many transfers at a time.
     func setMultiplexed(_ isMultiplexed: Bool, connectionOf id: TransferID)
 
-    /// Returns the number of bytes that were sent over the connection of a transfer; `nil` if it is not TCP.
+    /// Returns the number of bytes that the connection of a transfer has sent so far; `nil` if it is not a TCP
+    /// connection.
     func sentBytes(connectionOf id: TransferID) -> UInt64?
 
-    /// Records that libcurl has delivered or read bytes of a head or a body.
+    /// Records that libcurl has transferred bytes of a head or body. The watchdog needs this as proof of progress.
     func recordUsefulBytes(_ count: Int)
 
     /// Registers a transfer for ``Transfer/deliverEvents()`` at the end of this turn.

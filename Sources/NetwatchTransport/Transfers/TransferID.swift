@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Identifies a transfer within the process.
+/// An identifier of a transfer, unique within the process.
 package struct TransferID: Hashable, Sendable {
     private static let next = Atomic<UInt64>(0)
 

@@ -1,6 +1,6 @@
 internal import CNetwatchCurl
 
-/// The paused directions of a transfer.
+/// The directions in which a transfer is paused.
 package struct TransferPause: OptionSet, Hashable, Sendable {
     package let rawValue: Int
 

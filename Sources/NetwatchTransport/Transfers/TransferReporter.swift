@@ -1,9 +1,9 @@
 internal import NetwatchEventLoop
 
-/// Delivers the events of a transfer to its caller, and collects the metrics that are known before libcurl has a
-/// handle.
+/// An object that delivers the events of a transfer to its caller. It also collects the metrics of the time before
+/// libcurl receives the transfer.
 ///
-/// The engine and the transfer share it. It is confined to the engine's thread.
+/// The engine and the transfer share it, both on the engine's thread.
 final class TransferReporter {
     /// The metrics known so far.
     private(set) var metrics: TransferMetrics
@@ -20,7 +20,7 @@ final class TransferReporter {
         self.deliver = deliver
     }
 
-    /// The time since the transfer was requested.
+    /// The time since the caller passed the transfer to the engine.
     var elapsed: Duration { metrics.startedAt.duration(to: .now) }
 
     /// Records that the transfer no longer waits for other transfers to the same host.
@@ -37,7 +37,12 @@ final class TransferReporter {
         metrics.connected = elapsed
     }
 
-    /// Reports the end. Without `metrics`, the values known so far are reported.
+    /// Delivers the last events and the end of the transfer.
+    ///
+    /// - Parameters:
+    ///   - failure: The reason why the transfer failed; `nil` after a success.
+    ///   - metrics: The final metrics; `nil` for the metrics that this object has collected.
+    ///   - events: The events to deliver before the end.
     func end(
         _ failure: TransferFailure?,
         _ metrics: TransferMetrics? = nil,

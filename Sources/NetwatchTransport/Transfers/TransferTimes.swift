@@ -1,12 +1,13 @@
 internal import CNetwatchCurl
 
-/// The times at which a transfer reached its phases, relative to its start.
+/// The times at which a transfer reached its phases, relative to ``TransferMetrics/startedAt``.
 ///
-/// libcurl counts from when it received the transfer, and adds up the times of a request that is sent again. So
-/// libcurl's times are read before the request is first sent, and later times are measured here. The connection time is
-/// also measured here, because libcurl receives the connection ready-made.
+/// libcurl's own times cannot be used for all phases. They begin when libcurl receives the transfer, and they are sums
+/// if the request is sent again. So libcurl's time of the TLS handshake is read before the first sending, and all later
+/// times are measured here. The engine measures the time of the connection, because libcurl receives a connected
+/// socket.
 struct TransferTimes {
-    /// When libcurl received the transfer.
+    /// The time at which libcurl received the transfer.
     private var added: Duration
     private var isHandshakeRead = false
     private var tlsEnded: Duration?
@@ -30,17 +31,17 @@ struct TransferTimes {
         (requestSent, firstByte) = (nil, nil)
     }
 
-    /// Records that the request has been sent. A server may respond before; then there is no such time.
+    /// Records that the whole request has been sent. If the server has responded before that, no time is recorded.
     mutating func requestEnds(at moment: Duration) {
         if firstByte == nil { requestSent = requestSent ?? moment }
     }
 
-    /// Records the first byte of the response, also of an interim one (1xx).
+    /// Records the arrival of the first byte of the response, which may belong to an interim response (1xx).
     mutating func responseBegins(at moment: Duration) {
         firstByte = moment
     }
 
-    /// Records that nothing of the request has arrived.
+    /// Records that nothing of the request has arrived at the server.
     mutating func requestWasNotSent() {
         (requestReady, requestSent) = (nil, nil)
     }
@@ -61,7 +62,8 @@ struct TransferTimes {
 }
 
 extension TransferMetrics {
-    /// Fills in libcurl's information about the connection and the data transferred over it.
+    /// Sets the values that libcurl provides: the addresses and ports of the connection, the HTTP version and the
+    /// numbers of bytes.
     mutating func fill(from easy: borrowing EasyHandle) {
         localAddress = easy.string(CURLINFO_LOCAL_IP)
         localPort = Self.port(easy.long(CURLINFO_LOCAL_PORT))

@@ -4,7 +4,7 @@ internal import Glibc
 extension EasyHandle {
     /// Sets the options for server trust and for the client's certificate.
     func apply(_ trust: TransferTrust) throws(TransferFailure) {
-        // A resumed session comes without certificates, so the trust checks would be skipped.
+        // The server presents no certificates when a session is resumed, so the trust checks would be skipped.
         try set(CURLOPT_SSL_SESSIONID_CACHE, 0)
         // libcurl calls the verify callback only if it verifies the peer.
         try set(CURLOPT_SSL_VERIFYPEER, trust.anchors != nil || trust.check != nil ? 1 : 0)
@@ -17,10 +17,10 @@ extension EasyHandle {
         if let identity = trust.identity { try apply(identity) }
     }
 
-    /// Uses the system's authorities.
+    /// Makes libcurl accept the system's certificate authorities.
     ///
-    /// libcurl (since 7.87) reads the file of more than a hundred authorities once for all connections. It does not do
-    /// so if it also has a directory of authorities, which is Debian's default.
+    /// libcurl (since 7.87) caches the parsed file of authorities for all connections, but not if it also has a
+    /// directory of authorities. Debian sets both by default, so the directory is removed if the file is readable.
     private func useSystemAnchors() throws(TransferFailure) {
         guard let bundle = curl_version_info(CURLVERSION_SEVENTH).pointee.cainfo, access(bundle, R_OK) == 0
         else {

@@ -1,40 +1,44 @@
-/// What a TLS server has to prove, and the identity of the client.
+/// How a TLS server must prove its identity, and the certificate with which the client identifies itself.
 ///
-/// libcurl gives a pooled connection to any transfer with the same options, whatever the callback of an earlier
-/// transfer decided about the server. So transfers share connections only if their trust is equal.
+/// Transfers share connections only if their trust is equal. libcurl alone would give a pooled connection to any
+/// transfer with the same options. It would not call the custom check of that transfer, which might refuse the server.
 package struct TransferTrust: Hashable, Sendable {
     /// The certificates that can vouch for a server.
     package enum Anchors: Hashable, Sendable {
         /// The system's certificate authorities.
         case system
-        /// Only these certificates, in PEM. A server's own certificate or an intermediate certificate is also accepted
-        /// as an anchor (`X509_V_FLAG_PARTIAL_CHAIN`).
+        /// Only these certificates, in PEM. They need not be roots: an intermediate certificate or the server's own is
+        /// also accepted as an anchor (`X509_V_FLAG_PARTIAL_CHAIN`).
         case only(pem: [UInt8])
     }
 
-    /// The accepted anchors; `nil` accepts any certificate. Default: the system's.
+    /// The anchors to which a server's chain must lead; `nil` accepts any certificate. Default ``Anchors/system``.
     package var anchors: Anchors? = .system
     /// Whether the server's certificate must name the URL's host. Default true.
     package var checksHost = true
     /// Whether the server must staple an OCSP response (RFC 6066 §8) that says its certificate is good. Default false.
     package var requiresStapledStatus = false
-    /// Certificate revocation lists in PEM. If there are any, the issuer of the server's certificate must have one, and
-    /// the certificate must not be on it. Default none. Ignored without anchors.
+    /// Certificate revocation lists in PEM. Default: none. Ignored without anchors.
+    ///
+    /// If there are any, one of them must be from the issuer of the server's certificate, and it must not contain that
+    /// certificate. Otherwise the server is not trusted.
     package var revocationLists: [UInt8] = []
-    /// Makes the final decision after the chain was evaluated. Default `nil`: the evaluation decides.
+    /// A custom check, which makes the final decision after the chain was evaluated. Default `nil`: the evaluation
+    /// decides.
     package var check: TrustCheck?
-    /// The client's certificate, sent if the server asks for one. Default `nil`: none.
+    /// The client's certificate and key, used if the server asks for a certificate. Default `nil`: the client sends
+    /// none.
     package var identity: TransferIdentity?
 
     package init() {}
 
-    /// The trust that browsers require.
+    /// The default trust, as browsers require it: the system's authorities and the right host name.
     package static let standard = TransferTrust()
 }
 
 extension TransferTrust {
-    /// Hashes cheap distinguishing properties only. The PEM data may be megabytes, and the hash is needed for each
-    /// transfer. Equal values mostly share their storage, so comparing them is cheap.
+    /// Hashes only properties that are cheap to hash. The PEM data may be megabytes, and each transfer needs the hash.
+    /// Comparing equal values is cheap, because they mostly share their storage.
     package func hash(into hasher: inout Hasher) {
         if case .only(let pem) = anchors { hasher.combine(pem.count) }
         hasher.combine(anchors == nil)
@@ -48,7 +52,8 @@ extension TransferTrust {
 
 /// A custom check of a server's certificates. It is equal only to itself, because closures cannot be compared.
 package final class TrustCheck: Hashable, Sendable {
-    /// Returns whether the server is accepted. Called on the engine's thread in every handshake; must not block it.
+    /// Returns whether the server is accepted. The engine calls it on its own thread in every handshake, so it must not
+    /// block.
     package let evaluate: @Sendable (PresentedTrust) -> Bool
 
     package init(_ evaluate: @escaping @Sendable (PresentedTrust) -> Bool) {

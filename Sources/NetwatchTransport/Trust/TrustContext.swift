@@ -1,12 +1,14 @@
 internal import CNetwatchCurl
 
-/// A trust prepared for handshakes: its revocation lists are parsed once for all connections.
+/// A ``TransferTrust`` prepared for handshakes. Its revocation lists are parsed once for all connections.
 final class TrustContext {
     let trust: TransferTrust
     private let revocationLists: RevocationLists?
 
-    /// - Throws: ``TransferFailure`` with code 82 (`CURLE_SSL_CRL_BADFILE`) for an unreadable revocation list, and 4
-    ///   (`CURLE_NOT_BUILT_IN`) if the trust needs OpenSSL and libcurl uses another TLS library.
+    /// Prepares a trust for handshakes.
+    ///
+    /// - Throws: ``TransferFailure`` with one of two codes: 82 (`CURLE_SSL_CRL_BADFILE`) if a revocation list is
+    ///   unreadable; 4 (`CURLE_NOT_BUILT_IN`) if the trust needs OpenSSL and libcurl uses another TLS library.
     init(_ trust: TransferTrust) throws(TransferFailure) {
         if let missing = TransferCapabilities.current.missing(for: trust) { throw missing }
         self.trust = trust
@@ -24,7 +26,7 @@ final class TrustContext {
 }
 
 extension TransferCapabilities {
-    /// Returns why a trust is not supported; `nil` if it is.
+    /// Returns the failure that explains why a trust is not supported; `nil` if the trust is supported.
     func missing(for trust: TransferTrust) -> TransferFailure? {
         guard !usesOpenSSL, trust.needsOpenSSL else { return nil }
         let library = tlsLibrary ?? "no TLS library"
@@ -39,19 +41,23 @@ extension TransferCapabilities {
 }
 
 extension TransferTrust {
-    /// Whether the trust uses more than the system's authorities or no verification. Certificates are passed in memory,
-    /// which not all of libcurl's TLS libraries support.
+    /// Whether the trust needs a libcurl with OpenSSL. Every TLS library can verify a server against the system's
+    /// authorities, or not verify it. Everything else requires certificates in memory, which not every library
+    /// accepts.
     fileprivate var needsOpenSSL: Bool {
         let hasOwnAnchors = if case .only = anchors { true } else { false }
         return hasOwnAnchors || check != nil || !revocationLists.isEmpty || identity != nil
     }
 }
 
-/// Owns parsed certificate revocation lists.
+/// An owner of parsed certificate revocation lists.
 private final class RevocationLists {
     let stack: OpaquePointer
 
-    /// - Parameter pem: One or more lists.
+    /// Parses revocation lists.
+    ///
+    /// - Parameter pem: One or more revocation lists in PEM.
+    /// - Throws: ``TransferFailure`` with code 82 (`CURLE_SSL_CRL_BADFILE`) if there is none.
     init(_ pem: [UInt8]) throws(TransferFailure) {
         guard let stack = OPENSSL_sk_new_null() else {
             throw .refused(CURLE_OUT_OF_MEMORY, "out of memory")
@@ -64,7 +70,7 @@ private final class RevocationLists {
                 OPENSSL_sk_push(stack, UnsafeRawPointer(list))
             }
         }
-        // Reading always ends with the error that there is no more data.
+        // The loop always ends with OpenSSL's error for the end of the data.
         ERR_clear_error()
         guard OPENSSL_sk_num(stack) > 0 else {
             throw .refused(CURLE_SSL_CRL_BADFILE, "the revocation lists contain no list in PEM")

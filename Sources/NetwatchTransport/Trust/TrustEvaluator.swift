@@ -1,9 +1,11 @@
 internal import CNetwatchCurl
 
-/// Evaluates the certificates that a server presents in a handshake, and records why they were refused.
+/// An evaluator of the certificates that a server presents in a handshake. It records them and the reason for a
+/// refusal.
 ///
-/// The TLS library retains it as long as the connection lasts, because there may be another handshake. The transfer for
-/// which the connection was made retains it too. Both are confined to the engine's thread.
+/// Two owners retain an evaluator. The TLS library retains it for the lifetime of the connection, because another
+/// handshake may follow. The transfer for which the connection was made retains it, too. Both use it on the engine's
+/// thread only.
 final class TrustEvaluator {
     private(set) var presented: PresentedTrust?
     private(set) var isRefusedByCheck = false
@@ -25,12 +27,14 @@ final class TrustEvaluator {
         self.host = host
     }
 
-    /// Releases the presented certificates, which the connection would otherwise retain as long as it lasts.
+    /// Releases the presented certificates. The connection retains this evaluator, and would keep them for its
+    /// lifetime.
     func releaseCertificates() {
         presented = nil
     }
 
-    /// Makes OpenSSL call this evaluator in every handshake of a connection. Returns whether that was possible.
+    /// Makes OpenSSL call this evaluator in every handshake of a connection. Returns `false` if OpenSSL is out of
+    /// memory.
     func attach(to connection: OpaquePointer) -> Bool {
         let evaluator = Unmanaged.passRetained(self)
         guard SSL_CTX_set_ex_data(connection, Self.index, evaluator.toOpaque()) == 1 else {
@@ -56,7 +60,7 @@ final class TrustEvaluator {
         self.presented = presented
         guard isValid && presented.verdict.isTrusted || context.trust.anchors == nil else { return false }
         isRefusedByCheck = context.trust.check?.evaluate(presented) == false
-        // libcurl reads the last error once more after the handshake.
+        // libcurl reads the error of the evaluation again after the handshake.
         X509_STORE_CTX_set_error(evaluation, isRefusedByCheck ? netwatch_x509_error_application : 0)
         ERR_clear_error()
         return !isRefusedByCheck

@@ -1,6 +1,6 @@
 /// Validation of host names (RFC 1123 §2.1).
 enum HostName {
-    /// Returns the name in lower case, without a trailing dot.
+    /// Validates a name. Returns it in lower case, without a trailing dot.
     static func normalized(_ text: String) throws(InvalidHost) -> String {
         if text.isEmpty { throw InvalidHost(text, .empty) }
         if let reason = rejectionOfForm(text) { throw InvalidHost(text, reason) }
@@ -15,7 +15,7 @@ enum HostName {
         return name
     }
 
-    /// Returns the reason for common mistakes, such as a URL or a port.
+    /// Returns the specific reason if the text contains a common mistake, such as a URL or a port; otherwise `nil`.
     private static func rejectionOfForm(_ text: String) -> InvalidHost.Reason? {
         if text.contains("://") { return .scheme }
         if text.contains(where: { "/?#".contains($0) }) { return .path }
@@ -29,8 +29,8 @@ enum HostName {
         }
     }
 
-    /// Whether a label is a decimal or hexadecimal number. Resolvers read a name that ends in one as an address, by
-    /// the rules of `inet_aton(3)`.
+    /// Whether a label is a decimal or hexadecimal number. If the last label of a name is a number, resolvers read
+    /// the name as an address, by the rules of `inet_aton(3)`.
     private static func isNumber(_ label: Substring) -> Bool {
         label.allSatisfy(\.isNumber) || label.hasPrefix("0x") && label.dropFirst(2).allSatisfy(\.isHexDigit)
     }

@@ -1,11 +1,11 @@
-/// The error for text that is not a valid host.
+/// The error that ``NetworkHost/init(validating:)`` throws for text that is not a valid host.
 public struct InvalidHost: Error, Hashable, Sendable {
-    /// Why the text is not a valid host. New reasons may be added.
+    /// The reason why a text is not a valid host. Later versions may add reasons.
     public struct Reason: RawRepresentable, Hashable, Sendable {
-        /// The reason in machine-readable output.
+        /// The name of the reason in machine-readable output, such as `labelLength`.
         public let rawValue: String
 
-        /// Creates a reason from its machine-readable form.
+        /// Creates a reason from its name in machine-readable output.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -13,7 +13,7 @@ public struct InvalidHost: Error, Hashable, Sendable {
 
     /// The rejected text.
     public let text: String
-    /// Why the text was rejected.
+    /// The reason why the text was rejected.
     public let reason: Reason
 
     init(_ text: String, _ reason: Reason) {
@@ -25,33 +25,33 @@ public struct InvalidHost: Error, Hashable, Sendable {
 extension InvalidHost.Reason {
     /// The text is empty.
     public static let empty = Self(rawValue: "empty")
-    /// The text is a URL.
+    /// The text is a URL: it contains `://`.
     public static let scheme = Self(rawValue: "scheme")
-    /// The text has a path, a query or a prefix length after the host.
+    /// The text has a path, a query, a fragment or a prefix length after the host: it contains `/`, `?` or `#`.
     public static let path = Self(rawValue: "path")
-    /// The text has a user name before the host.
+    /// The text has a user name before the host: it contains `@`.
     public static let user = Self(rawValue: "user")
-    /// The text ends with a port.
+    /// The text has a port after the host: it contains one colon.
     public static let port = Self(rawValue: "port")
-    /// The text is an address in brackets, as in URLs.
+    /// The text contains brackets, as around the IPv6 address in a URL.
     public static let brackets = Self(rawValue: "brackets")
-    /// The zone is neither the name nor the index of an interface.
+    /// The zone of the IPv6 address is neither the name nor the index of an interface of this machine.
     public static let unknownZone = Self(rawValue: "unknownZone")
-    /// The text has a zone but is not an IPv6 address.
+    /// The text has a zone (after `%`), but is not an IPv6 address.
     public static let zone = Self(rawValue: "zone")
     /// The name is longer than 253 bytes.
     public static let tooLong = Self(rawValue: "tooLong")
-    /// A label is empty or longer than 63 bytes.
+    /// A label (a part of the name between dots) is empty or longer than 63 bytes.
     public static let labelLength = Self(rawValue: "labelLength")
-    /// A label begins or ends with a hyphen.
+    /// A label of the name begins or ends with a hyphen.
     public static let hyphen = Self(rawValue: "hyphen")
     /// The name contains a character that is not allowed in host names.
     public static let character = Self(rawValue: "character")
-    /// The text looks like an address but is not a valid one.
+    /// The text looks like an address but is not valid: its last label is a number, or it has several colons.
     public static let mistypedAddress = Self(rawValue: "mistypedAddress")
     /// The address does not identify a single host: it is unspecified, multicast or broadcast.
     public static let notOneHost = Self(rawValue: "notOneHost")
-    /// The address is link-local and has no zone.
+    /// The text is a link-local IPv6 address without a zone. The zone is needed because it selects the link.
     public static let noZone = Self(rawValue: "noZone")
 }
 
@@ -61,10 +61,10 @@ extension InvalidHost.Reason: CustomStringConvertible {
         switch self {
         case .empty: "it is empty"
         case .scheme: "it is a URL; give only the host"
-        case .path: "it contains a path, a query or a prefix length"
-        case .user: "it contains a user name"
-        case .port: "it contains a port"
-        case .brackets: "it contains brackets"
+        case .path: "it contains a path, a query or a prefix length; give only the host"
+        case .user: "it contains a user name; give only the host"
+        case .port: "it contains a port; give only the host"
+        case .brackets: "it contains brackets; give the address without them"
         case .unknownZone: "this machine has no interface with the name or index of its zone"
         case .zone: "only an IPv6 address can have a zone"
         case .tooLong: "a name can have at most 253 bytes"
@@ -73,8 +73,8 @@ extension InvalidHost.Reason: CustomStringConvertible {
         case .character:
             "a name can contain only letters, digits, hyphens, underscores and dots; "
                 + "write an international name as `xn--…`"
-        case .mistypedAddress: "it looks like an address but is not valid"
-        case .notOneHost: "it is not the address of a single host"
+        case .mistypedAddress: "it looks like an IP address but is not a valid one"
+        case .notOneHost: "an unspecified, multicast or broadcast address is not the address of one host"
         case .noZone: "a link-local address needs a zone, as in `fe80::1%eth0`"
         default: rawValue
         }
@@ -82,7 +82,7 @@ extension InvalidHost.Reason: CustomStringConvertible {
 }
 
 extension InvalidHost: CustomStringConvertible {
-    /// A human-readable message: the text in backticks and the reason.
+    /// A human-readable message with the rejected text and the reason.
     public var description: String {
         "`\(text)` is not a valid host: \(reason)"
     }

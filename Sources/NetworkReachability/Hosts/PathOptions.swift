@@ -1,24 +1,27 @@
 public import NetwatchEventLoop
 
-/// Socket options that affect how the kernel routes the packets.
+/// The socket options of the connections whose path is watched, as far as they affect routing.
 ///
-/// Policy rules may route such packets differently, so set the same options that the connections will use.
+/// Policy rules may route packets by these options. Set the same options here that the connections will use.
 public struct PathOptions: Hashable, Sendable {
-    /// The firewall mark (`SO_MARK`). Default `nil`: none. A lookup with a mark needs no privilege, but setting the
-    /// mark on a socket does.
+    /// The firewall mark (`SO_MARK`). Default: `nil`, no mark.
+    ///
+    /// Watching a path with a mark needs no privilege. Setting the mark on a socket does.
     public var mark: UInt32?
 
-    /// The user ID of the sender, for rules with `uidrange`. Default `nil`: the user of this process.
+    /// The user ID of the sender, for rules with `uidrange`. Default: `nil`, the user of this process.
     public var userID: UInt32?
 
-    /// The name of the interface that packets must leave through (`SO_BINDTODEVICE`). Default `nil`: any.
+    /// The name of the interface that packets must leave through (`SO_BINDTODEVICE`). Default: `nil`, any interface.
     ///
-    /// Nothing is reachable while no interface has this name. The zone of an address takes precedence.
+    /// Nothing is reachable while no interface has this name. If an address has a zone, its zone selects the
+    /// interface instead.
     public var interface: String?
 
-    /// The source address (`bind(2)`). Default `nil`: the kernel chooses it.
+    /// The source address (`bind(2)`). Default: `nil`, the kernel chooses it.
     ///
-    /// Nothing is reachable while no interface has this address. Addresses of the other family are never reachable.
+    /// Nothing is reachable while no interface has this address. With an IPv4 source no IPv6 address is reachable, and
+    /// vice versa.
     public var source: IPAddress?
 
     /// Creates options with the default values.

@@ -1,23 +1,23 @@
 /// The target of a watch: one host, or the network in general.
 public enum PathTarget: Hashable, Sendable {
-    /// The routes to one host.
-    // Indirect, like the path of a verdict, so that the many statuses of a host share one copy of it.
+    /// One host.
+    // Indirect, so that the many statuses of a host share one copy of it.
     indirect case host(NetworkHost)
 
-    /// Whether this machine has a working route out in either family. No packet is sent.
+    /// The network in general: reachable while this machine has a working route out, by IPv4 or IPv6.
     ///
-    /// That is either a working default route or another route that covers one of
-    /// ``PathMonitor/Configuration/generalAddresses``. Such a route may come from a policy rule or from a full
-    /// routing table.
+    /// A route out is any working route that covers one of ``PathMonitor/Configuration/generalAddresses``. Usually it
+    /// is the default route, but a policy rule or a full routing table may select another one. No packet is sent to
+    /// these addresses.
     ///
-    /// A lookup of 0.0.0.0 would not do, because the kernel answers it with the loopback interface. A search for a
-    /// default route would not do either: a machine with a full table or with policy rules may have none in its main
-    /// table.
+    /// A search for a default route would miss such routes: a machine with policy rules or a full table may have no
+    /// default route in its main table. A lookup of 0.0.0.0 would not help, because the kernel answers it with the
+    /// loopback interface.
     case general
 }
 
 extension PathTarget: CustomStringConvertible {
-    /// The host's text, or `general`.
+    /// The text of the host, or `general` for ``general``.
     public var description: String {
         switch self {
         case .host(let host): host.text

@@ -1,4 +1,5 @@
-/// Path options that need no allocation when they are the defaults, which is the common case.
+/// A compact form of ``PathOptions``, stored with each watched address. The defaults, the common case, need no
+/// allocation.
 struct SparseOptions: Hashable, Sendable {
     private final class Box: Sendable {
         let options: PathOptions

@@ -1,9 +1,12 @@
 internal import NetwatchNetlink
 
-/// Determines the types of interfaces. The order of the criteria is that of NetworkManager: the link kind, the
-/// hardware type (framing), sysfs, and finally the name.
+/// Determines the types of interfaces and caches them.
+///
+/// Uses the same criteria as NetworkManager, in the same order: the link kind, the hardware type (framing), sysfs, and
+/// finally the name.
 struct InterfaceClassifier: Sendable {
-    /// The key of a cached type. A link whose name or kind changes is classified again.
+    /// The key of a cached type. It includes the name and the kind, so a link is classified again if one of them
+    /// changes.
     private struct Identity: Hashable {
         let index: UInt32
         let name: String
@@ -23,7 +26,7 @@ struct InterfaceClassifier: Sendable {
         self.sysfs = sysfs
     }
 
-    /// Returns the types of all links. Removes all other links from the cache.
+    /// Returns the types of the given links by interface index. Removes all other links from the cache.
     mutating func types(of links: [UInt32: Link]) -> [UInt32: InterfaceType] {
         var stillKnown: [Identity: InterfaceType] = [:]
         let types = links.mapValues { link in
@@ -35,8 +38,10 @@ struct InterfaceClassifier: Sendable {
         return types
     }
 
-    /// Returns the type of a link, and whether it may be cached. An answer without sysfs may not: for a new or just
-    /// renamed interface, sysfs may follow in a moment.
+    /// Returns the type of a link, and whether it is certain enough to be cached.
+    ///
+    /// A type is uncertain if sysfs was needed but could not be read. The files of a new or just renamed interface may
+    /// appear a moment later.
     private func type(of link: Link) -> (InterfaceType, isCertain: Bool) {
         if let type = known[Identity(link)] { return (type, true) }
         if let type = InterfaceType(kindOf: link) ?? InterfaceType(framingOf: link) { return (type, true) }
@@ -46,7 +51,9 @@ struct InterfaceClassifier: Sendable {
 }
 
 extension InterfaceType {
-    /// Classifies by `IFLA_INFO_KIND`. This comes first, because a veth or a bridge has Ethernet framing.
+    /// Classifies by the link kind (`IFLA_INFO_KIND`); `nil` if the kind is missing or unknown.
+    ///
+    /// The kind is checked before the framing, because a veth or a bridge has Ethernet framing.
     fileprivate init?(kindOf link: Link) {
         guard let kind = link.kind, let type = Self.kinds[kind] else { return nil }
         self = type
@@ -76,7 +83,7 @@ extension InterfaceType {
         }
     }()
 
-    /// Classifies by `ifi_type`, where that is unambiguous.
+    /// Classifies by the hardware type (`ifi_type`); `nil` if several types of interfaces have this hardware type.
     fileprivate init?(framingOf link: Link) {
         switch link.hardwareType {
         case Framing.loopback: self = .loopback
@@ -88,7 +95,7 @@ extension InterfaceType {
         }
     }
 
-    /// Classifies by sysfs and the name, and falls back to Ethernet or other.
+    /// Classifies by sysfs and the name. The fallback is ``ethernet`` for Ethernet framing, otherwise ``other``.
     fileprivate init(_ link: Link, _ properties: SysfsReader.Properties) {
         if let type = Self.ofDevice(link, properties.deviceType) {
             self = type
@@ -106,8 +113,7 @@ extension InterfaceType {
         switch deviceType {
         case "wlan": .wifi
         case "wwan": .cellular
-        // Without Ethernet framing, this is IPv6 over Bluetooth Low Energy (RFC 7668), which is not a personal area
-        // network.
+        // A Bluetooth personal area network has Ethernet framing. IPv6 over Bluetooth Low Energy (RFC 7668) does not.
         case "bluetooth": link.hardwareType == Framing.ethernet ? .bluetooth : .other
         case "gadget", "dsa": .ethernet
         default: nil

@@ -1,11 +1,12 @@
 internal import NetwatchNetlink
 
-/// The layering of the interfaces at one moment. Pure: makes no system calls.
+/// The interfaces at one moment, and the layers that they form: a bridge, a VLAN or a tunnel is above the interface
+/// that carries its packets. Makes no system calls.
 struct InterfaceStack: Sendable {
     private let links: [UInt32: Link]
     private let types: [UInt32: InterfaceType]
     private let ports: [UInt32: [Link]]
-    /// The interfaces that could have a default route to the outside, the most likely first.
+    /// The interfaces that may carry the packets of a tunnel, the most likely first. Empty if there are no tunnels.
     private var underlayCandidates: [Link] = []
 
     /// - Parameters:
@@ -18,11 +19,14 @@ struct InterfaceStack: Sendable {
         if types.values.contains(.tunnel) { underlayCandidates = sortedUnderlayCandidates() }
     }
 
-    /// Returns whether a default route uses the interface. Called only for tunnels, and only a few times.
+    /// Returns whether a default route uses the interface. Called only for the candidates of tunnels, because the
+    /// answer needs a route lookup.
     typealias HasDefaultRoute = (UInt32) -> Bool
 
-    /// Returns the interfaces that a packet passes, from this one down to the one that finally carries it. The kernel
-    /// allows no cycles, but a table that was read during a change may contain one.
+    /// Returns the interfaces that a packet passes, from the given one down to the one that finally carries it.
+    ///
+    /// The kernel allows no cycles, but a table that was read during a change may contain one. The result ends before
+    /// an interface that it already contains.
     func layers(from index: UInt32, hasDefaultRoute: HasDefaultRoute) -> [UInt32] {
         var layers = [index]
         var seen: Set = [index]
@@ -38,7 +42,7 @@ struct InterfaceStack: Sendable {
         case .bridge, .bond: return carryingPort(of: index)
         case .tunnel: return underlay(of: link, hasDefaultRoute)
         case .vlan, .macvlan, .other: return lowerLinkInNamespace(link)
-        // All other types are media. The lower link of a veth is not below it; it is its other end.
+        // All other types carry packets themselves. The "lower link" that a veth reports is its other end.
         default: return nil
         }
     }
@@ -50,8 +54,10 @@ struct InterfaceStack: Sendable {
         return lower
     }
 
-    /// Returns the port of a bridge or bond that leads out of the machine, not to a local container. Ports with
-    /// carrier come first, then the oldest port.
+    /// Returns the port of a bridge or bond that most likely leads out of the machine; `nil` if there are no ports.
+    ///
+    /// Ports that usually lead to local containers come last. Among the others, ports with carrier come first, and
+    /// then the oldest port.
     private func carryingPort(of index: UInt32) -> UInt32? {
         func rank(_ port: Link) -> (Int, Int, UInt32) {
             let isInternal = [.veth, .tunnel, .other].contains(types[port.index])
@@ -64,11 +70,12 @@ struct InterfaceStack: Sendable {
 // MARK: - Tunnels
 
 extension InterfaceStack {
-    /// Returns the interface that a tunnel's own packets leave through: its lower link, otherwise one with a default
-    /// route.
+    /// Returns the interface that most likely carries the encapsulated packets of a tunnel; `nil` if it is unknown.
     ///
-    /// Only the tunnel's driver or program knows where the packets really go. A tunnel that was created in another
-    /// namespace sends from there.
+    /// - If the kernel reports a lower link for the tunnel, the result is this link, or `nil` if the link is in another
+    ///   network namespace.
+    /// - If it reports none, the result is the first candidate with a default route. This is a guess, because only the
+    ///   tunnel's driver or program knows where the packets go.
     private func underlay(of tunnel: Link, _ hasDefaultRoute: HasDefaultRoute) -> UInt32? {
         if tunnel.lowerLink != nil { return lowerLinkInNamespace(tunnel) }
         return underlayCandidates.first { hasDefaultRoute($0.index) }?.index
@@ -88,8 +95,8 @@ extension InterfaceStack {
 }
 
 extension InterfaceType {
-    /// The usual precedence: wired, Wi-Fi, mobile. Network managers assign the metrics of default routes in this
-    /// order.
+    /// The rank among default routes, the preferred one first: wired, Wi-Fi, mobile. Network managers assign route
+    /// metrics in this order.
     fileprivate var usualPrecedence: Int {
         switch self {
         case .wifi: 1
@@ -102,9 +109,9 @@ extension InterfaceType {
 // MARK: - Description
 
 extension InterfaceStack {
-    /// Describes one interface. Returns `nil` if it does not exist.
+    /// Returns the description of one interface; `nil` if no interface has the index.
     ///
-    /// - Parameter addresses: The addresses of the interface. Those of other interfaces are ignored.
+    /// - Parameter addresses: Must include the addresses of this interface. Those of other interfaces are ignored.
     func describe(
         _ index: UInt32,
         addresses: [InterfaceAddress],
@@ -128,7 +135,7 @@ extension InterfaceStack {
         )
     }
 
-    /// Describes all interfaces, sorted by index.
+    /// Returns the descriptions of all interfaces, sorted by index.
     func describeAll(
         addresses: [InterfaceAddress],
         hasDefaultRoute: HasDefaultRoute

@@ -5,9 +5,9 @@ internal import NetwatchNetlink
 struct InterfaceTable: Hashable, Sendable {
     let links: [UInt32: Link]
     let addresses: [UInt32: [InterfaceAddress]]
-    /// Whether a loopback interface exists but is down, so that the machine cannot reach itself.
+    /// Whether a loopback interface exists but is down. The machine cannot reach itself then.
     let isLoopbackDown: Bool
-    /// The description of each interface.
+    /// The description of each interface, by index. Set by ``PathReader`` after the types have been determined.
     var descriptions: [UInt32: NetworkInterface] = [:]
 
     init(links: [Link] = [], addresses: [InterfaceAddress] = []) {
@@ -21,8 +21,10 @@ struct InterfaceTable: Hashable, Sendable {
         links.values.first { $0.name == name }?.index
     }
 
-    /// Returns whether packets can be sent from the address; `nil` if no interface has it. The given interface takes
-    /// precedence, because several interfaces may have the same link-local address.
+    /// Returns whether packets can be sent from an address; `nil` if no interface has this address.
+    ///
+    /// - Parameter interface: The interface to check first, because several interfaces may have the same link-local
+    ///   address.
     func isUsable(source: IPAddress, on interface: UInt32?) -> Bool? {
         func usable(on index: UInt32) -> Bool? {
             addresses[index]?.first { $0.address.bits == source.bits && $0.address.family == source.family }?
@@ -32,8 +34,11 @@ struct InterfaceTable: Hashable, Sendable {
         return addresses.keys.sorted().lazy.compactMap(usable).first
     }
 
-    /// The addresses from which a remote name server can be queried. Links without such an address, like those of
-    /// containers, do not affect this set.
+    /// The addresses from which a remote name server can be queried: usable, not link-local, not on loopback, and on
+    /// an interface with carrier.
+    ///
+    /// The `veth` interfaces of containers usually have no such address, so this set does not change when a container
+    /// starts or stops.
     var outboundSources: Set<InterfaceAddress> {
         let usable = addresses.values.joined().filter { address in
             guard let link = links[address.interface], !link.isLoopback, link.hasCarrier else { return false }
@@ -42,8 +47,10 @@ struct InterfaceTable: Hashable, Sendable {
         return Set(usable.map(\.withoutLifetimes))
     }
 
-    /// Returns whether an interface can now carry packets and could not before. Ports of bridges, like the links of
-    /// containers, do not count: they carry no packets of this machine.
+    /// Returns whether an interface has a carrier now that it did not have before.
+    ///
+    /// A port of a bridge or bond does not count if it has no address, because it carries no packets of this machine
+    /// itself. The link of a container is an example.
     func hasBetterLink(than before: InterfaceTable) -> Bool {
         links.values.contains { link in
             let isPort = link.master != nil && addresses[link.index] == nil
@@ -53,7 +60,7 @@ struct InterfaceTable: Hashable, Sendable {
 }
 
 extension InterfaceAddress {
-    /// The address without the flags that router advertisements toggle.
+    /// The address without its flags. Router advertisements can change the flags, which does not affect reachability.
     fileprivate var withoutLifetimes: InterfaceAddress {
         InterfaceAddress(interface: interface, address: address, flags: 0)
     }

@@ -1,13 +1,13 @@
 /// The type of a network interface.
 ///
-/// The raw value is used in machine-readable output.
+/// The raw value is the name of the type in machine-readable output.
 public enum InterfaceType: String, Hashable, Sendable, CaseIterable {
     /// The loopback interface.
     case loopback
-    /// Wired Ethernet, and everything that looks the same: a phone tethered over USB, the network card of a virtual
-    /// machine, and Wi-Fi if sysfs cannot be read.
+    /// Wired Ethernet, or an interface that looks the same to netwatch: a phone tethered over USB or the network card
+    /// of a virtual machine. Wi-Fi also has this type if sysfs cannot be read.
     case ethernet
-    /// IEEE 802.11.
+    /// Wi-Fi (IEEE 802.11).
     case wifi
     /// A mobile network (WWAN).
     case cellular
@@ -25,10 +25,10 @@ public enum InterfaceType: String, Hashable, Sendable, CaseIterable {
     case macvlan
     /// A virtual cable between two network namespaces, usually to a container.
     case veth
-    /// An interface whose packets are encapsulated in other packets or processed by a program: WireGuard, tun, VXLAN,
-    /// GRE, …
+    /// A tunnel, such as WireGuard, tun, VXLAN or GRE. Its packets are encapsulated in other packets or processed by
+    /// a program.
     case tunnel
-    /// PPP: a DSL line or a serial modem. The interface does not show which.
+    /// PPP, over a DSL line or a serial modem. The kernel does not show which of the two.
     case pointToPoint
     /// Any other type.
     case other

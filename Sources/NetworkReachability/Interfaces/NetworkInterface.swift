@@ -2,38 +2,40 @@ public import NetwatchEventLoop
 
 /// A network interface at one moment.
 public struct NetworkInterface: Hashable, Sendable {
-    /// The interface index, which identifies the interface. Names can change.
+    /// The interface index. It identifies the interface for its whole lifetime, whereas the name can change.
     public let index: UInt32
     /// The interface name.
     public let name: String
     /// The type of the interface.
     public let type: InterfaceType
-    /// The type of the lowest interface that carries the packets: the Wi-Fi under a bridge, the Ethernet under a
-    /// WireGuard tunnel. The same as ``type`` if there is no lower interface or if it is unknown.
+    /// The type of the interface that finally carries the packets. For example, ``InterfaceType/wifi`` for a bridge
+    /// over Wi-Fi, or ``InterfaceType/ethernet`` for a WireGuard tunnel over Ethernet.
+    ///
+    /// The same as ``type`` if this interface carries the packets itself, or if the lower interface is unknown.
     public let medium: InterfaceType
     /// Whether the interface is administratively up.
     public let isUp: Bool
     /// Whether packets can leave through the interface: a cable is plugged in or a radio is associated.
     public let hasCarrier: Bool
-    /// Whether the interface is a tunnel or runs over one.
+    /// Whether the interface is a tunnel or one of the interfaces below it is a tunnel.
     public let isTunnel: Bool
     /// The addresses that the interface can send from, in the kernel's order.
     public let addresses: [IPAddress]
-    /// The maximum packet size in bytes (MTU).
+    /// The maximum size of a packet in bytes (MTU).
     public let mtu: Int
     /// Whether traffic on the interface is metered.
     public let metered: Metered
 
     /// Whether the traffic of an interface costs money or is limited.
     ///
-    /// The kernel does not know this. Mobile networks count as metered, as in desktop environments. For other
-    /// interfaces only a network manager would know, and netwatch does not query one.
+    /// The kernel does not know this, and netwatch does not query a network manager. Mobile networks count as metered,
+    /// as in desktop environments. Loopback is not metered. All other interfaces are ``unknown``.
     public enum Metered: String, Hashable, Sendable {
-        /// The traffic is metered, or should be treated as metered.
+        /// The traffic is probably metered: the interface uses a mobile network.
         case yes
-        /// The traffic is not metered.
+        /// The traffic is not metered: it does not leave this machine.
         case no
-        /// Unknown whether the traffic is metered.
+        /// Whether the traffic is metered is not known.
         case unknown
     }
 }
@@ -42,7 +44,6 @@ extension NetworkInterface.Metered {
     init(medium: InterfaceType) {
         switch medium {
         case .cellular: self = .yes
-        // Loopback traffic never leaves the machine.
         case .loopback: self = .no
         default: self = .unknown
         }

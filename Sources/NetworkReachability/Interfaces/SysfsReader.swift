@@ -2,39 +2,39 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// Reads properties of interfaces that netlink does not provide from sysfs.
+/// Reads from sysfs the properties of interfaces that netlink does not provide.
 ///
-/// sysfs shows the network namespace in which it was mounted, not the namespace of the reader. A monitor of another
-/// namespace must use ``none``.
+/// sysfs always shows the network namespace in which it was mounted, even to a thread in another one. So a monitor that
+/// watches another namespace than that of its process must use ``none``.
 struct SysfsReader: Sendable {
-    /// The properties read for one interface.
+    /// The properties of one interface.
     struct Properties: Hashable, Sendable {
-        /// The device type set by the driver: `DEVTYPE=` in `uevent`.
+        /// The device type that the driver set (`DEVTYPE=` in `uevent`); `nil` if it set none.
         var deviceType: String?
-        /// Whether the interface belongs to a radio, which the presence of `phy80211` shows. The file `wireless`
-        /// would not do: it exists only in kernels with the old wireless extensions.
+        /// Whether the interface is a Wi-Fi interface: it has an entry `phy80211`. The entry `wireless` is not used,
+        /// because only kernels with the old wireless extensions have it.
         var isWireless = false
     }
 
-    /// A reader that returns nothing for every interface.
+    /// A reader that returns `nil` for every interface.
     static let none = SysfsReader(root: nil)
     /// The reader of the system's sysfs.
     static let system = SysfsReader(root: "/sys/class/net")
 
-    /// The size of a page: no sysfs attribute is longer.
+    /// The maximum size of a file in bytes: one page, because no sysfs attribute is longer.
     private static let maxFileSize = 4096
 
     private let root: String?
 
-    /// - Parameter root: The directory with one subdirectory per interface.
+    /// - Parameter root: The directory with one subdirectory per interface. With `nil` nothing is read.
     init(root: String?) {
         self.root = root
     }
 
-    /// Returns the properties of a link; `nil` if they cannot be read.
+    /// Returns the properties of a link; `nil` if sysfs does not show this link.
     ///
-    /// Interfaces are found by name, and a name can move to another interface. So the properties are used only if the
-    /// link's own index is next to them.
+    /// sysfs finds interfaces by name, and a name can move to another interface. So the properties are returned only
+    /// if `uevent` contains the index of the link.
     func properties(of link: Link) -> Properties? {
         guard let root, Self.isInterfaceName(link.name) else { return nil }
         let directory = "\(root)/\(link.name)"
@@ -44,7 +44,7 @@ struct SysfsReader: Sendable {
         return Properties(deviceType: uevent["DEVTYPE"], isWireless: isWireless)
     }
 
-    /// The kernel's rule for interface names. It also keeps the path inside the root.
+    /// Returns whether the kernel would allow this interface name. The rule also keeps the path inside the root.
     private static func isInterfaceName(_ name: String) -> Bool {
         let isShort = (1..<Int(IF_NAMESIZE)).contains(name.utf8.count)
         let forbidden: Set<Character> = ["/", ":", "\0"]
@@ -52,7 +52,7 @@ struct SysfsReader: Sendable {
         return isShort && isClean && name != "." && name != ".."
     }
 
-    /// Parses the lines `KEY=value` of a `uevent` file.
+    /// Returns the values in a `uevent` file, which has lines of the form `KEY=value`.
     private static func values(_ text: String) -> [Substring: String] {
         let pairs = text.split(separator: "\n").compactMap { line -> (Substring, String)? in
             guard let equals = line.firstIndex(of: "=") else { return nil }
@@ -61,7 +61,7 @@ struct SysfsReader: Sendable {
         return Dictionary(pairs) { first, _ in first }
     }
 
-    /// Returns the text of a file; `nil` unless it is a regular file shorter than a page. Never blocks.
+    /// Returns the text of a regular file shorter than ``maxFileSize``; `nil` for any other file. Never blocks.
     private static func contents(of path: String) -> String? {
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         guard let number = try? systemCall("open", { open(path, flags) }) else { return nil }

@@ -1,11 +1,11 @@
-/// The verdict on one address, and what could change it.
+/// The verdict on one address, and the properties of its route that tell the monitor when the verdict may change.
 struct AddressVerdict: Hashable, Sendable {
     let verdict: PathStatus.Verdict
-    /// How long the verdict is valid if no event arrives; `nil` if without limit.
+    /// The time until the route expires; `nil` if it does not expire.
     var lifetime: Duration?
-    /// The interface of the route, with or without carrier; 0 if there is none.
+    /// The index of the interface of the route, even if it has no carrier; 0 if there is no route.
     var interface: UInt32 = 0
-    /// Whether the route has several next hops, so that other interfaces could take over.
+    /// Whether the route has several next hops. A change of the interface of any of them may change the verdict.
     var isMultipath = false
 
     init(_ verdict: PathStatus.Verdict) {

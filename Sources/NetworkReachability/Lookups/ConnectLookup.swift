@@ -1,13 +1,16 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Looks up a path without netlink, which some sandboxes block. `connect(2)` on a UDP socket looks up the route
-/// without sending anything, and `getsockname(2)` returns the chosen source address.
+/// Looks up a path without netlink, for sandboxes that block netlink.
 ///
-/// This shows neither the interface nor its carrier, and a sandbox may refuse for unrelated reasons. So the result is
-/// either reachable or unknown. The socket belongs to the network namespace of the calling thread.
+/// `connect(2)` on a UDP socket looks up the route without sending anything. `getsockname(2)` then returns the source
+/// address that the kernel chose.
+///
+/// The result is either reachable or unknown, never "not reachable", because a sandbox may refuse these calls for
+/// unrelated reasons. It contains neither the interface nor its carrier. The socket belongs to the network namespace
+/// of the calling thread.
 enum ConnectLookup {
-    /// The discard service (RFC 863). Nothing is sent to it.
+    /// The destination port for `connect(2)`: 9, the discard service (RFC 863). Nothing is sent to it.
     private static let port: in_port_t = 9
 
     static func verdict(on address: IPAddress, _ options: PathOptions) -> AddressVerdict {
@@ -35,7 +38,7 @@ enum ConnectLookup {
         return IPAddress(localOf: owner.rawValue)
     }
 
-    /// Returns whether all options were applied. A socket cannot be given another user ID.
+    /// Applies the options to a socket, and returns whether all were applied. The user ID of a socket cannot be set.
     private static func apply(_ options: PathOptions, to descriptor: CInt) -> Bool {
         if options.userID != nil { return false }
         if var mark = options.mark {

@@ -2,7 +2,7 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// Decides whether one address is reachable from the kernel's answer. Pure: makes no system calls.
+/// Decides from the kernel's answers whether one address is reachable. Makes no system calls.
 struct PathDecision {
     let query: RouteQuery
     let answer: RouteAnswer
@@ -11,7 +11,8 @@ struct PathDecision {
     private var destination: IPAddress { query.destination }
 
     var verdict: PathStatus.Verdict {
-        // IPv6 ignores a source address that no interface has, and IPv4 reports a missing route for it.
+        // For a source address that no interface has, the kernel's answer is misleading: an IPv6 lookup ignores the
+        // source, and an IPv4 lookup reports a missing route.
         if let source = query.source, !canSend(from: source) { return .notReachable(.noSource) }
         switch answer.lookup {
         case .refused(let errno, let message): return Self.refusal(errno: errno, message: message)
@@ -25,7 +26,7 @@ struct PathDecision {
 
     private static func refusal(errno: CInt, message: String?) -> PathStatus.Verdict {
         switch errno {
-        // EOPNOTSUPP: a kernel booted without IPv6 does not know the family.
+        // A kernel that was booted without IPv6 returns EOPNOTSUPP for IPv6 addresses.
         case ENETUNREACH, EOPNOTSUPP: .notReachable(.noRoute)
         case EHOSTUNREACH: .notReachable(.unreachable)
         case EACCES: .notReachable(.prohibited)
@@ -36,8 +37,8 @@ struct PathDecision {
     }
 
     private func verdict(on route: Route) -> PathStatus.Verdict {
-        // Packets to this machine itself use the loopback interface, even to the address of another interface. While
-        // loopback is down, the kernel looks for its addresses behind the default route.
+        // The loopback interface carries all packets to this machine itself, even if they are sent to the address of
+        // another interface. While loopback is down, a lookup of 127.0.0.1 or ::1 finds the default route.
         if interfaces.isLoopbackDown, route.kind == .local || destination.isLoopback {
             return .notReachable(.loopbackDown)
         }
@@ -50,8 +51,9 @@ struct PathDecision {
     }
 
     private func unicastVerdict(on route: Route) -> PathStatus.Verdict {
-        // With a required interface and no route, an IPv4 lookup treats any address as a neighbour on that interface.
-        // Only the table match shows that there is no route.
+        // If the options require an interface and no route uses it, an IPv4 lookup still returns a route: it treats any
+        // address as a neighbour on that interface. Only the lookup of the table entry (``RouteAnswer/tableMatch``)
+        // shows that there is no route.
         if query.outputInterface != 0, case .refused = answer.tableMatch { return .notReachable(.noRoute) }
         guard let interface = route.outputInterface, hasCarrier(interface) else {
             return .notReachable(.noCarrier)
@@ -60,21 +62,25 @@ struct PathDecision {
         return .reachable(path(route, isLocal: false))
     }
 
-    /// An interface that is missing from the table was removed, or is so new that its own event has not arrived yet.
+    /// Returns whether an interface has carrier. Returns `false` for an interface that is missing from the table: it
+    /// was removed, or it is so new that its own event has not arrived yet.
     private func hasCarrier(_ interface: UInt32) -> Bool {
         guard interfaces.links[interface]?.hasCarrier == true else { return false }
         if case .route(let match) = answer.tableMatch { return !match.isDown }
         return true
     }
 
-    /// Whether the route has a source address that can be used. The kernel also returns routes with a link-local
-    /// source for a global destination, with a source that has not passed duplicate address detection, and for IPv4
-    /// without any source.
+    /// Returns whether the destination could reply to the source address of the route.
+    ///
+    /// The kernel also returns routes without a usable source address:
+    /// - with a link-local IPv6 source for a destination that is not link-local;
+    /// - with an IPv6 source that has not passed duplicate address detection;
+    /// - without any source (IPv4).
     private func hasUsableSource(_ route: Route) -> Bool {
         guard let source = query.source ?? route.source else { return false }
         if destination.family == .ipv4 { return true }
         if source.isLinkLocal, !destination.isLinkLocal { return false }
-        // An address that is not in the table has changed since the table was read. That change has its own event.
+        // A source that is not in the table was added after the table was read. Its own event will follow.
         return interfaces.isUsable(source: source, on: route.outputInterface) ?? true
     }
 
@@ -96,7 +102,7 @@ struct PathDecision {
 }
 
 extension PathDecision {
-    /// The verdict and what it depends on.
+    /// The verdict, with the interface and the lifetime of its route.
     var addressVerdict: AddressVerdict {
         var addressVerdict = AddressVerdict(verdict)
         addressVerdict.lifetime = tableRoute?.lifetime

@@ -1,7 +1,7 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// Reads the kernel's current state: the interfaces, and the verdict on any address.
+/// Reads the interfaces and looks up the paths to addresses in the kernel.
 ///
 /// Confined to the monitor's thread, like the socket that it owns.
 final class PathReader {
@@ -11,7 +11,8 @@ final class PathReader {
     private(set) var interfaces = InterfaceTable()
 
     /// - Parameters:
-    ///   - generalAddresses: Addresses outside this machine's networks, which show whether an interface leads out.
+    ///   - generalAddresses: Addresses outside this machine's networks. If one of them has a route over an interface,
+    ///     this interface counts as an interface with a default route.
     ///   - sysfs: The reader for the network namespace of the socket.
     init(socket: RequestSocket, generalAddresses: [IPAddress], sysfs: SysfsReader) {
         self.socket = socket
@@ -19,11 +20,11 @@ final class PathReader {
         classifier = InterfaceClassifier(sysfs: sysfs)
     }
 
-    /// The outcome of reading the tables.
+    /// The outcome of reading the tables of interfaces and addresses.
     struct Reading {
         /// The number of kernel messages that could not be parsed.
         let malformed: Int
-        /// Whether the tables kept changing while they were read.
+        /// Whether the tables kept changing while the kernel listed them, so that they may be inconsistent.
         let isInterrupted: Bool
     }
 
@@ -42,7 +43,7 @@ final class PathReader {
     private func describe(_ addresses: [InterfaceAddress]) {
         let types = classifier.types(of: interfaces.links)
         let stack = InterfaceStack(links: interfaces.links, types: types)
-        // With many tunnels, each asks about the same interfaces.
+        // All tunnels share the same candidates, so each candidate is looked up once.
         var known: [UInt32: Bool] = [:]
         let all = stack.describeAll(addresses: addresses) { interface in
             let answer = known[interface] ?? hasDefaultRoute(over: interface)
@@ -52,7 +53,7 @@ final class PathReader {
         interfaces.descriptions = Dictionary(uniqueKeysWithValues: all.map { ($0.index, $0) })
     }
 
-    /// Whether packets to the outside could leave through an interface.
+    /// Returns whether any of the general addresses has a route over an interface.
     private func hasDefaultRoute(over interface: UInt32) -> Bool {
         let queries = generalAddresses.map { RouteQuery($0, outputInterface: interface) }
         let answers = (try? socket.lookUp(queries)) ?? []
@@ -62,9 +63,9 @@ final class PathReader {
     /// The maximum number of addresses per call of ``lookUp(_:)``.
     static let batchSize = RequestSocket.batchSize
 
-    /// Looks up addresses, each with its options. Returns the verdicts in the same order.
+    /// Looks up addresses, each with its options, and returns the verdicts in the same order.
     ///
-    /// - Throws: ``SystemError`` if the kernel does not answer.
+    /// - Throws: ``SystemError`` if the request socket fails.
     func lookUp(_ addresses: [(IPAddress, SparseOptions)]) throws(SystemError) -> [AddressVerdict] {
         let queries = addresses.map { query($0.0, $0.1) }
         var answers = try socket.lookUp(queries.compactMap(\.self))[...]
@@ -75,7 +76,7 @@ final class PathReader {
         }
     }
 
-    /// Returns the query; `nil` if the required interface does not exist.
+    /// Returns the query for an address with its options; `nil` if the interface in the options does not exist.
     private func query(_ address: IPAddress, _ sparseOptions: SparseOptions) -> RouteQuery? {
         if sparseOptions.areDefaults { return RouteQuery(address) }
         let options = sparseOptions.options

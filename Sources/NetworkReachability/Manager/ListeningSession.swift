@@ -1,7 +1,7 @@
 internal import Dispatch
 internal import Synchronization
 
-/// One period of listening, from start to stop.
+/// Delivers statuses to one listener, from the start of listening to its end.
 final class ListeningSession: Sendable {
     private struct State {
         var watch: PathWatch?
@@ -11,8 +11,10 @@ final class ListeningSession: Sendable {
         var latest: NetworkReachabilityManager.NetworkReachabilityStatus?
     }
 
-    /// The maximum number of statuses waiting for a queue that does not run, such as a main queue without a run loop.
-    /// At the limit, a new status replaces the last one waiting.
+    /// The maximum number of statuses that wait for the queue: 64. At the limit, a new status replaces the newest
+    /// waiting one.
+    ///
+    /// The limit matters for a queue that never runs, such as the main queue of a program without a main run loop.
     private static let maxWaiting = 64
 
     private let queue: DispatchQueue
@@ -20,12 +22,12 @@ final class ListeningSession: Sendable {
     private let state = Mutex(State())
 
     init(queue: DispatchQueue, listener: @escaping NetworkReachabilityManager.Listener) {
-        // Serial, even if the listener's queue is concurrent.
+        // A separate serial queue, so that calls of the listener do not overlap even if `queue` is concurrent.
         self.queue = DispatchQueue(label: "netwatch.reachability", target: queue)
         self.listener = listener
     }
 
-    /// Stores the watch that feeds ``take(_:)``. Cancels it if the session has already ended.
+    /// Retains the watch that calls ``take(_:)``. Cancels the watch if the session has already ended.
     func begin(_ watch: PathWatch) {
         let isEnded = state.withLock { state in
             if !state.isEnded { state.watch = watch }
@@ -34,6 +36,7 @@ final class ListeningSession: Sendable {
         if isEnded { watch.cancel() }
     }
 
+    /// Ends the watch and the calls of the listener. Statuses that wait for the queue are dropped.
     func end() {
         let watch = state.withLock { state in
             state.isEnded = true
@@ -54,7 +57,7 @@ final class ListeningSession: Sendable {
         if hasGrown { queue.async { self.deliverNext() } }
     }
 
-    /// Delivers the oldest waiting status if it differs from the last delivered one.
+    /// Calls the listener with the oldest waiting status, unless it equals the previous one.
     private func deliverNext() {
         let status = state.withLock { state -> NetworkReachabilityManager.NetworkReachabilityStatus? in
             guard !state.isEnded, !state.waiting.isEmpty else { return nil }

@@ -1,14 +1,16 @@
 public import Dispatch
 internal import Synchronization
 
-/// Listens for changes of the reachability of one host, or of the network in general.
+/// A listener for changes of the reachability of one host, or of the network in general.
 ///
-/// It reports whether a packet could leave this machine towards the host, never whether the host would answer. Do not
-/// use it to decide whether to send. Send, and use it to explain a failure or to decide when to retry.
+/// The status says whether a packet to the host could leave this machine. It does not say whether the host would
+/// respond. Therefore do not check the status before you send. Send, and use the status to explain a failure or to
+/// decide when to retry.
 ///
-/// Retain the manager for as long as it should listen. It can be used from any thread.
+/// The API is that of Alamofire 4, with some additions. Retain the manager for as long as it should listen. It can be
+/// used from any thread.
 public final class NetworkReachabilityManager: Sendable {
-    /// A closure that receives the status after each change.
+    /// A closure that receives the current status first, and then each new one.
     public typealias Listener = @Sendable (NetworkReachabilityStatus) -> Void
 
     private struct State {
@@ -18,7 +20,7 @@ public final class NetworkReachabilityManager: Sendable {
         var session: ListeningSession?
     }
 
-    /// A manager for the network in general, like `NetworkReachabilityManager()`.
+    /// The shared manager for the network in general; see ``PathTarget/general``.
     public static let `default` = NetworkReachabilityManager()
 
     private let target: PathTarget
@@ -26,11 +28,11 @@ public final class NetworkReachabilityManager: Sendable {
     private let monitor: PathMonitor
     private let state = Mutex(State())
 
-    /// Creates a manager for one host.
+    /// Creates a manager for one host. Returns `nil` if the host is invalid.
     ///
-    /// - Parameter host: A name or an address literal; see ``NetworkHost/init(validating:)``. Returns `nil` for a
-    ///   scheme, a port, an empty string and other invalid hosts; ``init(validating:options:monitor:)`` throws the
-    ///   reason.
+    /// - Parameter host: A name or an address literal, without scheme, port and path; see
+    ///   ``NetworkHost/init(validating:)``. To get the reason why a host is invalid, use
+    ///   ``init(validating:options:monitor:)``.
     public convenience init?(host: String) {
         self.init(host: host, monitor: .shared)
     }
@@ -40,19 +42,19 @@ public final class NetworkReachabilityManager: Sendable {
         self.init(target: .general)
     }
 
-    /// Creates a manager for one host on the given monitor.
+    /// Creates a manager for one host that uses the given monitor. Returns `nil` if the host is invalid.
     public convenience init?(host: String, monitor: PathMonitor) {
         guard let host = NetworkHost(host) else { return nil }
         self.init(target: .host(host), monitor: monitor)
     }
 
-    /// Creates a manager for one host.
+    /// Creates a manager for one host, or throws the reason why the host is invalid.
     ///
     /// - Parameters:
-    ///   - host: A name or an address literal.
-    ///   - options: The socket options of the packets. Default: none.
+    ///   - host: A name or an address literal; see ``NetworkHost/init(validating:)``.
+    ///   - options: The socket options of the connections to the host. Default: no option is set.
     ///   - monitor: The monitor to use. Default: the shared monitor of the process.
-    /// - Throws: ``InvalidHost`` with the reason why the host is not valid.
+    /// - Throws: ``InvalidHost`` with the reason.
     public convenience init(
         validating host: String,
         options: PathOptions = PathOptions(),
@@ -61,11 +63,11 @@ public final class NetworkReachabilityManager: Sendable {
         self.init(target: .host(try NetworkHost(validating: host)), options: options, monitor: monitor)
     }
 
-    /// Creates a manager for any target.
+    /// Creates a manager for a target: one host, or the network in general.
     ///
     /// - Parameters:
     ///   - target: The target to watch.
-    ///   - options: The socket options of the packets. Default: none.
+    ///   - options: The socket options of the connections to the target. Default: no option is set.
     ///   - monitor: The monitor to use. Default: the shared monitor of the process.
     public init(target: PathTarget, options: PathOptions = PathOptions(), monitor: PathMonitor = .shared) {
         self.target = target
@@ -79,16 +81,16 @@ public final class NetworkReachabilityManager: Sendable {
 
     // MARK: Status
 
-    /// The reachability of the host in more detail than ``networkReachabilityStatus``: the interface and the source
-    /// address, or the reason. The first access starts a watch.
+    /// The current status with its details: the path with interface and source address, or the reason why there is no
+    /// path. The first access starts a watch.
     public var pathStatus: PathStatus {
         watch.status
     }
 
-    /// The watch behind the getters, created on first use.
+    /// The watch from which the getters read the status. Created on first use.
     private var watch: PathWatch {
         if let watch = state.withLock({ $0.watch }) { return watch }
-        // Not under the lock: on the monitor's own thread, `watch` may call subscribers, which may call this manager.
+        // Not under the lock: on the monitor's thread, `watch` may call subscribers, and they may call this manager.
         let new = monitor.watch(target, options: options) { _ in }
         return state.withLock { state in
             let watch = state.watch ?? new
@@ -97,21 +99,24 @@ public final class NetworkReachabilityManager: Sendable {
         }
     }
 
-    /// The statuses, starting with the current one, without consecutive duplicates. A slow reader gets only the
-    /// newest one. Each call returns an independent sequence.
+    /// The statuses as a sequence, starting with the current one. Each differs from the previous one. A slow reader
+    /// gets only the newest one. Each access returns an independent sequence.
     public var statuses: ReachabilityStatuses {
         ReachabilityStatuses(paths: paths)
     }
 
-    /// The detailed statuses, starting with the current one. Unlike ``statuses``, they also report a change that
-    /// affects only the path. A slow reader gets only the newest one. Each call returns an independent sequence.
+    /// The statuses with their paths as a sequence, starting with the current one.
+    ///
+    /// Unlike ``statuses``, the sequence also has an element for a change of the path alone, such as another gateway. A
+    /// slow reader gets only the newest status. Each access returns an independent sequence.
     public var paths: AsyncStream<PathStatus> {
         monitor.statuses(of: target, options: options)
     }
 
     // MARK: Listening
 
-    /// Called with the first status and each new one on ``listenerQueue``. Can be replaced at any time.
+    /// The closure that receives the statuses, on ``listenerQueue``. The calls begin with ``startListening()``. The
+    /// closure can be replaced at any time.
     public var listener: Listener? {
         get { state.withLock { $0.listener } }
         set { state.withLock { $0.listener = newValue } }
@@ -124,11 +129,13 @@ public final class NetworkReachabilityManager: Sendable {
         set { state.withLock { $0.listenerQueue = newValue } }
     }
 
-    /// Starts calling the listener: first with the current status, even if it is offline, then with each status that
-    /// differs from the previous one. Calls are serial. Calling this method again restarts listening.
+    /// Starts calling the listener: first with the current status, even if it is `notReachable` or `unknown`, then with
+    /// each status that differs from the previous one. The calls do not overlap.
     ///
-    /// - Returns: `false` if netlink is unavailable. The listener then receives `unknown` for a target whose path
-    ///   cannot be found by other means, and the real status once netlink is available.
+    /// Another call restarts listening, so that the listener receives the current status again.
+    ///
+    /// - Returns: Whether netlink is available. If it is not, listening starts anyway. The status is then `unknown`
+    ///   unless a path can be found without netlink. Once netlink is available, the statuses contain all details.
     @discardableResult
     public func startListening() -> Bool {
         let session = ListeningSession(queue: listenerQueue) { [weak self] status in
@@ -143,8 +150,8 @@ public final class NetworkReachabilityManager: Sendable {
         return monitor.failure == nil
     }
 
-    /// Starts calling a listener, which replaces the previous one. Otherwise the same as ``startListening()``. An
-    /// addition of Alamofire 5, under the same name.
+    /// Replaces the listener and its queue, and starts calling the new listener like ``startListening()``. From
+    /// Alamofire 5.
     ///
     /// - Parameters:
     ///   - queue: The queue on which the listener is called. Default: the main queue.
@@ -155,15 +162,17 @@ public final class NetworkReachabilityManager: Sendable {
         onQueue queue: DispatchQueue = .main,
         onUpdatePerforming listener: @escaping Listener
     ) -> Bool {
-        // Stop first: the previous queue may still hold statuses for the previous listener.
+        // Stops first, because statuses for the previous listener may still wait in its queue.
         stopListening()
         listenerQueue = queue
         self.listener = listener
         return startListening()
     }
 
-    /// Stops calling the listener. If called on ``listenerQueue``, the listener is not called again after this method
-    /// returns. If called from elsewhere, a call that has already begun may still be running.
+    /// Stops calling the listener.
+    ///
+    /// If called on a serial ``listenerQueue``, the listener is not called again after this method returns. If called
+    /// elsewhere, a delivery that has already begun may still call the listener.
     public func stopListening() {
         let session = state.withLock { state in
             defer { state.session = nil }
@@ -172,11 +181,12 @@ public final class NetworkReachabilityManager: Sendable {
         session?.end()
     }
 
-    /// Adds another listener, which is called in the same way and independently of ``listener``.
+    /// Adds a listener that is independent of ``listener``, and starts calling it immediately.
     ///
     /// - Parameters:
     ///   - queue: The queue on which the listener is called. Default: the main queue.
-    ///   - listener: The closure to call.
+    ///   - listener: The closure to call: first with the current status, then with each status that differs from the
+    ///     previous one.
     /// - Returns: An object that must be retained for as long as the listener should be called.
     public func addListener(
         onQueue queue: DispatchQueue = .main,
@@ -192,7 +202,8 @@ public final class NetworkReachabilityManager: Sendable {
     }
 }
 
-/// An added listener. It is called until this object is cancelled or released.
+/// A listener that was added with ``NetworkReachabilityManager/addListener(onQueue:_:)``. It is called until this
+/// object is cancelled or released.
 public final class ReachabilityListening: Sendable {
     private let session: ListeningSession
 
@@ -204,8 +215,10 @@ public final class ReachabilityListening: Sendable {
         session.end()
     }
 
-    /// Removes the listener. If called on the listener's queue, the listener is not called again after this method
-    /// returns.
+    /// Removes the listener.
+    ///
+    /// If called on the listener's serial queue, the listener is not called again after this method returns. If called
+    /// elsewhere, a delivery that has already begun may still call the listener.
     public func cancel() {
         session.end()
     }

@@ -1,11 +1,12 @@
 extension NetworkReachabilityManager {
-    /// The reachability of the host.
+    /// The reachability of the target: one host or the network in general.
     public enum NetworkReachabilityStatus: Hashable, Sendable {
-        /// Unknown: the name has not been resolved yet, or netlink is unavailable.
+        /// The reachability is unknown, for example because the name has not been resolved yet, or because netlink is
+        /// unavailable. ``PathStatus/reason`` contains the reason.
         case unknown
-        /// The host is not reachable.
+        /// The target is not reachable.
         case notReachable
-        /// The host is reachable over this type of connection.
+        /// The target is reachable over this type of connection.
         case reachable(ConnectionType)
     }
 
@@ -16,37 +17,36 @@ extension NetworkReachabilityManager {
         /// A mobile network, directly or under a tunnel; see ``NetworkPath/medium``.
         case wwan
 
-        /// The Alamofire 5 name of ``wwan``. Not a separate case: use `.wwan` in a `switch`.
+        /// The same value as ``wwan``, under its name in Alamofire 5. In a `switch`, use `.wwan`.
         public static var cellular: ConnectionType { .wwan }
     }
 
-    /// The current status. Known immediately for an address; `unknown` for a name until its first lookup has
-    /// finished.
+    /// The current status. For a name it is `unknown` until the first lookup has finished.
     public var networkReachabilityStatus: NetworkReachabilityStatus {
         NetworkReachabilityStatus(pathStatus)
     }
 
-    /// The Alamofire 5 name of ``networkReachabilityStatus``.
+    /// The same as ``networkReachabilityStatus``, under its name in Alamofire 5.
     public var status: NetworkReachabilityStatus {
         networkReachabilityStatus
     }
 
-    /// Whether the host is reachable over any type of connection.
+    /// Whether the target is reachable over any type of connection.
     public var isReachable: Bool {
         pathStatus.isReachable
     }
 
-    /// Whether the host is reachable over a mobile network.
+    /// Whether the target is reachable over a mobile network.
     public var isReachableOnWWAN: Bool {
         networkReachabilityStatus == .reachable(.wwan)
     }
 
-    /// The Alamofire 5 name of ``isReachableOnWWAN``.
+    /// The same as ``isReachableOnWWAN``, under its name in Alamofire 5.
     public var isReachableOnCellular: Bool {
         isReachableOnWWAN
     }
 
-    /// Whether the host is reachable over Ethernet or Wi-Fi.
+    /// Whether the target is reachable over a connection that is not a mobile network.
     public var isReachableOnEthernetOrWiFi: Bool {
         networkReachabilityStatus == .reachable(.ethernetOrWiFi)
     }
@@ -63,9 +63,10 @@ extension NetworkReachabilityManager.NetworkReachabilityStatus {
 }
 
 extension NetworkReachabilityManager.ConnectionType {
-    /// The connection type for a medium; see ``NetworkInterface/medium``.
+    /// Creates the connection type for a medium; see ``NetworkInterface/medium``.
     ///
-    /// Bluetooth and PPP may lead to a phone, but nothing on this machine shows it.
+    /// Bluetooth and PPP may also lead to a mobile network. They count as `ethernetOrWiFi`, because nothing on this
+    /// machine shows where they lead.
     init(medium: InterfaceType) {
         self = medium == .cellular ? .wwan : .ethernetOrWiFi
     }

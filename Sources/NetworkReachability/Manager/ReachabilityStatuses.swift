@@ -1,12 +1,13 @@
-/// The statuses of a ``NetworkReachabilityManager``, starting with the current one, without consecutive duplicates. A
-/// slow reader gets only the newest one.
+/// The statuses of a ``NetworkReachabilityManager`` as a sequence, starting with the current one.
+///
+/// Each status differs from the previous one. A slow reader gets only the newest status.
 public struct ReachabilityStatuses: AsyncSequence, Sendable {
     /// The sequence never fails.
     public typealias Failure = Never
 
     let paths: AsyncStream<PathStatus>
 
-    /// Iterates over the statuses. The sequence does not end by itself.
+    /// The iterator over the statuses. It ends only if its task is cancelled.
     public struct AsyncIterator: AsyncIteratorProtocol {
         var paths: AsyncStream<PathStatus>.AsyncIterator
         private var latest: NetworkReachabilityManager.NetworkReachabilityStatus?
@@ -34,7 +35,7 @@ public struct ReachabilityStatuses: AsyncSequence, Sendable {
         }
     }
 
-    /// Creates an iterator. The sequence supports only one reader.
+    /// Creates an iterator. A sequence supports only one iterator.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(paths)
     }

@@ -1,7 +1,7 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-// Route lookups and the status changes that follow from them.
+// Looks up paths and updates the statuses of the targets.
 extension MonitorCore {
     func recompute(_ run: RecomputeSchedule.Run, now: ContinuousClock.Instant) {
         statistics.recomputations += 1
@@ -10,13 +10,16 @@ extension MonitorCore {
         if run == .everything {
             interfacesAreStale = true
             book.markEverything(deferred: true)
-            // Has no effect unless it failed before.
+            // Tries again to watch the resolver's files if that failed before. Otherwise it has no effect.
             resolverConfiguration?.start()
         }
         refreshMarked(run, now: now)
     }
 
-    /// Reads the interfaces again. If the machine's own addresses changed, names may resolve to other addresses.
+    /// Reads the interfaces and their addresses again.
+    ///
+    /// If the addresses of this machine have changed, all names are looked up again, because a name server may be
+    /// reachable now or answer differently.
     func readInterfaces() {
         snapshots.markStale()
         guard let reader = connection?.reader else { return }
@@ -29,19 +32,20 @@ extension MonitorCore {
         } catch {
             disconnect(error)
         }
-        // The kernel restores next hops over a link without a notification.
+        // When a link gets its carrier back, the kernel makes its next hops usable again without a notification.
         if reader.interfaces.hasBetterLink(than: before) { book.markEverything() }
         if reader.interfaces.outboundSources != before.outboundSources { resolveAll() }
     }
 
-    /// The number of addresses looked up in one turn of the loop, which takes about 1 ms. Confirming a hundred
-    /// thousand addresses must not delay urgent ones.
+    /// The maximum number of addresses that are looked up in one turn of the loop: 256, which takes about 1 ms.
+    ///
+    /// The rest waits for the next turn, so that confirming a hundred thousand addresses does not delay urgent ones.
     private static let sliceSize = 4 * PathReader.batchSize
 
-    /// Looks up the marked addresses and updates the targets that use them.
+    /// Looks up marked addresses, at most one slice, and updates their targets. The next turn continues with the rest.
     ///
-    /// - Parameter resolvesAgain: Whether a changed path causes a new lookup of the name. `false` if a name lookup
-    ///   caused the change.
+    /// - Parameter resolvesOnChange: Whether a changed path causes a new lookup of the target's name. `false` if the
+    ///   change results from a name lookup.
     func refreshMarked(
         _ run: RecomputeSchedule.Run = .changed,
         now: ContinuousClock.Instant,
@@ -69,7 +73,7 @@ extension MonitorCore {
         if book.hasMarks { scheduleRemainder(run) } else { isRevalidating = false }
     }
 
-    /// Looks up the remaining addresses in the next turn of the loop.
+    /// Schedules the lookup of the remaining marked addresses for the next turn of the loop.
     private func scheduleRemainder(_ run: RecomputeSchedule.Run) {
         guard !isRemainderScheduled else { return }
         isRemainderScheduled = true
@@ -89,14 +93,15 @@ extension MonitorCore {
         do {
             return try reader.lookUp(marked.map { ($0.address, $0.options) })
         } catch {
-            // Retried like after an overrun, with increasing delays.
+            // The addresses are looked up again after a delay. As for overruns, the delay increases with each
+            // consecutive failure.
             schedule.noteEvents(isOverrun: true, now: now)
             unanswered += marked.map(\.slot)
             return marked.map { _ in AddressVerdict(.unknown(.lookupFailed)) }
         }
     }
 
-    /// Looks up addresses by connected sockets, because netlink is unavailable.
+    /// Looks up addresses with ``ConnectLookup``, for use while netlink is unavailable.
     private func verdictsWithoutNetlink(on marked: ArraySlice<AddressBook.Marked>) -> [AddressVerdict] {
         do {
             return try loop.inNetworkNamespace { () throws(SystemError) in
@@ -107,11 +112,12 @@ extension MonitorCore {
         }
     }
 
+    /// Returns whether a test wants this verdict to be ignored; see ``MonitorFaults/answersLate``.
     private func isLate(_ slot: AddressBook.Slot, _ run: RecomputeSchedule.Run) -> Bool {
         configuration.faults.answersLate && run == .changed && book.verdict(at: slot) != nil
     }
 
-    /// Updates a target from the verdicts on its addresses, and queues a new status for its subscribers.
+    /// Updates a target from the verdicts on its addresses. Adds a new status to the outbox for its subscribers.
     func updateStatus(of target: WatchedTarget, now: ContinuousClock.Instant, resolvesOnChange: Bool = true) {
         let generation = target.hold.published?.pathGeneration
         let status = target.update(verdict(on: target), now: now)
@@ -128,6 +134,7 @@ extension MonitorCore {
         }
     }
 
+    /// Updates and looks up all names without addresses, because their status depends on the general target.
     private func updateUnresolved(now: ContinuousClock.Instant) {
         for target in targets.values where target.slots.isEmpty {
             updateStatus(of: target, now: now)
@@ -139,7 +146,7 @@ extension MonitorCore {
         TargetVerdict(target.slots.compactMap { book.verdict(at: $0) }) ?? unresolved
     }
 
-    /// The verdict for a name that was never resolved: not reachable if the network in general is not reachable,
+    /// The verdict on a name without known addresses: not reachable if the network in general is not reachable,
     /// otherwise unknown.
     private var unresolved: TargetVerdict {
         if connection == nil { return TargetVerdict(.unknown(.noNetlink)) }
@@ -148,7 +155,9 @@ extension MonitorCore {
         return TargetVerdict(.unknown(.unresolved))
     }
 
-    /// Handles time that was not observed: every path is suspect, and everything is looked up again.
+    /// Marks every path as suspect and looks up everything again, including names.
+    ///
+    /// Called after a suspension or a clock step: existing connections may have died in the meantime.
     func revalidate() {
         for target in targets.values { target.hold.suspectPath() }
         isRevalidating = true

@@ -1,9 +1,10 @@
 internal import NetwatchEventLoop
 
-// Name lookups for watched hosts.
+// Looks up the names of watched targets.
 extension MonitorCore {
-    /// Resolves all names again after a change of the network or of the resolver configuration. Names that are not
-    /// reachable come first.
+    /// Looks up all names again after a change of the network or of the resolver configuration.
+    ///
+    /// Names that are not reachable come first, because the budget delays the later ones.
     func resolveAll() {
         resolver.renew()
         let names = targets.values.filter { $0.name != nil }
@@ -14,7 +15,8 @@ extension MonitorCore {
         }
     }
 
-    /// Resolves the name of a target, now or when the budget allows it.
+    /// Looks up the name of a target, now or when the budget allows it. Has no effect for an address or the general
+    /// target.
     func resolve(_ target: WatchedTarget, _ cause: NameResolution.Cause = .schedule) {
         guard let name = target.name else { return }
         let lookup = name.resolution.request(cause, budget: &lookupBudget, now: now)
@@ -28,13 +30,14 @@ extension MonitorCore {
         let earlier = name.lookup
         name.lookup = resolver.resolve(name.resolution.name, urgency: .refresh) { [weak self] outcome in
             guard let self else { return }
-            // Not immediately: the answer may be cached, and this turn is not finished yet.
+            // The result is handled in a later turn of the loop: for `localhost`, the resolver calls this closure
+            // before `resolve` returns.
             loop.execute { self.assumeIsolated { $0.resolved(key, lookup, outcome) } }
         }
         if let earlier { _ = resolver.abandon(earlier) }
     }
 
-    /// Starts watching the resolver configuration when the first name is watched.
+    /// Starts watching the resolver configuration, unless that was started before. Needed from the first name lookup.
     private func watchResolverConfiguration() {
         guard resolverConfiguration == nil else { return }
         let watch = ResolverConfigurationWatch(loop: loop, paths: configuration.resolverFiles) {

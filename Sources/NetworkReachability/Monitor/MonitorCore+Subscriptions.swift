@@ -1,6 +1,6 @@
 internal import NetwatchEventLoop
 
-// Subscriptions to targets.
+// Begins and ends the subscriptions to targets.
 extension MonitorCore {
     func subscribe(_ subscriber: WatchedTarget.Subscriber, to key: WatchKey) {
         if let target = targets[key] {
@@ -44,15 +44,17 @@ extension MonitorCore {
         if let lookup = target.name?.lookup { _ = resolver.abandon(lookup) }
     }
 
-    /// Returns the last published status, or `resolving` for a target without a status.
+    /// Returns the last published status. For a target without one, returns `unknown` with the reason `resolving`.
     func status(of key: WatchKey) -> PathStatus {
         let resolving = TargetVerdict(.unknown(.resolving))
         return targets[key]?.hold.published
             ?? PathStatus(target: key.target, verdict: resolving, pathGeneration: 0)
     }
 
-    /// Sets the addresses of a target. The filter is opened for new addresses before they are looked up, so that no
-    /// change is missed.
+    /// Replaces the addresses of a target.
+    ///
+    /// Opens the notification filter for new addresses before their first lookup, so that no change is missed in
+    /// between.
     func assign(_ addresses: [IPAddress], to target: WatchedTarget) {
         filter.cover(addresses, connection?.events, now: now)
         book.assign(addresses, to: target)

@@ -1,10 +1,11 @@
 internal import NetwatchEventLoop
 
-// The kernel's state at this moment, including changes that are still held back.
+// Answers questions about the kernel's current state. The answers may report changes before the watches do, because
+// some changes are held back from watches.
 extension MonitorCore {
-    /// Looks up addresses now, after processing all pending kernel notifications. Starts no watch.
+    /// Processes all pending kernel notifications, and then looks up the addresses. Does not start a watch.
     ///
-    /// - Parameter addresses: The addresses of one host; `nil` for ``PathTarget/general``.
+    /// - Parameter addresses: The addresses of one host. Only the first 16 are used. `nil` for ``PathTarget/general``.
     func verdictNow(on addresses: [IPAddress]?) -> PathStatus.Verdict {
         receiveEvents()
         defer { finish() }
@@ -19,9 +20,11 @@ extension MonitorCore {
         return TargetVerdict(verdicts.map(\.verdict))?.verdict ?? .unknown(.lookupFailed)
     }
 
-    /// Looks up the routes to a watched target again, ignoring the settle time.
+    /// Looks up the known addresses of a watched target again, with the default options.
     ///
-    /// - Returns: `nil` if the target is not watched.
+    /// For a name without known addresses this is the verdict on ``PathTarget/general``.
+    ///
+    /// - Returns: The verdict, and the generation that a status would have now; `nil` if the target is not watched.
     func verdictNow(on target: PathTarget) -> (verdict: PathStatus.Verdict, generation: UInt64)? {
         guard let watched = targets[WatchKey(target: target, options: PathOptions())] else { return nil }
         let addresses = watched.slots.map { book.address(at: $0) }
@@ -29,11 +32,12 @@ extension MonitorCore {
         return (verdict, watched.hold.currentGeneration)
     }
 
-    /// Returns the last known path to each reachable address of a target.
+    /// Returns the last known path to each reachable address of a target, in the resolver's order.
     func paths(to key: WatchKey) -> [NetworkPath] {
         (targets[key]?.slots ?? []).compactMap { book.verdict(at: $0)?.path }
     }
 
-    /// A name server may return any number of addresses, but clients do not try more than this.
+    /// The maximum number of addresses that are looked up. A name server may return any number, but clients do not try
+    /// more than 16.
     private static let maxAddresses = 16
 }

@@ -2,13 +2,15 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import Synchronization
 
-/// The monitor's state, confined to its thread. Notifications mark addresses as stale, route lookups decide, and
-/// subscribers are notified of changes.
+/// The implementation of ``PathMonitor``, confined to the monitor's thread.
+///
+/// A kernel notification only marks the addresses that it may affect. Lookups of the marked addresses then find their
+/// verdicts. If the status of a target changes, its subscribers are notified.
 actor MonitorCore {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Why netlink is unavailable; `nil` while it is available.
+    /// The error that makes netlink unavailable; `nil` while netlink is available.
     nonisolated let failure = Mutex<SystemError?>(nil)
 
     let configuration: PathMonitor.Configuration
@@ -18,12 +20,15 @@ actor MonitorCore {
     var schedule: RecomputeSchedule
     var interfacesAreStale = true
     var isRemainderScheduled = false
-    /// The slots for which the kernel gave no answer.
+    /// The slots whose last lookup failed. They are marked again by the next recomputation.
     var unanswered: [AddressBook.Slot] = []
-    /// Whether every path is suspect until it has been looked up again.
+    /// Whether a revalidation is in progress. Until it ends, each lookup updates its targets, even if the verdict is
+    /// unchanged, because their generations must increase.
     var isRevalidating = false
-    /// Statuses to deliver to subscribers, in order. Delivered at the end of a turn: a subscriber may call back into
-    /// the monitor, and the resulting statuses must not overtake earlier ones.
+    /// The statuses to deliver to subscribers at the end of a turn.
+    ///
+    /// They are not delivered earlier, because a subscriber may call the monitor. The statuses that this call causes
+    /// must not overtake earlier ones.
     var outbox = Outbox()
     private var timer: (due: ContinuousClock.Instant, cancel: MonitorClock.Cancellation)?
 
@@ -31,9 +36,10 @@ actor MonitorCore {
     var filter: RouteFilter
     var targets: [WatchKey: WatchedTarget] = [:]
     var wakeUps = WakeUps<WatchedTarget>()
-    /// Limits the name lookups for refreshes.
+    /// The limit on name lookups that are refreshes.
     var lookupBudget: LookupBudget
-    /// The general target. Always watched, because it decides about names that were never resolved.
+    /// The general target. It is always watched, because the statuses of names without addresses depend on it, and each
+    /// snapshot contains it.
     let general: WatchedTarget
 
     var statistics = PathMonitor.Statistics()
@@ -71,7 +77,8 @@ actor MonitorCore {
 
     var now: ContinuousClock.Instant { configuration.clock.now() }
 
-    /// Runs `body` on the monitor's thread; immediately if already on it, as in subscribers.
+    /// Runs `body` on the monitor's thread. For a caller on this thread, such as a subscriber, `body` runs before this
+    /// method returns.
     nonisolated func perform(_ body: @escaping @Sendable (isolated MonitorCore) -> Void) {
         if loop.isCurrent { return assumeIsolated(body) }
         loop.execute { self.assumeIsolated(body) }
@@ -88,7 +95,7 @@ actor MonitorCore {
         finish()
     }
 
-    /// A suspension or a clock step means that time has passed unobserved.
+    /// Revalidates all paths after each suspension and clock step, because changes in that time went unnoticed.
     private func observeClocks() {
         clocks = ClockObserver(loop: loop) { [weak self] _ in self?.perform { $0.revalidate() } }
         clocks?.start()
@@ -107,7 +114,7 @@ actor MonitorCore {
         }
     }
 
-    /// Closes the sockets after an error. They are reopened after the reconnect interval.
+    /// Closes the netlink sockets after an error, and schedules reopening them after the reconnect interval.
     func disconnect(_ error: SystemError) {
         connection = nil
         failure.withLock { $0 = error }
@@ -130,7 +137,7 @@ actor MonitorCore {
         finish()
     }
 
-    /// Processes notifications. They are trusted only as a hint that something may have changed.
+    /// Processes notifications. A notification is only a hint that something may have changed.
     func process(_ received: EventSocket.Batch) {
         let batch = configuration.faults.interceptor?(received) ?? received
         statistics.add(batch)
@@ -159,12 +166,13 @@ actor MonitorCore {
 
     // MARK: Timers
 
-    /// Performs all due work and sets the timer for the next.
+    /// Performs all due work, and sets the timer for the next.
     func tick() {
         let now = self.now
         let due = wakeUps.takeDue(at: now)
         for target in due { book.mark(target.slots) }
-        // A route may exist for a moment after its lifetime, and the kernel then no longer reports when it ends.
+        // The kernel may keep a route for a moment after its lifetime. A lookup at that moment may find the route
+        // without a lifetime, so a later lookup confirms the expiry, as after an event.
         if due.contains(where: { $0.hasExpired(at: now) }) { schedule.noteEvents(isOverrun: false, now: now) }
         if let reconnect = reconnectDue, reconnect <= now {
             connect()
@@ -186,13 +194,13 @@ actor MonitorCore {
 
     private func handleDue(_ target: WatchedTarget, now: ContinuousClock.Instant) {
         guard targets[target.key] === target else { return }
-        // Its addresses are still waiting in the lookup queue. Try again later.
+        // The target's addresses have not been looked up yet, because more than one slice was marked.
         if book.isMarked(target.slots) { return wakeUps.set(target, now + .milliseconds(1)) }
         updateStatus(of: target, now: now)
         if target.name?.resolution.isDue(at: now) == true { resolve(target) }
     }
 
-    /// Ends a turn: delivers statuses, publishes a snapshot and sets the timer.
+    /// Ends a turn of the loop: delivers statuses, publishes a snapshot if it changed, and sets the timer.
     func finish() {
         outbox.deliver()
         snapshots.publishIfStale {

@@ -1,13 +1,13 @@
 package import NetwatchNetlink
 
-/// Faults that tests inject, to show that they would be noticed.
+/// Faults that tests inject into a monitor, to prove that the tests would find such faults.
 package struct MonitorFaults: Sendable {
     /// The classes of notifications that the monitor does not receive.
     package var ignoredClasses: Set<NetlinkEvent.Class> = []
-    /// Whether lookups after a notification return the old answer, as when the kernel announces a change before
-    /// making it.
+    /// Whether lookups right after a notification have no effect. This simulates a kernel that announces each change
+    /// before it makes the change. The confirmation, which follows later, is not affected.
     package var answersLate = false
-    /// Called for each batch of notifications. Its result is used instead of the batch.
+    /// A closure that is called for each batch of notifications, and returns the batch to process instead.
     package var interceptor: (@Sendable (EventSocket.Batch) -> EventSocket.Batch)?
 
     package init() {}

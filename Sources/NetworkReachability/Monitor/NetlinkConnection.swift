@@ -1,17 +1,19 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// The monitor's two netlink sockets: one for notifications, one for requests. Confined to the monitor's thread.
+/// The two netlink sockets of a monitor: one for notifications, one for requests. Confined to the monitor's thread.
 final class NetlinkConnection {
     let events: EventSocket
     let reader: PathReader
     private let loop: EventLoop
     private let registration: EventLoop.Registration
 
-    /// Opens both sockets. The notification socket comes first, so that no change is missed while the state is first
-    /// read.
+    /// Opens both sockets and watches the notification socket.
     ///
-    /// - Throws: ``SystemError`` of the socket or the event loop.
+    /// The notification socket is opened before anything is read, so that no change after the first lookup is missed.
+    ///
+    /// - Parameter onEvents: Called on the loop's thread when notifications are pending.
+    /// - Throws: ``SystemError`` if a socket cannot be opened or watched.
     init(
         loop: EventLoop,
         configuration: PathMonitor.Configuration,
@@ -28,10 +30,11 @@ final class NetlinkConnection {
         reader = PathReader(
             socket: requests,
             generalAddresses: configuration.generalAddresses,
-            // sysfs shows the namespace in which it was mounted.
+            // The mounted sysfs shows the process's namespace, not the one in the configuration.
             sysfs: configuration.networkNamespace == nil ? .system : .none
         )
-        // An inherited socket may be full. It then receives nothing until it has been emptied once.
+        // The buffer of an inherited socket may be full. The kernel then drops all notifications until the buffer has
+        // been empty once.
         _ = try events.drain()
         self.loop = loop
         registration = try loop.register(events.descriptor, for: .read) { _ in onEvents() }

@@ -2,79 +2,95 @@ public import NetwatchEventLoop
 internal import NetwatchNetlink
 
 extension PathMonitor {
-    /// The settings of a monitor. The defaults suit everything but tests.
+    /// The settings of a monitor. The defaults suit all programs that watch their own network namespace.
+    ///
+    /// A value outside the range of its property is replaced with the nearest value in the range.
     public struct Configuration: Sendable {
-        /// The path of the network namespace to watch (`/run/netns/NAME`, `/proc/PID/ns/net`). Default `nil`: the
+        /// The path of the network namespace to watch (`/run/netns/NAME`, `/proc/PID/ns/net`). Default: `nil`, the
         /// namespace of the thread that creates the monitor.
         ///
-        /// Requires `CAP_SYS_ADMIN` over that namespace and over the program's own. Name servers are queried from the
-        /// watched namespace, but their addresses are read from the files of the process. Zones are looked up in the
-        /// namespace of the process. Callbacks, and threads started by them, stay in the program's namespace.
+        /// Requires `CAP_SYS_ADMIN` over that namespace and over the program's own. Only the monitor's sockets and its
+        /// DNS queries use the watched namespace. The following belong to the process as usual:
+        /// - the files that contain the addresses of name servers;
+        /// - the interface names and indexes in the zones of addresses;
+        /// - callbacks, and threads that they start.
         public var networkNamespace: String?
-        /// How long a loss of reachability is held back. Default 30 ms, range 0 to 250 ms. Here and below, values
-        /// outside the range are clamped.
+        /// The time for which a loss of reachability is held back. A path that returns within this time is not reported
+        /// as lost. Default: 30 ms. Range: 0 to 250 ms.
         public var settle = defaultSettle {
             didSet { settle = min(max(settle, .zero), .milliseconds(250)) }
         }
-        /// How long after the last notification everything is looked up again, because the kernel announces some
-        /// changes before it makes them. While notifications keep arriving, this happens at the latest ten times this
-        /// long after the first. Default 150 ms, minimum 10 ms.
+        /// The delay between the last kernel notification and another lookup of all addresses. Default: 150 ms.
+        /// Minimum: 10 ms.
+        ///
+        /// The lookup after the delay is needed because the kernel announces some changes before it makes them. While
+        /// notifications keep arriving, this lookup runs after at most ten times the delay.
         public var confirmDelay: Duration = .milliseconds(150) {
             didSet { confirmDelay = max(confirmDelay, .milliseconds(10)) }
         }
-        /// How often everything is looked up without any notification. Default 60 s, minimum 100 ms.
+        /// The interval at which all addresses are looked up without any kernel notification, because the kernel makes
+        /// some changes without one. Default: 60 s. Minimum: 100 ms.
         public var auditInterval: Duration = .seconds(60) {
             didSet { auditInterval = max(auditInterval, .milliseconds(100)) }
         }
-        /// How long after a failure the netlink sockets are reopened. While they are missing, also how often each
-        /// path is looked up by other means. Default 5 s, minimum 10 ms.
+        /// The delay before the netlink sockets are reopened after a failure. Default: 5 s. Minimum: 10 ms.
+        ///
+        /// While netlink is unavailable, this is also the interval at which each path is looked up with `connect(2)`.
         public var reconnectInterval: Duration = .seconds(5) {
             didSet { reconnectInterval = max(reconnectInterval, .milliseconds(10)) }
         }
-        /// How often the addresses of a watched name are refreshed, ±10 %, if nothing else causes a lookup. Default
-        /// 30 s, range 1 s to 1 h.
+        /// The interval at which the addresses of a watched name are refreshed, ±10 %. Default: 30 s. Range: 1 s to
+        /// 1 h.
         ///
-        /// A name whose addresses are unreachable is looked up after 5 s, 5 s, 10 s, 20 s, and then at this interval.
-        /// A failed lookup is retried after 1 s, with a delay that doubles up to this interval. A change of the
-        /// network or of the resolver configuration causes an immediate lookup.
+        /// Lookups are more frequent in these cases:
+        /// - After a change of the network or of the resolver configuration, a lookup follows immediately.
+        /// - After a failed lookup, the next one follows after 1 s. This delay doubles with each further failure, up to
+        ///   this interval.
+        /// - While the addresses are unreachable, lookups follow after 5 s, 5 s, 10 s, 20 s, and then at this interval.
         ///
-        /// The status of a name follows its records within twice this interval, unless ``nameLookupsPerSecond`` is
-        /// too low.
+        /// A change of a name's DNS records appears in its status within twice this interval, unless
+        /// ``nameLookupsPerSecond`` is too low.
         public var nameRefreshInterval: Duration = .seconds(30) {
             didSet { nameRefreshInterval = min(max(nameRefreshInterval, .seconds(1)), .seconds(3600)) }
         }
-        /// The maximum number of lookups per second that refresh watched names, for all names together. First lookups
-        /// do not count. Default 20, range 1 to 10,000.
+        /// The maximum number of lookups per second, for all watched names together. Default: 20. Range: 1 to 10,000.
         ///
-        /// With more names than this and ``nameRefreshInterval`` allow (600 by default), each name is refreshed less
-        /// often.
+        /// The first lookup of a name does not count. The defaults suffice for 600 names (20 per second for 30 s, see
+        /// ``nameRefreshInterval``). With more names, each name is refreshed less often.
         public var nameLookupsPerSecond = 20 {
             didSet { nameLookupsPerSecond = min(max(nameLookupsPerSecond, 1), 10_000) }
         }
-        /// The requested receive buffer in bytes. Without `CAP_NET_ADMIN`, the kernel grants at most
-        /// `net.core.rmem_max`. Default 4 MiB, enough for 5,000 pending route notifications.
+        /// The requested size of the notification socket's receive buffer, in bytes. Default: 4 MiB, enough for 5,000
+        /// pending route notifications.
+        ///
+        /// Without `CAP_NET_ADMIN`, the kernel grants at most `net.core.rmem_max`.
         public var receiveBufferSize = Int(EventSocket.defaultReceiveBufferSize)
 
-        /// Whether the kernel suppresses notifications of routes that cover no watched address, which saves a wake-up
-        /// for each. Default `true`. The statuses are the same either way.
+        /// Whether the kernel drops notifications of routes that cover no watched address. Default: `true`.
+        ///
+        /// This saves a wake-up for each dropped notification. It does not change any status.
         public var filtersRoutes = true
-        /// The addresses that decide about ``PathTarget/general``. Nothing is sent to them. Default: the IPv4 and
-        /// IPv6 addresses of two root name servers (`a` and `k` in the IANA root hints), which are as stable and as
-        /// widely routed as any. An empty list selects the default.
+        /// The addresses that decide about ``PathTarget/general``: it is reachable if one of them is. Nothing is sent
+        /// to them.
+        ///
+        /// Default: the IPv4 and IPv6 addresses of two root name servers (`a` and `k` in the IANA root hints), because
+        /// these hardly ever change and are routed everywhere. An empty list selects the default.
         public var generalAddresses = rootNameServers {
             didSet { if generalAddresses.isEmpty { generalAddresses = Self.rootNameServers } }
         }
-        /// The descriptor of a netlink socket (`NETLINK_ROUTE`) to listen on. Default `nil`: the monitor opens one.
+        /// The descriptor of a netlink socket (`NETLINK_ROUTE`) on which the monitor receives notifications. Default:
+        /// `nil`, the monitor opens a socket itself.
         ///
-        /// A more privileged process can open it with a larger buffer, for example systemd with `ListenNetlink=` and
-        /// `ReceiveBuffer=`. It must belong to the watched namespace. The monitor uses a duplicate.
+        /// A privileged process can open the socket with a larger receive buffer, for example systemd with
+        /// `ListenNetlink=` and `ReceiveBuffer=`. The socket must belong to the watched namespace. The monitor
+        /// duplicates the descriptor, so the caller still owns the original.
         public var inheritedSocket: CInt?
 
-        /// For tests.
+        /// The paths of the resolver's configuration files, which tests replace.
         package var resolverFiles = ResolverConfigurationWatch.systemPaths
-        /// For tests.
+        /// The clock and timers, which tests replace.
         package var clock = MonitorClock.system
-        /// Faults to inject, for tests.
+        /// The faults that tests inject. Default: none.
         package var faults = MonitorFaults()
 
         /// The default of ``settle``.

@@ -3,37 +3,37 @@ public import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import Synchronization
 
-/// Watches the paths that the kernel would choose to hosts.
+/// A monitor of the paths that the kernel would choose to hosts.
 ///
-/// The kernel's notifications (rtnetlink(7)) say that something may have changed. The monitor then looks up the path
-/// in the kernel's own routing tables and checks the carrier of the interface and the source address. An instance
-/// owns one thread and two netlink sockets and needs no privileges. It sends nothing but DNS queries for watched
-/// names.
+/// A kernel notification (rtnetlink(7)) shows that something may have changed. The monitor then asks the kernel for the
+/// path to each affected address, and checks the carrier of its interface and its source address. It sends no packets
+/// except DNS queries for watched names. An instance owns one thread and two netlink sockets, and needs no privileges.
 ///
-/// Consecutive statuses of one watch differ and are delivered one at a time. A change to reachable is reported
-/// immediately, a loss after ``Configuration/settle``.
+/// A watch receives its statuses one at a time, and each differs from the previous one. A change to reachable is
+/// reported immediately, a loss after ``Configuration/settle``.
 public final class PathMonitor: Sendable {
-    /// The monitor of the process's network namespace. Managers use it by default.
+    /// The shared monitor of the process's network namespace, with the default configuration.
+    /// ``NetworkReachabilityManager`` uses it by default.
     public static let shared = PathMonitor()
 
-    /// The core; `nil` if the namespace cannot be entered.
+    /// The core; `nil` if the configured network namespace cannot be entered.
     private let monitorCore: MonitorCore?
     private let startFailure: Mutex<SystemError?>
     private let isRetrying = Atomic(false)
     private let reconnectInterval: Duration
     private let nextID = Atomic<UInt64>(0)
 
-    /// Starts a monitor.
+    /// Starts a monitor. Returns after the kernel's state has been read once, which takes about 1 ms.
     ///
-    /// This always succeeds. If netlink, the namespace, descriptors or threads are unavailable, ``failure`` contains
-    /// the error. Starting is retried with each use and every ``Configuration/reconnectInterval``.
+    /// This never throws. If netlink, descriptors or threads are unavailable, ``failure`` contains the error. The
+    /// monitor then tries again at each use and every ``Configuration/reconnectInterval``. If the configured network
+    /// namespace cannot be entered, it does not try again.
     ///
-    /// Without netlink, paths are looked up periodically by other means. These can find a path but cannot prove that
-    /// there is none, so the status is then `unknown`.
+    /// Without netlink, the monitor looks up paths periodically with `connect(2)` on UDP sockets, which sends nothing.
+    /// This can find a path, but cannot prove that there is none. The status is then `unknown` instead of not
+    /// reachable.
     ///
-    /// Returns after the kernel's state has been read once, which takes about a millisecond.
-    ///
-    /// - Parameter configuration: The settings of the monitor.
+    /// - Parameter configuration: The settings of the monitor. Default: the default of each setting.
     public convenience init(configuration: Configuration = Configuration()) {
         let namespace = configuration.networkNamespace
         let resolver = namespace.map { NameResolver(networkNamespace: $0) } ?? .shared
@@ -45,7 +45,7 @@ public final class PathMonitor: Sendable {
         do throws(SystemError) {
             let loop = try Self.loop(configuration.networkNamespace)
             let core = MonitorCore(loop: loop, configuration: configuration, resolver: resolver)
-            // Work enqueued before the thread starts waits for it, and this is the first item.
+            // The loop keeps this work until its thread starts, and runs it before all other work.
             loop.execute { core.assumeIsolated { $0.start() } }
             monitorCore = core
             startFailure = Mutex(nil)
@@ -61,7 +61,7 @@ public final class PathMonitor: Sendable {
         return try EventLoop(label: "nw-path", networkNamespace: networkNamespace)
     }
 
-    /// The monitor's core, if it has a thread. Starts the thread if needed.
+    /// The core, with its thread running; `nil` if it has no thread. Each access tries to start a missing thread.
     private var core: MonitorCore? {
         guard let monitorCore else { return nil }
         do throws(SystemError) {
@@ -74,8 +74,10 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Retries starting the thread later, so that watches begun without it get their statuses. Does not use Dispatch,
-    /// which terminates the process if it has no descriptors for a timer.
+    /// Tries to start the monitor's thread again after the reconnect interval, so that watches that began without the
+    /// thread get their statuses.
+    ///
+    /// Sleeps on a separate thread. Dispatch would terminate the process if it had no descriptors for a timer.
     private func startLater() {
         guard !isRetrying.exchange(true, ordering: .relaxed) else { return }
         let (seconds, attoseconds) = reconnectInterval.components
@@ -93,22 +95,24 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Why netlink is unavailable: the failed system call and its error. `nil` while it is available. If the
-    /// namespace cannot be entered, the failure is final; netlink is retried.
+    /// The failed system call and its error if netlink is unavailable; `nil` while it is available.
+    ///
+    /// The monitor tries again every ``Configuration/reconnectInterval``, unless the configured network namespace could
+    /// not be entered.
     public var failure: SystemError? {
         guard let core else { return startFailure.withLock { $0 } }
         return core.failure.withLock { $0 }
     }
 
-    /// Watches a target.
+    /// Starts watching a target.
     ///
     /// - Parameters:
     ///   - target: The target to watch.
-    ///   - options: The socket options of the packets. Default: none.
-    ///   - onUpdate: Called with the first status and then with each status that differs from the previous one. It
-    ///     runs on the monitor's thread and must not block. The first call comes immediately for an address. For a
-    ///     name it comes when the first lookup finishes, after 2 s at the latest.
-    /// - Returns: The watch, which lasts until it is cancelled or released.
+    ///   - options: The socket options of the connections to the target. Default: no option is set.
+    ///   - onUpdate: Called on the monitor's thread, which it must not block: first with the current status, then with
+    ///     each status that differs from the previous one. For a name, the first call follows the first lookup, but
+    ///     comes after 2 s at the latest. For an address it comes immediately.
+    /// - Returns: The watch. It lasts until it is cancelled or released.
     public func watch(
         _ target: PathTarget,
         options: PathOptions = PathOptions(),
@@ -123,14 +127,14 @@ public final class PathMonitor: Sendable {
         return watch
     }
 
-    /// Returns the statuses of a target, starting with the current one. For a name, the first one takes up to 2 s.
+    /// Starts watching a target, and returns its statuses as a sequence. The first element is the current status.
     ///
-    /// A slow reader gets only the newest status. The sequence does not end by itself. The watch ends when iteration
-    /// ends.
+    /// For a name, the first status takes up to 2 s. A slow reader gets only the newest status. The sequence does not
+    /// end by itself. The watch ends when the iteration ends or its task is cancelled.
     ///
     /// - Parameters:
     ///   - target: The target to watch.
-    ///   - options: The socket options of the packets. Default: none.
+    ///   - options: The socket options of the connections to the target. Default: no option is set.
     public func statuses(
         of target: PathTarget,
         options: PathOptions = PathOptions()
@@ -141,13 +145,15 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Looks up addresses once, at the moment when the monitor's thread runs the request. The verdict includes a loss
-    /// that ``watch(_:options:onUpdate:)`` still holds back for ``Configuration/settle``. Returns immediately.
+    /// Looks up addresses once, on the monitor's thread. Returns before the lookup.
+    ///
+    /// The verdict may report a loss before the watches do, because they receive it only after
+    /// ``Configuration/settle``.
     ///
     /// - Parameters:
-    ///   - addresses: The addresses of one host, of which one reachable address is enough; `nil` for
+    ///   - addresses: The addresses of one host. One reachable address makes the host reachable. `nil` for
     ///     ``PathTarget/general``.
-    ///   - answer: Called once on the monitor's thread, which it must not block.
+    ///   - answer: Called once with the verdict, on the monitor's thread, which it must not block.
     package func lookUp(
         _ addresses: [IPAddress]?,
         answer: @escaping @Sendable (PathStatus.Verdict) -> Void
@@ -156,11 +162,13 @@ public final class PathMonitor: Sendable {
         core.perform { answer($0.verdictNow(on: addresses)) }
     }
 
-    /// Looks up the routes to a watched target once, like ``lookUp(_:answer:)`` for addresses. The verdict includes a
-    /// loss that ``watch(_:options:onUpdate:)`` still holds back. Returns immediately.
+    /// Looks up the known addresses of a watched target once, on the monitor's thread. Returns before the lookup.
     ///
-    /// - Parameter answer: Called once with the verdict and the generation of the path, or with `nil` if the target
-    ///   is not watched. It runs on the monitor's thread, which it must not block.
+    /// The verdict may report a loss before the watches do, because they receive it only after
+    /// ``Configuration/settle``.
+    ///
+    /// - Parameter answer: Called once on the monitor's thread, which it must not block. Receives the verdict and the
+    ///   ``PathStatus/pathGeneration`` of the current path, or `nil` if the target is not watched.
     package func lookUp(
         _ target: PathTarget,
         answer: @escaping @Sendable ((verdict: PathStatus.Verdict, generation: UInt64)?) -> Void
@@ -169,21 +177,23 @@ public final class PathMonitor: Sendable {
         core.perform { answer($0.verdictNow(on: target)) }
     }
 
-    /// Returns the paths to all reachable addresses of a watched target, in order of preference: the path of its
-    /// status comes first. Empty if the target is not watched.
+    /// Returns the paths to all reachable addresses of a watched target, in the resolver's order. The first is the path
+    /// of its status. Empty if the target is not watched.
     func paths(to target: PathTarget) async -> [NetworkPath] {
         guard let core else { return [] }
         return await core.paths(to: WatchKey(target: target, options: PathOptions()))
     }
 
-    /// The current interfaces and general reachability. Read on the monitor's thread; the caller blocks briefly, as
-    /// for a lock.
+    /// The current interfaces and general reachability.
+    ///
+    /// The getter reads them on the monitor's thread. The caller waits briefly for this thread, which never blocks.
     public var snapshot: NetworkSnapshot {
         guard let core else { return Self.unknownSnapshot }
         return core.loop.runAndWait { core.assumeIsolated { $0.snapshots.current } }
     }
 
-    /// The value of ``snapshot``, now and after each change. A slow reader gets only the newest one.
+    /// The snapshots as a sequence: the current one, and then one for each change. A slow reader gets only the newest
+    /// one.
     public var snapshots: AsyncStream<NetworkSnapshot> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             if core == nil { continuation.yield(Self.unknownSnapshot) }
@@ -204,8 +214,9 @@ public final class PathMonitor: Sendable {
         monitorCore?.perform { $0.unsubscribe(id, from: key) }
     }
 
-    /// Returns the status of a watched target, read on the monitor's thread. The caller waits as for a lock; nothing
-    /// on that thread ever blocks.
+    /// Returns the current status of a watched target.
+    ///
+    /// The status is read on the monitor's thread. The caller waits briefly for this thread, which never blocks.
     func statusNow(of key: WatchKey) -> PathStatus {
         guard let core else { return Self.unknownStatus(key.target) }
         return core.loop.runAndWait { core.assumeIsolated { $0.status(of: key) } }
@@ -223,22 +234,22 @@ public final class PathMonitor: Sendable {
         return core.loop.runAndWait { core.assumeIsolated { $0.statistics } }
     }
 
-    /// Does the same as after a suspension.
+    /// Marks all paths as suspect and looks them up again, as after a suspension.
     package func revalidate() {
         core?.perform { $0.revalidate() }
     }
 
-    /// Narrows the kernel's filter to the currently watched addresses immediately.
+    /// Narrows the kernel's notification filter to the watched addresses now, without the usual delay.
     package func narrowFilter() {
         core?.perform { $0.narrowFilter() }
     }
 
-    /// Processes all pending kernel notifications, without waiting for the minimum spacing.
+    /// Processes all pending kernel notifications now, without the usual minimum time between two recomputations.
     package func catchUp() {
         core?.loop.runAndWait { [core] in core?.assumeIsolated { $0.catchUp() } }
     }
 
-    /// Processes bytes as if the kernel had sent them.
+    /// Processes a datagram as if the kernel had sent it as a notification.
     package func ingest(_ datagram: [UInt8]) {
         core?.perform { core in
             var bytes = datagram
@@ -248,7 +259,7 @@ public final class PathMonitor: Sendable {
         }
     }
 
-    /// Runs a closure on the monitor's thread, which receives nothing in the meantime.
+    /// Runs a closure on the monitor's thread. Until it returns, the monitor receives no notifications.
     package func block(with body: @escaping @Sendable () -> Void) {
         core?.loop.execute(body)
     }

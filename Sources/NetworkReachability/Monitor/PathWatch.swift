@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// A watch of one target. It lasts until it is cancelled or released.
 public final class PathWatch: Sendable {
-    /// The state shared by the monitor's thread and the watch. It retains neither of them.
+    /// The state that the monitor's thread and the watch share. It retains neither the monitor nor the watch.
     final class Delivery: Sendable {
         private struct State {
             var latest: PathStatus?
@@ -58,14 +58,18 @@ public final class PathWatch: Sendable {
         cancel()
     }
 
-    /// The newest status. Before the first delivery it is read from the monitor's thread, for which the caller waits
-    /// as for a lock. For a name it is `unknown` until the first lookup finishes.
+    /// The newest status. For a name it is `unknown` until the first lookup has finished.
+    ///
+    /// Before the first delivery, the getter reads the status on the monitor's thread. The caller then waits briefly
+    /// for this thread, which never blocks.
     public var status: PathStatus {
         delivery.latest ?? monitor.statusNow(of: key)
     }
 
-    /// Ends the watch. The callback may still be running on the monitor's thread when this method returns, but is not
-    /// called again.
+    /// Ends the watch.
+    ///
+    /// If the monitor's thread is just delivering a status, the callback may still run after this method returns. After
+    /// that it is not called again.
     public func cancel() {
         delivery.cancel()
         monitor.end(id, key)

@@ -1,18 +1,19 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// Keeps the filter of the notification socket in step with the watched addresses.
+/// Keeps the kernel filter of the notification socket up to date with the watched addresses.
 ///
-/// The filter may pass too much, but never too little. A new address opens it immediately. When no more addresses are
-/// added, it is narrowed to all of them.
+/// The filter may pass unnecessary notifications, but must never drop a necessary one. So a new address opens the
+/// filter immediately. It is narrowed to all watched addresses when no address has been added for ``delay``.
 struct RouteFilter {
-    /// The delay between the last new address and narrowing the filter. Building it takes about a millisecond for
-    /// 1,000 addresses, too long to do for each.
+    /// The delay between the last new address and narrowing the filter: 100 ms.
+    ///
+    /// Building a filter for 1,000 addresses takes about 1 ms. That is too long to repeat it for each new address.
     static let delay: Duration = .milliseconds(100)
 
     private let isEnabled: Bool
     private var current = EventFilter.open
-    /// When to narrow the filter; `nil` if that is not pending.
+    /// The time when the filter must be narrowed; `nil` if it is up to date.
     private(set) var due: ContinuousClock.Instant?
 
     init(isEnabled: Bool) {
@@ -23,29 +24,29 @@ struct RouteFilter {
         due.map { $0 <= now } ?? false
     }
 
-    /// Starts over for a socket that has no filter.
+    /// Resets the state for a new socket, which has no filter yet.
     mutating func reset(now: ContinuousClock.Instant) {
         current = .open
         if isEnabled { due = now + Self.delay }
     }
 
-    /// Makes the filter pass routes to these addresses before this method returns.
+    /// Opens the filter if it does not pass the routes to these addresses yet. Effective when this method returns.
     mutating func cover(_ addresses: [IPAddress], _ events: EventSocket?, now: ContinuousClock.Instant) {
         guard isEnabled, let events, !addresses.isEmpty else { return }
         if !addresses.allSatisfy(current.covers) {
-            // Cannot fail for lack of memory, because it is one instruction. If it fails, the filter before is also
-            // the open one.
+            // The open filter is a single instruction, so attaching it does not fail for lack of memory. It fails only
+            // where no filter can be attached. The socket then has no filter, and passes everything.
             guard (try? events.attach(.open)) != nil else { return }
             current = .open
         }
         due = now + Self.delay
     }
 
-    /// Makes the filter reject routes that cover none of the addresses.
+    /// Makes the filter reject notifications of routes that cover none of the book's addresses.
     mutating func narrow(_ events: EventSocket, around book: AddressBook) {
         due = nil
         let filter = EventFilter(covering: book.addresses)
-        // If memory is short, the socket keeps the filter that passes more.
+        // If this fails for lack of memory, the socket keeps its previous filter, which passes more.
         guard (try? events.attach(filter)) != nil else { return }
         current = filter
     }

@@ -1,6 +1,6 @@
-/// The current snapshot of a monitor and its subscribers. Confined to the monitor's thread.
+/// Publishes the snapshots of a monitor to their subscribers. Confined to the monitor's thread.
 ///
-/// A class, because delivering a snapshot may add or remove a subscriber.
+/// A class, because a subscriber may add or remove subscribers while it receives a snapshot.
 final class SnapshotPublisher {
     typealias Subscriber = @Sendable (NetworkSnapshot) -> Void
 
@@ -21,14 +21,15 @@ final class SnapshotPublisher {
         subscribers[id] = nil
     }
 
-    /// Makes the next call of ``publishIfStale(_:)`` compare the snapshot again.
+    /// Makes the next call of ``publishIfStale(_:)`` create a snapshot and compare it with the current one.
     func markStale() {
         isStale = true
     }
 
-    /// Delivers a new snapshot to all subscribers if anything changed.
+    /// Delivers a new snapshot to all subscribers if the snapshot is stale and anything has changed.
     ///
-    /// - Parameter state: Returns the interfaces and the status of the general target. Called only if needed.
+    /// - Parameter state: Returns the current interfaces and the status of the general target. Called only if the
+    ///   snapshot is stale.
     func publishIfStale(_ state: () -> (interfaces: [NetworkInterface], general: PathStatus)) {
         guard isStale else { return }
         isStale = false

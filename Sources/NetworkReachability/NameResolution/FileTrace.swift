@@ -1,22 +1,23 @@
 internal import Glibc
 
-/// What a path resolves to: the file, and the directory entries on the way that could change.
+/// The file to which a path resolves, and the directory entries whose replacement could change the result.
 struct FileTrace: Hashable, Sendable {
-    /// A directory entry.
+    /// A directory entry: the path of the directory and a name in it.
     struct Name: Hashable, Sendable {
         let directory: String
         let name: String
     }
 
-    /// All symbolic links on the way, and the last entry. If an entry does not exist, it is the last one, in the
-    /// nearest directory that exists.
+    /// The symbolic links that are followed, and then the last entry. The last entry is the file itself, or the first
+    /// entry that does not exist.
     ///
-    /// Plain directories on the way are omitted: they are hardly ever replaced, and watching them produces noise.
+    /// The directories of the path are omitted, because they are hardly ever replaced and their events are mostly
+    /// irrelevant.
     private(set) var names: [Name] = []
-    /// The regular file that the path resolves to; `nil` if there is none.
+    /// The path of the regular file, without symbolic links; `nil` if the path resolves to none.
     private(set) var file: String?
 
-    /// The kernel's own limit on symbolic links.
+    /// The maximum number of symbolic links that are followed, as in the kernel.
     private static let maxLinks = 40
 
     /// Resolves an absolute path, one component at a time.
@@ -52,7 +53,7 @@ struct FileTrace: Hashable, Sendable {
         case link(to: String)
         case directory
         case file
-        /// Nothing, or not a configuration file: a write to `/dev/null` does not change it.
+        /// Any other kind of file, or no file at all. An example is `/dev/null`, whose content a write does not change.
         case other
 
         init(of path: String) {

@@ -1,11 +1,13 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Watches what some paths resolve to, through symbolic links and across replacements. Used by one thread.
+/// Watches paths for changes of the file or of its content, even through symbolic links. Used by one thread.
 ///
-/// Directories are watched for their entries, because a watch on a file stays with the old file when `rename(2)`
-/// replaces it. Files are watched for their contents, because a write to a bind-mounted file does not appear in the
-/// directory. Container engines mount `/etc/resolv.conf` like that.
+/// Two kinds of inotify watches are needed:
+/// - on directories, for their entries. When `rename(2)` replaces a file, a watch on the file would stay with the old
+///   file.
+/// - on files, for their contents. A write to a bind-mounted file causes no event in the directory. Container engines
+///   bind-mount `/etc/resolv.conf`.
 final class FileWatches {
     private static let nameEvents =
         IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
@@ -14,9 +16,9 @@ final class FileWatches {
 
     private let paths: [String]
     let inotify: Inotify
-    /// The relevant names in the directory of each watch; empty for a watch on a file.
+    /// The relevant names in the directory of each inotify watch; empty for a watch on a file.
     private var names: [CInt: Set<String>] = [:]
-    /// Why something could not be watched; `nil` if everything is watched.
+    /// The first error that prevented a watch; `nil` if everything is watched.
     private(set) var failure: SystemError?
 
     init(_ paths: [String], by inotify: Inotify) {
@@ -25,7 +27,7 @@ final class FileWatches {
         arm()
     }
 
-    /// Reads the pending events. Returns whether any of the paths may resolve to something else now.
+    /// Reads the pending events, and returns whether any of the files may have changed.
     func takeChanges() -> Bool {
         let isChanged = inotify.read().contains(where: matters)
         if isChanged { arm() }
@@ -34,15 +36,15 @@ final class FileWatches {
 
     private func matters(_ event: Inotify.Event) -> Bool {
         if event.mask & UInt32(IN_Q_OVERFLOW) != 0 { return true }
-        // Without an entry, the watch was removed in the meantime.
+        // An event of a watch that has been removed.
         guard let names = names[event.watch] else { return false }
         return event.name.isEmpty || names.contains(event.name)
     }
 
-    /// Updates the watches to match what the paths resolve to now.
+    /// Updates the watches to match the files to which the paths resolve now.
     ///
-    /// A change made while the paths are resolved is not watched yet, so they are resolved again until the result is
-    /// stable. Five attempts are enough: a path that changes this fast causes further events.
+    /// A change between resolving a path and watching it causes no event. So the paths are resolved again after that,
+    /// until two results are equal. Five attempts are enough, because a path that still changes causes further events.
     private func arm() {
         var traces = paths.map(FileTrace.init)
         for _ in 0..<5 {
@@ -58,7 +60,7 @@ final class FileWatches {
     private func watch(_ traces: [FileTrace]) -> [CInt: Set<String>] {
         failure = nil
         var watches: [CInt: Set<String>] = [:]
-        // Directories first: a file that is replaced after that causes an event.
+        // Directories are watched first, so that the replacement of a file from now on causes an event.
         for entry in traces.flatMap(\.names) {
             guard let watch = watch(entry.directory, for: Self.nameEvents) else { continue }
             watches[watch, default: []].insert(entry.name)

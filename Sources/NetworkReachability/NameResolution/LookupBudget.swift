@@ -1,22 +1,22 @@
-/// Limits how many lookups per second refresh the addresses of watched names. A pure value.
+/// The limit on the lookups per second that refresh the addresses of watched names. A pure value.
 ///
-/// Implements the generic cell rate algorithm (ITU-T I.371): lookups are spread evenly, with bursts of up to one
-/// second's worth.
+/// Implements the generic cell rate algorithm (ITU-T I.371). Lookups are spread evenly. After a pause, the lookups of
+/// one second may start at once.
 struct LookupBudget: Sendable {
     typealias Instant = ContinuousClock.Instant
 
     private let spacing: Duration
     private let burst: Duration
-    /// When the next lookup would be due if lookups were evenly spaced.
+    /// The time of the next lookup if all lookups were evenly spaced, without bursts.
     private var next: Instant?
 
-    /// - Parameter perSecond: At least 1.
+    /// - Parameter perSecond: The maximum number of lookups per second. Less than 1 counts as 1.
     init(perSecond: Int) {
         spacing = .seconds(1) / max(1, perSecond)
         burst = .seconds(1) - spacing
     }
 
-    /// Reserves a lookup and returns the time when it may start, never before `now`.
+    /// Reserves a lookup. Returns the time when it may start, which is `now` or later.
     mutating func reserve(now: Instant) -> Instant {
         let due = max(next ?? now, now)
         next = due + spacing

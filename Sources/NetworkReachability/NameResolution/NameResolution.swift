@@ -2,42 +2,45 @@ internal import NetwatchEventLoop
 
 /// The addresses of a watched name, and the time of the next lookup. A pure value.
 ///
-/// A failed lookup does not remove known addresses: the name server is often behind the very path that is being
-/// checked. They are removed only after name servers answer twice in a row that there are none.
+/// A failed lookup does not remove known addresses, because the name server is often behind the path that is being
+/// checked. They are removed when name servers have answered twice in a row that the name has no addresses.
 struct NameResolution: Sendable {
     typealias Instant = ContinuousClock.Instant
 
-    /// The reason for a lookup.
+    /// The reason for requesting a lookup.
     enum Cause {
-        /// The scheduled time has come.
+        /// The time ``NameResolution/due`` has come.
         case schedule
         /// The path to the host has changed.
         case pathChange
-        /// The network or the resolver configuration has changed, so a lookup in progress may be useless.
+        /// The network or the resolver configuration has changed. A lookup in progress may wait for a name server that
+        /// is no longer reachable, so a new lookup replaces it.
         case networkChange
     }
 
-    /// A lookup that the caller must start. The number distinguishes its result from that of an earlier lookup.
+    /// A lookup that the caller must start. Its number distinguishes its result from the results of earlier lookups.
     struct Lookup: Equatable {
         let number: UInt64
     }
 
-    /// The delay before the retry after a failed lookup: 1 s, doubled after each failure up to the refresh interval.
+    /// The delay after the first failed lookup: 1 s. It doubles with each further failure, up to the refresh interval.
     static let firstRetryDelay: Duration = .seconds(1)
-    /// The first delay while the addresses are unreachable, doubled like ``firstRetryDelay``. The records may be
-    /// about to change.
+    /// The delay before the first refresh of unreachable addresses: 5 s. It doubles with each further refresh, up to
+    /// the refresh interval. Unreachable addresses are refreshed sooner, because the name may soon get other addresses.
     static let firstDelayWhileUnreachable: Duration = .seconds(5)
-    /// How long a new watch waits for its first lookup before it gets a status without it.
+    /// The maximum time for which the first status of a new watch waits for the first lookup: 2 s.
     static let firstStatusDelay: Duration = .seconds(2)
-    /// The random variation of delays, so that names watched at the same time are not looked up at the same time.
+    /// The random variation of delays, as a part of the delay: 10 percent in either direction. It spreads the lookups
+    /// of names that were watched at the same time.
     static let jitter = 0.1
 
     let name: String
     private let interval: Duration
     private(set) var addresses: [IPAddress] = []
-    /// When the next lookup is due; `nil` while one is in progress.
+    /// The time of the next lookup. `nil` before the first lookup, and usually while a lookup is in progress: then only
+    /// a network change sets it.
     private(set) var due: Instant?
-    /// The deadline until which the first status waits for the first lookup; `nil` when it need not wait.
+    /// The time until which the first status waits for the first lookup; `nil` once the status need not wait.
     private(set) var firstStatusDue: Instant?
     /// Whether the addresses are reachable; `nil` if unknown.
     private(set) var isReachable: Bool?
@@ -48,7 +51,7 @@ struct NameResolution: Sendable {
     /// Whether a lookup at `due` is reserved in the budget.
     private var isReserved = false
     private var consecutiveFailures = 0
-    /// The number of consecutive answers that said that there are no addresses.
+    /// The number of consecutive answers without addresses.
     private var consecutiveAbsences = 0
     private var refreshesWhileUnreachable = 0
 
@@ -59,18 +62,21 @@ struct NameResolution: Sendable {
         firstStatusDue = now + Self.firstStatusDelay
     }
 
-    /// Whether a lookup is due.
+    /// Returns whether a lookup is due at `now`.
     func isDue(at now: Instant) -> Bool {
         due.map { $0 <= now } ?? false
     }
 
-    /// Requests a lookup and returns the one to start now, if any. The first lookup needs no budget.
+    /// Requests a lookup. Returns the lookup that the caller must start now; `nil` if it starts later.
+    ///
+    /// A lookup that must wait for the budget starts at ``due``. A request during a lookup takes effect when that
+    /// lookup has ended; after a network change, it replaces the lookup. The first lookup of a name needs no budget.
     mutating func request(_ cause: Cause, budget: inout LookupBudget, now: Instant) -> Lookup? {
         if cause != .schedule { forgetDelays() }
         // An answer from another network says nothing about this one.
         if cause == .networkChange { consecutiveAbsences = 0 }
-        // A reservation made while a lookup is in progress comes from a network change, so it may replace that
-        // lookup.
+        // Only a network change reserves a lookup while another lookup is in progress. So a reserved lookup may replace
+        // the lookup that is in progress.
         guard current == nil || cause == .networkChange || isReserved else {
             isRequestedAgain = true
             return nil
@@ -95,10 +101,10 @@ struct NameResolution: Sendable {
         (consecutiveFailures, refreshesWhileUnreachable) = (0, 0)
     }
 
-    /// Records the result of a lookup. The result of a lookup that a later one replaced is ignored.
+    /// Records the result of a lookup, unless a later lookup has replaced this one.
     ///
-    /// - Parameter random: A random number from 0 to 1 for the jitter.
-    /// - Returns: Whether the caller must request another lookup, because something changed in the meantime.
+    /// - Parameter random: A random number from 0 to 1, which selects the jitter of the next delay.
+    /// - Returns: Whether the caller must request another lookup, because one was requested during this one.
     mutating func end(_ lookup: Lookup, _ outcome: NameResolver.Outcome, now: Instant, random: Double) -> Bool
     {
         guard lookup == current else { return false }
@@ -122,12 +128,16 @@ struct NameResolution: Sendable {
             consecutiveAbsences = failure.isAuthoritative ? consecutiveAbsences + 1 : 0
         }
         consecutiveFailures += 1
-        // One such answer is not enough: routers without an uplink and name servers that are starting give it too.
+        // One answer without addresses is not enough: routers without an uplink and name servers that are starting
+        // also give it.
         if consecutiveAbsences >= 2 { addresses = [] }
     }
 
-    /// Stores the addresses. The same set in another order counts as unchanged, because name servers rotate their
-    /// answers. A different order of the families is a change: the resolver then prefers the other family.
+    /// Stores the addresses. If they are the known ones in another order, the known order stays, because name servers
+    /// rotate their answers.
+    ///
+    /// If the order of the address families differs, the new order is stored, because it shows which family the
+    /// resolver prefers.
     private mutating func take(_ found: [IPAddress]) {
         let isSame = Set(found) == Set(addresses) && found.map(\.family) == addresses.map(\.family)
         if !isSame { addresses = found }
@@ -141,7 +151,7 @@ struct NameResolution: Sendable {
         return Self.firstDelayWhileUnreachable.doubled(times: refreshesWhileUnreachable, upTo: interval)
     }
 
-    /// Records whether the kernel can reach the addresses. Unreachable addresses are refreshed sooner.
+    /// Records whether the addresses are reachable. If they have become unreachable, the next lookup is due sooner.
     mutating func note(isReachable: Bool, now: Instant) {
         let wasReachable = self.isReachable
         self.isReachable = isReachable
@@ -150,7 +160,7 @@ struct NameResolution: Sendable {
         if let due, !isReserved, consecutiveFailures == 0 { self.due = min(due, now + delay) }
     }
 
-    /// Whether a status may be published: the first lookup has ended or timed out.
+    /// Returns whether a status may be published: the first lookup has ended, or ``firstStatusDelay`` has passed.
     mutating func mayHaveStatus(now: Instant) -> Bool {
         if let due = firstStatusDue, due <= now { firstStatusDue = nil }
         return firstStatusDue == nil

@@ -3,19 +3,21 @@ internal import Synchronization
 
 /// Reports changes to the files that configure name resolution.
 ///
-/// Confined to the loop's thread, including the callback. The C library rereads the files by itself. The report is
-/// needed because earlier lookup results become outdated.
+/// The C library rereads the files by itself. The report is needed because the results of earlier lookups are
+/// outdated after a change.
+///
+/// Confined to the loop's thread, which also calls the callback.
 actor ResolverConfigurationWatch {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// The files of `resolv.conf(5)`, `hosts(5)`, `nsswitch.conf(5)` and `gai.conf(5)`.
+    /// The paths of the files `resolv.conf(5)`, `hosts(5)`, `nsswitch.conf(5)` and `gai.conf(5)`.
     static let systemPaths = FileFingerprints.resolverPaths
 
-    /// Why some or all changes cannot be noticed; `nil` if they can.
+    /// The error that prevents watching one or more of the files; `nil` if all files are watched.
     nonisolated let failure = Mutex<SystemError?>(nil)
 
-    /// The minimum time after a failure before ``start()`` tries again.
+    /// The default of the minimum time between two attempts to watch the files: 60 s.
     static let retryInterval: Duration = .seconds(60)
 
     private let paths: [String]
@@ -30,12 +32,12 @@ actor ResolverConfigurationWatch {
 
     /// - Parameters:
     ///   - paths: The files to watch. They need not exist yet.
-    ///   - quietPeriod: How long there must be no changes before `onChange` is called. Default 100 ms, enough for a program
-    ///     that writes several of the files.
-    ///   - maxDelay: The maximum time between the first change and the call of `onChange`. Default 1 s.
-    ///   - retryInterval: The minimum time after a failure before ``start()`` tries again. Default 60 s.
-    ///   - makeInotify: Opens inotify; tests inject failures here.
-    ///   - onChange: Called on the loop's thread.
+    ///   - quietPeriod: The time without further changes after which `onChange` is called. Default: 100 ms, so that a
+    ///     program that writes several of the files causes one call.
+    ///   - maxDelay: The maximum time between the first change and the call of `onChange`. Default: 1 s.
+    ///   - retryInterval: The minimum time after an attempt before ``start()`` tries again. Default: 60 s.
+    ///   - makeInotify: Opens inotify. Tests inject failures here.
+    ///   - onChange: Called on the loop's thread after one or more changes.
     init(
         loop: EventLoop,
         paths: [String] = systemPaths,
@@ -53,17 +55,16 @@ actor ResolverConfigurationWatch {
         debounce = Debounce(quietPeriod: quietPeriod, maxDelay: maxDelay)
     }
 
-    /// Starts watching; changes after the return are reported. Can be called from any thread; on the loop's thread it
-    /// takes effect immediately.
+    /// Starts watching. All changes after this method returns are reported.
     ///
-    /// A failure is not fatal: see ``failure``, and call this method again later. Without a failure, calling it again
-    /// has no effect.
+    /// After an error, ``failure`` is set, and another call tries again. If there was no error, another call has no
+    /// effect. Can be called from any thread.
     nonisolated func start() {
         loop.runAndWait { self.assumeIsolated { $0.open() } }
     }
 
-    /// Opens inotify and the watches, again if something is not watched. A successful retry reports a change, because
-    /// changes in between went unnoticed.
+    /// Opens inotify and watches the files. A retry after a failure does both again. A successful retry reports a
+    /// change, because changes since the failure went unnoticed.
     private func open() {
         let isRetry = failure.withLock { $0 != nil }
         guard watches == nil || isRetry, retryDue.map({ $0 <= .now }) ?? true else { return }

@@ -1,33 +1,36 @@
 public import NetwatchEventLoop
 
-/// The path on which the kernel would send a packet.
+/// The path on which the kernel would send a packet: interface, source address, gateway and matching route.
 ///
-/// A route may have several next hops, and the kernel chooses one per flow. This is the path that the kernel chooses
-/// if only the destination is known. A connection to the same address may use another one.
+/// If a route has several next hops, the kernel chooses one for each flow. This path is the kernel's choice for a
+/// lookup of the destination alone. A connection to the same address may use another next hop.
 public struct NetworkPath: Hashable, Sendable {
     /// The destination address of the packet.
     public let destination: IPAddress
-    /// The index of the outgoing interface, which identifies it. 0 if netlink is unavailable.
+    /// The index of the outgoing interface. 0 if netlink is unavailable.
     public let interfaceIndex: UInt32
     /// The name of the interface at the time of the lookup. Empty if netlink is unavailable.
     public let interfaceName: String
     /// The type of the interface. ``InterfaceType/other`` if netlink is unavailable.
     public let interfaceType: InterfaceType
-    /// The type of the lowest interface that carries the packets: the Wi-Fi under a bridge, the Ethernet under a
-    /// tunnel.
+    /// The type of the interface that finally carries the packets, as ``NetworkInterface/medium``.
+    /// ``InterfaceType/other`` if netlink is unavailable.
     public let medium: InterfaceType
-    /// Whether the path leads through a tunnel.
+    /// Whether the path leads through a tunnel. `false` if netlink is unavailable.
     public let isTunnel: Bool
-    /// The next router, or `nil` if the destination is on the interface's own network.
+    /// The address of the next router; `nil` if the interface reaches the destination directly. Also `nil` if netlink
+    /// is unavailable.
     public let gateway: IPAddress?
-    /// The source address of the packet.
+    /// The source address of the packet; `nil` if the kernel did not report one.
     public let source: IPAddress?
-    /// Whether the destination is this machine itself. Such a path says nothing about the network.
+    /// Whether the destination is this machine itself. A path with this property says nothing about the network.
     public let isLocal: Bool
-    /// The prefix length of the matching route: 0 for a default route, all bits for a host route.
+    /// The prefix length of the matching route in bits: 0 for a default route, 32 (IPv4) or 128 (IPv6) for a host
+    /// route.
     public var prefixLength: Int { Int(shortPrefixLength) }
     private let shortPrefixLength: UInt8
-    /// The routing table of the matching route. 254 is the main table, 255 the local table; rules select others.
+    /// The ID of the routing table that contains the matching route: 254 for the main table, 255 for the local table.
+    /// Policy rules can select other tables. 0 if netlink is unavailable.
     public let table: UInt32
 
     init(
@@ -52,14 +55,14 @@ public struct NetworkPath: Hashable, Sendable {
         self.table = table
     }
 
-    /// Whether a connection would use the same interface, source and gateway on both paths.
+    /// Returns whether both paths have the same interface, source address and gateway.
     func usesSameRoute(as other: NetworkPath) -> Bool {
         interfaceIndex == other.interfaceIndex && source == other.source && gateway == other.gateway
     }
 }
 
 extension NetworkPath {
-    /// The destination and the socket binding for this path.
+    /// The destination and the socket binding with which a connection uses this path.
     package var candidate: ConnectionCandidate {
         let needsZone = destination.isLinkLocal && destination.zone == 0
         return ConnectionCandidate(
@@ -68,9 +71,10 @@ extension NetworkPath {
         )
     }
 
-    /// The socket binding for this path.
+    /// The interface and source address to which a socket must be bound to use this path.
     package var binding: SocketBinding {
-        // Local packets use loopback. A socket bound to loopback cannot reach the addresses of other interfaces.
+        // The interface of a local path is loopback. A socket that is bound to loopback cannot reach the addresses of
+        // other interfaces.
         SocketBinding(
             interfaceIndex: isLocal ? 0 : interfaceIndex,
             source: source,
@@ -80,7 +84,7 @@ extension NetworkPath {
 }
 
 extension NetworkPath: CustomStringConvertible {
-    /// A human-readable description: `over eth0 from 192.0.2.7 via 192.0.2.1`.
+    /// A human-readable description, such as `over eth0 from 192.0.2.7 via 192.0.2.1`.
     public var description: String {
         if isLocal { return "on this machine" }
         let parts = [

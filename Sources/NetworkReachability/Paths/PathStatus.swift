@@ -1,49 +1,54 @@
 /// The reachability of a ``PathTarget``.
 ///
-/// It says whether a packet could leave this machine towards the target, never whether the target would answer. Use
-/// it as a hint for when to try, not as a condition for sending.
+/// The status says whether a packet to the target could leave this machine. It does not say whether the target would
+/// respond. Use the status to decide when to try, never to decide whether to send at all.
 public struct PathStatus: Hashable, Sendable {
-    /// The result and the path or reason behind it.
+    /// The result with its path or its reason.
     public enum Verdict: Hashable, Sendable {
         /// The reachability could not be determined.
         case unknown(Reason)
-        /// The kernel would refuse to send, or would drop the packet.
+        /// The kernel would refuse to send a packet, or would drop it.
         case notReachable(Reason)
-        /// The kernel would send on this path.
+        /// The kernel would send a packet on this path.
         // Indirect, so that all copies of a verdict share one path.
         indirect case reachable(NetworkPath)
     }
 
-    /// Why a target is not reachable or why its reachability is unknown. New reasons may be added.
+    /// The reason why a target is not reachable, or why its reachability is unknown. Later versions may add reasons.
     public struct Reason: RawRepresentable, Hashable, Sendable {
-        /// The reason in machine-readable output.
+        /// The name of the reason in machine-readable output, such as `noCarrier`.
         public let rawValue: String
 
-        /// Creates a reason from its machine-readable form.
+        /// Creates a reason from its name in machine-readable output.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
     }
 
-    /// The target of the status.
+    /// The target whose reachability this status describes.
     public let target: PathTarget
-    /// The verdict on the target.
+    /// Whether the target is reachable, with the path or the reason.
     public let verdict: Verdict
-    /// A counter that increases when existing connections may be dead.
+    /// A counter that increases when existing connections to the target may be dead.
     ///
-    /// It increases when the interface, the source address or the gateway of the path changes, even if the verdict
-    /// stays the same. It also increases when a path was lost and found again too quickly to be reported. It is 0
-    /// until there is a path and 1 for the first path. Each target has its own counter.
+    /// It is 0 until the target has a path, and 1 for the first path. After that it increases:
+    /// - when the interface, the source address or the gateway of the path changes;
+    /// - when the path was lost and found again, even if this was too short to be reported;
+    /// - after a suspension of the machine or a step of its clock.
+    ///
+    /// Each target has its own counter.
     public let pathGeneration: UInt64
-    /// A counter that increases when the interface, the source address or the gateway changes, and after time that
-    /// was not observed (a suspension). Unlike ``pathGeneration``, it stays the same when the same path was lost and
-    /// found again, because connections made before may then still be alive.
+    /// A counter that increases when the interface, the source address or the gateway changes. It also increases after
+    /// a suspension of the machine or a step of its clock, because changes may have gone unnoticed in that time.
+    ///
+    /// Unlike ``pathGeneration``, it does not increase when the same path was lost and found again. Connections that
+    /// were made before may then still be alive.
     package let routeGeneration: UInt64
-    /// Whether an IPv4 address of the target is reachable. For ``PathTarget/general``: whether there is a route out
-    /// by IPv4.
+    /// Whether at least one IPv4 address of the target is reachable. For ``PathTarget/general``: whether this machine
+    /// has a working route out by IPv4.
     public let supportsIPv4: Bool
-    /// Whether an IPv6 address of the target is reachable. For ``PathTarget/general``: whether there is a route out
-    /// by IPv6.
+    /// Whether at least one IPv6 address of the target is reachable. For ``PathTarget/general``: whether this machine
+    /// has a working route out by IPv6.
     public let supportsIPv6: Bool
 
     init(
@@ -60,15 +65,15 @@ public struct PathStatus: Hashable, Sendable {
         supportsIPv6 = targetVerdict.supportsIPv6
     }
 
-    /// Whether the target is reachable.
+    /// Whether the target is known to be reachable. `false` also if the verdict is ``Verdict/unknown(_:)``.
     public var isReachable: Bool {
         path != nil
     }
 
-    /// The path, if the target is reachable.
+    /// The path to the target; `nil` unless the target is reachable.
     public var path: NetworkPath? { verdict.path }
 
-    /// The reason, if the target is not known to be reachable.
+    /// The reason why the target is not reachable or unknown; `nil` if it is reachable.
     public var reason: Reason? {
         switch verdict {
         case .unknown(let reason), .notReachable(let reason): reason
@@ -94,26 +99,28 @@ extension PathStatus.Reason {
     public static let unreachable = Self(rawValue: "unreachable")
     /// A `prohibit` route or rule covers the address (`EACCES`).
     public static let prohibited = Self(rawValue: "prohibited")
-    /// A `blackhole` route covers the address (`EINVAL` without a message).
+    /// A `blackhole` route covers the address (`EINVAL` without an error message of the kernel).
     public static let blackhole = Self(rawValue: "blackhole")
-    /// There is a route, but its interface has no carrier, for example because the cable is unplugged.
+    /// There is a route, but its interface has no carrier, for example because its cable is unplugged.
     public static let noCarrier = Self(rawValue: "noCarrier")
     /// The loopback interface is down. The machine cannot reach itself without it.
     public static let loopbackDown = Self(rawValue: "loopbackDown")
     /// No interface has the name in ``PathOptions/interface``.
     public static let noInterface = Self(rawValue: "noInterface")
-    /// There is a route but no source address that the destination could reply to, or no interface has the address in
-    /// ``PathOptions/source``.
+    /// There is a route, but this machine has no source address to which the destination could reply. Or no interface
+    /// has the address in ``PathOptions/source``.
     public static let noSource = Self(rawValue: "noSource")
-    /// The address is a broadcast or multicast address on this machine.
+    /// The address is a broadcast, multicast or anycast address on this machine's networks.
     public static let notUnicast = Self(rawValue: "notUnicast")
-    /// The name has never been resolved, although there is a route out.
+    /// The name has no known addresses, although this machine has a route out. Either no lookup has succeeded yet, or
+    /// name servers answered twice in a row that the name has no addresses.
     public static let unresolved = Self(rawValue: "unresolved")
-    /// The first lookup of the name has not finished yet. Only getters return this reason; it is never delivered.
+    /// The first lookup of the name has not finished yet. Only getters return this reason; watches are not notified
+    /// of it.
     public static let resolving = Self(rawValue: "resolving")
     /// Netlink is unavailable; see ``PathMonitor/failure`` for the error.
     public static let noNetlink = Self(rawValue: "noNetlink")
-    /// The kernel returned an error that says nothing about the route.
+    /// The kernel returned an error that does not show whether there is a route.
     public static let lookupFailed = Self(rawValue: "lookupFailed")
 }
 
@@ -122,12 +129,12 @@ extension PathStatus.Reason: CustomStringConvertible {
     public var description: String {
         switch self {
         case .noRoute: "no route"
-        case .unreachable: "route says unreachable"
+        case .unreachable: "unreachable route"
         case .prohibited: "prohibited by a route or rule"
         case .blackhole: "blackhole route"
         case .noCarrier: "no carrier"
         case .loopbackDown: "the loopback interface is down"
-        case .noInterface: "no such interface"
+        case .noInterface: "no interface has the required name"
         case .noSource: "no usable source address"
         case .notUnicast: "not a unicast address"
         case .unresolved: "name not resolved"
@@ -140,7 +147,7 @@ extension PathStatus.Reason: CustomStringConvertible {
 }
 
 extension PathStatus: CustomStringConvertible {
-    /// A human-readable description: `example.com: reachable over eth0 from 192.0.2.7 via 192.0.2.1`.
+    /// A human-readable description, such as `example.com: reachable over eth0 from 192.0.2.7 via 192.0.2.1`.
     public var description: String {
         "\(target): \(verdict)"
     }

@@ -1,4 +1,4 @@
-/// The combined result for a target, from the verdicts on its addresses.
+/// The verdict on a target, combined from the verdicts on its addresses.
 struct TargetVerdict: Hashable, Sendable {
     let verdict: PathStatus.Verdict
     var supportsIPv4 = false
@@ -9,8 +9,12 @@ struct TargetVerdict: Hashable, Sendable {
         note(verdict)
     }
 
-    /// Combines verdicts, which are in the resolver's order (RFC 6724). The first reachable verdict decides, then the
-    /// first unknown one, then the first of all. Returns `nil` if there are no verdicts.
+    /// Combines the verdicts on addresses; `nil` if there are none.
+    ///
+    /// The result is the first reachable verdict. If there is none, it is the first unknown one, and if all are not
+    /// reachable, the first of all.
+    ///
+    /// - Parameter verdicts: In the order in which the resolver returned the addresses (RFC 6724).
     init?(_ verdicts: some Collection<PathStatus.Verdict>) {
         let decisive =
             verdicts.first(where: \.isReachable) ?? verdicts.first(where: \.isUnknown) ?? verdicts.first

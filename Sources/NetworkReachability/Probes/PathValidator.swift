@@ -1,14 +1,18 @@
 internal import NetwatchEventLoop
 
-/// Watches a target and probes the paths to it, as long as it is retained and not cancelled.
+/// A watch of one target that also probes its path. It lasts until it is cancelled or released.
 ///
-/// A probe runs when the target becomes reachable and when the path changes (``PathStatus/pathGeneration``), and then
-/// after each interval, ±10 %. A captive or failed path is probed again after 1 s, 2 s, 4 s, … up to the interval,
-/// ±25 %. Probes of one validator never overlap and start at least 250 ms apart. A probe is cancelled, and its result
-/// dropped, when its path is lost. At most 128 probes run at once in the process; the others wait.
+/// A probe runs in these cases:
+/// - when the target becomes reachable, and when its path changes (``PathStatus/pathGeneration``);
+/// - after a result ``PathValidation/valid``: again after the interval, ±10 %;
+/// - after a captive or failed result: again after 1 s, 2 s, 4 s, … up to the interval, ±25 %;
+/// - when ``check()`` is called.
 ///
-/// A probe never changes what the kernel reports: ``ValidatedStatus/status`` is the status that a watch would
-/// deliver.
+/// The probes of one validator never overlap, and start at least 250 ms apart. When the path is lost, the running probe
+/// is cancelled and its result is dropped. At most 128 probes run at once in the process, and the others wait.
+///
+/// A probe does not change the reachability: ``ValidatedStatus/status`` is the same status that a ``PathWatch``
+/// delivers.
 public final class PathValidator: Sendable {
     /// The watched target.
     public let target: PathTarget
@@ -17,18 +21,18 @@ public final class PathValidator: Sendable {
 
     /// Starts watching and probing.
     ///
-    /// If the probe thread cannot be started because descriptors or threads are exhausted, every path is `failed`
-    /// with the reason.
+    /// If the process has no descriptors or threads left for the probe thread, nothing is probed. The validation of
+    /// every path is then ``PathValidation/failed(_:)`` with this reason.
     ///
     /// - Parameters:
-    ///   - monitor: The monitor that knows the paths. It should watch the network namespace of the process, because
-    ///     the sockets of the built-in probes belong to that namespace.
+    ///   - monitor: The monitor that watches the target. It should watch the network namespace of the process, because
+    ///     the sockets of the built-in probes belong to that namespace. Default: the shared monitor of the process.
     ///   - target: The target to watch.
     ///   - probe: The probe to run.
-    ///   - interval: The time from the end of one probe to the start of the next over the same path. Default 30 s,
-    ///     minimum 1 s. With `nil`, each path is probed once, and whenever ``check()`` is called.
-    ///   - onUpdate: Called with the first status, with each status that differs from the previous one, and with each
-    ///     result. Calls are serial. They run on the probe thread and must not block it.
+    ///   - interval: The time from the end of one probe to the start of the next one over the same path. Default: 30 s.
+    ///     Minimum: 1 s. With `nil`, each path is probed only once, unless ``check()`` is called.
+    ///   - onUpdate: Called on the probe thread, which it must not block: first with the current status, then with each
+    ///     new status and with each result. The calls do not overlap.
     public init(
         monitor: PathMonitor = .shared,
         target: PathTarget,
@@ -61,14 +65,18 @@ public final class PathValidator: Sendable {
         cancel()
     }
 
-    /// Probes now, for example because a request failed. Does nothing while a probe is running or while there is no
-    /// path. Starts at most one probe per second.
+    /// Probes the path as soon as possible, for example because a request failed.
+    ///
+    /// The probe starts at least 1 s after the start of the previous one. Has no effect while a probe is running or
+    /// while there is no path.
     public func check() {
         core?.check()
     }
 
-    /// Ends the watch and cancels a running probe. The callback may still be running when this method returns, but is
-    /// not called again.
+    /// Ends the watch and cancels a running probe.
+    ///
+    /// If the probe thread is just delivering a status or a result, the callback may still run after this method
+    /// returns. After that it is not called again.
     public func cancel() {
         watch.cancel()
         core?.stop()
@@ -76,14 +84,16 @@ public final class PathValidator: Sendable {
 }
 
 extension PathMonitor {
-    /// Returns the statuses of a target with the results of a probe, starting with the current status. A slow reader
-    /// gets only the newest one. Probing ends with the stream; see ``PathValidator``.
+    /// Watches a target and probes its path as ``PathValidator`` does. Returns the statuses and results as a sequence.
+    ///
+    /// The first element is the current status. A slow reader gets only the newest element. The sequence does not end
+    /// by itself. Probing ends when the iteration ends or its task is cancelled.
     ///
     /// - Parameters:
     ///   - target: The target to watch.
     ///   - probe: The probe to run.
-    ///   - interval: The time between probes of the same path. Default 30 s, minimum 1 s. `nil` probes each path
-    ///     once.
+    ///   - interval: The time from the end of one probe to the start of the next one over the same path. Default: 30 s.
+    ///     Minimum: 1 s. With `nil`, each path is probed once.
     public func validatedStatuses(
         of target: PathTarget,
         by probe: any Probe,

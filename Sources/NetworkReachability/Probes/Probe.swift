@@ -1,18 +1,18 @@
-/// A method to find out whether a path really carries traffic.
+/// A test that finds out whether a path really carries traffic: it sends packets and waits for an answer.
 ///
-/// A ``PathMonitor`` knows whether packets could leave; a probe sends packets and waits for the answer. A probe never
-/// decides about reachability, because a network that drops its packets may still carry others.
+/// A ``PathMonitor`` only knows whether packets could leave this machine. Still, a failed probe does not make a target
+/// unreachable, because a network that drops the probe's packets may carry other packets.
 ///
-/// A custom probe must limit its own duration and the amount that it reads, and must use the given path.
+/// A custom probe must use the given path. It must also limit its duration and the amount of data that it reads.
 public protocol Probe: Sendable {
-    /// The name for messages and machine-readable output: `tcp 443`, `https`.
+    /// The name of the probe in messages and machine-readable output, such as `tcp 443` or `https`.
     var name: String { get }
 
     /// Probes the path once.
     ///
-    /// Called on the cooperative pool, which it must not block. One ``PathValidator`` never makes two calls at the
-    /// same time. When the task is cancelled, the probe must stop immediately. Its result is then dropped, but the
-    /// next probe waits for it to return.
+    /// A ``PathValidator`` calls this method on the cooperative pool, which the method must not block. Its calls do not
+    /// overlap. When the task is cancelled, the method must return immediately, because the next probe waits for its
+    /// end. The validator then drops the result.
     ///
     /// - Parameters:
     ///   - host: The watched host; `nil` for ``PathTarget/general``.
@@ -20,24 +20,24 @@ public protocol Probe: Sendable {
     func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult
 }
 
-/// A probe that tries the other addresses of a host if the first does not answer, as clients do (RFC 8305).
+/// A probe that tries several addresses of a host in turn, as clients do (RFC 8305).
 package protocol RacingProbe: Probe {
-    /// Tries the paths in order until one carries traffic. The next attempt starts 250 ms after the previous one, or
-    /// immediately after a failure.
+    /// Probes the paths in order until one carries traffic. The next attempt starts 250 ms after the previous one, or
+    /// as soon as the previous one fails.
     ///
     /// - Parameters:
     ///   - host: The watched host.
-    ///   - paths: The paths to the host's reachable addresses, one per address, in order of preference; at least one.
+    ///   - paths: At least one path: one for each reachable address of the host, the preferred one first.
     func run(to host: NetworkHost?, over paths: [NetworkPath]) async -> ProbeResult
 }
 
-/// The result of validating a path.
+/// Whether a path carries traffic, according to a probe.
 public enum PathValidation: Hashable, Sendable {
     /// The path has not been probed.
     case none
     /// The path carries traffic.
     case valid
-    /// A captive portal blocks traffic until the user logs in or accepts its terms.
+    /// A captive portal blocks the traffic until the user logs in or accepts its terms.
     case captive(CaptivePortal)
     /// The probe failed, with a human-readable reason.
     case failed(String)
@@ -47,19 +47,19 @@ public enum PathValidation: Hashable, Sendable {
 public struct ProbeResult: Hashable, Sendable {
     /// Whether the path carries traffic.
     public let validation: PathValidation
-    /// The time until the answer; `nil` if there was none.
+    /// The time from the start of the probe to the answer; `nil` if there was no answer.
     public let latency: Duration?
-    /// The information from the network's captive portal, also when it lets traffic through; `nil` if no portal is
-    /// known.
+    /// The properties of the network's captive portal; `nil` if the probe found none. A portal is also reported if it
+    /// lets the traffic through.
     public let portal: CaptivePortal?
 
     /// Creates a result.
     ///
     /// - Parameters:
     ///   - validation: Whether the path carries traffic.
-    ///   - latency: The time until the answer. Default `nil`.
-    ///   - portal: The information from a portal that lets traffic through. Default `nil`. For a `captive`
-    ///     validation, the portal in the validation is used instead.
+    ///   - latency: The time from the start of the probe to the answer. Default: `nil`, no answer.
+    ///   - portal: A portal that lets the traffic through. Default: `nil`, no portal. Ignored if `validation` is
+    ///     `captive`, because `validation` then contains the portal.
     public init(_ validation: PathValidation, latency: Duration? = nil, portal: CaptivePortal? = nil) {
         self.validation = validation
         self.latency = latency
@@ -71,31 +71,33 @@ public struct ProbeResult: Hashable, Sendable {
     }
 }
 
-/// The properties of a captive portal: the keys of RFC 8908 §5. If the portal was only detected by a redirect, at
-/// most the URL is known.
+/// The properties of a captive portal. They correspond to the keys of RFC 8908 §5.
+///
+/// Only a portal with an API for RFC 8908 provides them all. If the portal was detected by its redirect, at most
+/// ``userPortalURL`` is known.
 public struct CaptivePortal: Hashable, Sendable {
-    /// The page on which the user can log in or get instructions.
+    /// The URL of the page on which the user can log in or get instructions.
     public var userPortalURL: String?
-    /// A page about the venue of the network.
+    /// The URL of a page about the place where the network is, such as a hotel or a train.
     public var venueInfoURL: String?
     /// Whether the session can be extended at ``userPortalURL`` before it ends.
     public var canExtendSession: Bool?
-    /// The number of seconds until traffic is blocked again.
+    /// The number of seconds after which the portal blocks traffic again.
     public var secondsRemaining: UInt64?
-    /// The number of bytes, sent and received together, until traffic is blocked again.
+    /// The number of bytes, sent and received together, after which the portal blocks traffic again.
     public var bytesRemaining: UInt64?
 
-    /// Creates a portal without any properties.
+    /// Creates a portal without any known properties.
     public init() {}
 
-    /// Creates a portal of which only the page is known.
+    /// Creates a portal without known properties, except perhaps the URL of its page.
     public init(userPortalURL: String?) {
         self.userPortalURL = userPortalURL
     }
 }
 
 extension PathValidation: CustomStringConvertible {
-    /// A human-readable description: `valid`, `captive (https://portal.example/)`, `failed (connection refused)`.
+    /// A human-readable description, such as `captive (https://portal.example/)` or `failed (connection refused)`.
     public var description: String {
         switch self {
         case .none: "not tried"

@@ -1,7 +1,7 @@
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// The event loop of the probes. Its thread starts with the first use.
+/// The event loop of the probes. The first use starts its thread.
 package final class ProbeLoop: Sendable {
     /// The shared loop in the network namespace of the process.
     package static let shared = ProbeLoop()
@@ -9,12 +9,13 @@ package final class ProbeLoop: Sendable {
     private let networkNamespace: String?
     private let started = Mutex<EventLoop?>(nil)
 
-    /// - Parameter networkNamespace: The namespace for the sockets. Default `nil`: that of the process.
+    /// - Parameter networkNamespace: The path of the network namespace of the probes' sockets. Default: `nil`, the
+    ///   namespace of the process.
     package init(networkNamespace: String? = nil) {
         self.networkNamespace = networkNamespace
     }
 
-    /// Returns the loop and starts it if needed.
+    /// Returns the loop. Starts its thread if that has not been done before.
     ///
     /// - Throws: ``SystemError`` if the thread cannot be started. The next call tries again.
     func get() throws(SystemError) -> EventLoop {

@@ -1,9 +1,9 @@
 internal import Synchronization
 
-/// Limits the number of concurrent probes.
+/// The limit on the number of probes that run at once. A probe without a slot waits.
 ///
-/// When a link comes up, all watched hosts may be probed at the same moment, and a process may not open ten thousand
-/// sockets. Probes without a slot wait.
+/// Without the limit, all watched hosts would be probed at the moment when a link comes up. For ten thousand hosts the
+/// process would need as many sockets, more than it may open.
 final class ProbeSlots: Sendable {
     private struct Waiter {
         let id: UInt64
@@ -16,8 +16,9 @@ final class ProbeSlots: Sendable {
         var nextID: UInt64 = 0
     }
 
-    /// The slots of the process: 128, an eighth of the usual limit of 1,024 descriptors (`RLIMIT_NOFILE` in
-    /// getrlimit(2)).
+    /// The 128 slots that all probes of the process share.
+    ///
+    /// That is an eighth of the usual limit of 1,024 descriptors (`RLIMIT_NOFILE` in getrlimit(2)).
     static let shared = ProbeSlots(count: 128)
 
     private let state: Mutex<State>
@@ -29,7 +30,7 @@ final class ProbeSlots: Sendable {
     /// The number of waiting probes.
     var waitingCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Waits for a slot. Returns `false`, without a slot, if the task is cancelled first.
+    /// Waits for a slot. Returns whether the caller has got one; `false` if the task was cancelled before that.
     func acquire() async -> Bool {
         let id = state.withLock { state in
             state.nextID += 1
@@ -42,7 +43,7 @@ final class ProbeSlots: Sendable {
         }
     }
 
-    /// Releases a slot.
+    /// Releases a slot. The probe that has waited longest gets it.
     func release() {
         let next = state.withLock { state -> Waiter? in
             guard state.waiters.isEmpty else { return state.waiters.removeFirst() }
@@ -54,7 +55,7 @@ final class ProbeSlots: Sendable {
 
     private func wait(_ waiter: Waiter) {
         let answer = state.withLock { state -> Bool? in
-            // Checked under the lock, so that a later cancellation finds the waiter.
+            // Checked under the lock: if the task is cancelled after this check, `cancelWait` finds the waiter.
             if Task.isCancelled { return false }
             guard state.free > 0 else {
                 state.waiters.append(waiter)

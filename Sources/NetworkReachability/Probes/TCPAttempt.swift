@@ -1,7 +1,7 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// One connection attempt on the probe thread.
+/// One run of a ``TCPProbe``, on the probe thread: connects to one of several addresses.
 actor TCPAttempt {
     private let loop: EventLoop
     private let paths: [NetworkPath]
@@ -23,7 +23,7 @@ actor TCPAttempt {
         self.timeout = timeout
     }
 
-    /// Makes the connection and returns the result. Call it only once.
+    /// Connects, closes the connection, and returns the result. Must be called only once.
     func run() async -> ProbeResult {
         await withCheckedContinuation { continuation in
             waiter = continuation
@@ -31,7 +31,7 @@ actor TCPAttempt {
         }
     }
 
-    /// Cancels the attempt, whether or not it has started. Can be called from any thread.
+    /// Cancels the attempt, even if it has not started yet. Can be called from any thread.
     nonisolated func cancel() {
         loop.execute { self.assumeIsolated { $0.end(ProbeResult(.failed("cancelled"))) } }
     }
@@ -52,14 +52,15 @@ actor TCPAttempt {
     private func timeOut() {
         let failure = connector?.assumeIsolated { $0.stop() }
         let list = failure.map { $0.attempts.count > 1 ? " (\(Self.list($0)))" : "" } ?? ""
-        end(ProbeResult(.failed("no answer within \(timeout)\(list)")))
+        end(ProbeResult(.failed("no connection within \(timeout)\(list)")))
     }
 
     private func result(of outcome: Connector.Outcome) -> ProbeResult {
         switch outcome {
         case .success: return ProbeResult(.valid, latency: elapsed)
         case .failure(let failure):
-            // Only the remote side refuses. All other errors come from this machine or from a router on the path.
+            // A refusal is an answer to the attempt, so it has a latency. Other errors come from this machine or from a
+            // router on the path.
             let isRefused = failure.attempts.contains { $0.error?.errno == ECONNREFUSED }
             return ProbeResult(.failed(Self.message(for: failure)), latency: isRefused ? elapsed : nil)
         }
@@ -83,7 +84,7 @@ actor TCPAttempt {
         waiter = nil
     }
 
-    /// Returns the error of the only address, or a list of all errors.
+    /// Returns the error if only one address was tried, otherwise a list of the addresses with their errors.
     private static func message(for failure: ConnectionFailure) -> String {
         guard failure.attempts.count > 1 else {
             return failure.attempts.first?.error.map(message(for:)) ?? "no address"

@@ -1,31 +1,34 @@
 internal import NetwatchEventLoop
 
-/// A probe that checks whether a TCP connection can be made.
+/// A probe that makes a TCP connection and closes it immediately, without sending data over it.
 ///
-/// It connects to the path's destination from the path's interface and source address. It closes the connection
-/// immediately and sends nothing over it. A ``PathValidator`` also tries the other addresses of its host over their
-/// paths, as clients do (RFC 8305): 250 ms apart, and immediately after a failure. The sockets belong to the network
-/// namespace of the process.
+/// The probe connects to the path's destination, from the path's interface and source address. The sockets belong to
+/// the network namespace of the process.
 ///
-/// A refusal (`RST`) counts as `failed("connection refused")`. The result then has a latency, because something
-/// answered, but that may have been a nearby firewall. A portal that accepts every connection counts as `valid`. To
-/// detect a portal, use a probe that knows the expected answer.
+/// If the host has several addresses, a ``PathValidator`` makes the probe try them in turn, as clients do (RFC 8305).
+/// The next attempt starts 250 ms after the previous one, or as soon as the previous one fails.
+///
+/// Two results need care:
+/// - A refused connection (`RST`) results in `failed("connection refused")` with a latency. The answer may come from
+///   the host, or from a firewall in front of it.
+/// - A captive portal that accepts every connection results in `valid`. To detect a portal, use a probe that checks
+///   the content of a response.
 public struct TCPProbe: Probe, RacingProbe {
-    /// The accepted range of timeouts: 10 ms to 60 s.
+    /// The range of timeouts: 10 ms to 60 s. Other values are replaced with the nearest one in the range.
     public static let acceptedTimeouts: ClosedRange<Duration> = .milliseconds(10)...Duration.seconds(60)
 
     /// The destination port.
     public let port: UInt16
-    /// The timeout of an attempt.
+    /// The timeout of one probe, for all addresses together.
     public let timeout: Duration
     private let loop: ProbeLoop
 
-    /// Creates a probe. All TCP probes share one thread, which starts with the first attempt.
+    /// Creates a probe. All TCP probes share one thread, which the first run starts.
     ///
     /// - Parameters:
-    ///   - port: The port, 1 to 65535.
-    ///   - timeout: The timeout of an attempt. Default 3 s, which allows a lost first packet to be retransmitted (the
-    ///     initial timeout is 1 s, RFC 6298 §2). Values outside ``acceptedTimeouts`` are clamped.
+    ///   - port: The destination port, 1 to 65535.
+    ///   - timeout: The timeout of one probe, for all addresses together; see ``acceptedTimeouts``. Default: 3 s, which
+    ///     leaves time to retransmit a lost first packet (after 1 s, RFC 6298 §2).
     public init(port: UInt16, timeout: Duration = .seconds(3)) {
         self.init(port: port, timeout: timeout, loop: .shared)
     }
@@ -36,10 +39,10 @@ public struct TCPProbe: Probe, RacingProbe {
         self.loop = loop
     }
 
-    /// The protocol and the port: `tcp 443`.
+    /// The protocol and the port, such as `tcp 443`.
     public var name: String { "tcp \(port)" }
 
-    /// Makes one connection. `host` is ignored, because the path contains the address.
+    /// Connects to the destination of the path. `host` is ignored, because the path contains the address.
     public func run(to host: NetworkHost?, over path: NetworkPath) async -> ProbeResult {
         await run(to: host, over: [path])
     }

@@ -1,8 +1,8 @@
-/// A status and the result of probing its path.
+/// A status together with the result of probing its path.
 public struct ValidatedStatus: Hashable, Sendable {
-    /// The kernel's status, which probes never change.
+    /// The status according to the kernel. Probes do not change it.
     public let status: PathStatus
-    /// The newest result for this path; `nil` before the first result and while there is no path.
+    /// The newest result for the path of ``status``; `nil` before the first result and while there is no path.
     public let probe: ProbeResult?
 
     /// Creates a validated status.
@@ -11,7 +11,7 @@ public struct ValidatedStatus: Hashable, Sendable {
         self.probe = probe
     }
 
-    /// The validation of ``probe``, or `none` without a result.
+    /// The validation in ``probe``, or ``PathValidation/none`` if there is no result.
     public var validation: PathValidation {
         probe?.validation ?? .none
     }

@@ -1,7 +1,8 @@
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// The implementation of ``PathValidator`` on the probe thread. Performs the actions of the schedule.
+/// The implementation of ``PathValidator``, on the probe thread. Performs the actions that ``ValidationSchedule``
+/// returns.
 actor ValidationCore {
     private typealias Schedule = ValidationSchedule<ContinuousClock.Instant>
 
@@ -19,7 +20,7 @@ actor ValidationCore {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// - Parameter paths: Returns the paths to all addresses of the target, for a ``RacingProbe``.
+    /// - Parameter paths: Returns the paths to all reachable addresses of the target. Called for a ``RacingProbe``.
     init(
         loop: EventLoop,
         target: PathTarget,
@@ -48,7 +49,10 @@ actor ValidationCore {
         perform { $0.act { $0.check(now: .now) } }
     }
 
-    /// Stops the validator. After this method returns, no further call of `onUpdate` starts.
+    /// Stops the validator.
+    ///
+    /// If the probe thread is just delivering a status or a result, `onUpdate` may still run after this method returns.
+    /// After that it is not called again.
     nonisolated func stop() {
         isStopped.store(true, ordering: .sequentiallyConsistent)
         perform { $0.end() }
@@ -92,7 +96,7 @@ actor ValidationCore {
     ) async -> ProbeResult {
         guard await slots.acquire() else { return ProbeResult(.failed("cancelled")) }
         defer { slots.release() }
-        // The general target has no addresses of its own.
+        // Only a host has other addresses to try. The general target has none.
         guard host != nil, let probe = probe as? any RacingProbe else {
             return await probe.run(to: host, over: path)
         }

@@ -2,13 +2,14 @@ internal import NetwatchEventLoop
 
 /// Decides when the path of one target is probed, and which status to publish. A pure value.
 ///
-/// At most one probe runs at a time. If its path is lost, the probe is cancelled and its result dropped, and the next
-/// probe starts when it has ended. Statuses pass through unchanged.
+/// At most one probe runs at a time. If its path is lost, the probe is cancelled and its result is dropped. The next
+/// probe then waits until the cancelled one has ended. Statuses are published unchanged.
 struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Duration == Duration {
-    /// The actions to perform, in this order.
+    /// An action that the caller must perform. Each method returns its actions in the order in which to perform them.
     enum Action: Hashable, Sendable {
+        /// Pass this status on to the user of the validator.
         case publish(ValidatedStatus)
-        /// Start a probe over this path. Its end must be reported, even after ``cancel``.
+        /// Start a probe over this path. When it ends, even after ``cancel``, call ``ended(_:now:random:)``.
         case start(NetworkPath)
         /// Cancel the running probe.
         case cancel
@@ -21,16 +22,18 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
         case ending
     }
 
-    /// The delay before the retry after the first failure, doubled after each further failure.
+    /// The delay after the first failed probe: 1 s. It doubles with each further failure, up to the interval.
     static var firstRetry: Duration { .seconds(1) }
-    /// The minimum time between two starts, so that a flapping link does not cause a storm of probes.
+    /// The minimum time between the starts of two probes: 250 ms. A flapping link then causes no storm of probes.
     static var spacing: Duration { .milliseconds(250) }
-    /// The minimum time before a start that only ``check(now:)`` requested. A client calls it for every failed
-    /// request.
+    /// The minimum time between the starts of two probes if ``check(now:)`` requests the second one: 1 s. It is longer
+    /// than ``spacing`` because a client may call `check` for every failed request.
     static var checkSpacing: Duration { .seconds(1) }
-    /// The relative random variation of the interval, so that many machines do not probe at the same time.
+    /// The random variation of the interval, as a part of it: 10 percent in either direction. It keeps machines that
+    /// started at the same time from always probing at the same time.
     static var intervalJitter: Double { 0.1 }
-    /// The same for the delay after a failure, because the machines of one network fail together.
+    /// The random variation of the delay after a failure, as a part of it: 25 percent in either direction. It is larger
+    /// than ``intervalJitter``, because the probes of all machines in a network usually fail at the same time.
     static var retryJitter: Double { 0.25 }
 
     private let interval: Duration?
@@ -41,13 +44,13 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
     private var lastStart: Instant?
     private var failures = 0
 
-    /// - Parameter interval: The time from the end of a probe to the start of the next one over the same path, at
-    ///   least 1 s. With `nil`, each path is probed once.
+    /// - Parameter interval: The time from the end of a probe to the start of the next one over the same path. Minimum:
+    ///   1 s. With `nil`, each path is probed once, unless ``check(now:)`` requests another probe.
     init(interval: Duration?) {
         self.interval = interval.map { max($0, Self.firstRetry) }
     }
 
-    /// When to call ``timeHasPassed(now:)``; `nil` if no call is needed.
+    /// The time when the caller must call ``timeHasPassed(now:)``; `nil` if no probe is scheduled.
     var nextDue: Instant? {
         if case .none = probeState { due } else { nil }
     }
@@ -65,7 +68,8 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
         return cancelProbe() + publish() + startIfDue(now: now)
     }
 
-    /// Requests a probe of the path. A probe that is already running is enough.
+    /// Requests a probe of the path as soon as ``checkSpacing`` allows. Has no effect while a probe runs or without a
+    /// path.
     mutating func check(now: Instant) -> [Action] {
         guard status?.path != nil, case .none = probeState else { return [] }
         let start = earliestStart(after: Self.checkSpacing, now: now)
@@ -73,9 +77,9 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
         return startIfDue(now: now)
     }
 
-    /// Records the end of the probe.
+    /// Records the end of the probe. The result of a cancelled probe is dropped.
     ///
-    /// - Parameter random: A random number from 0 to 1 for the jitter.
+    /// - Parameter random: A random number from 0 to 1, which selects the jitter of the next delay.
     mutating func ended(_ new: ProbeResult, now: Instant, random: Double) -> [Action] {
         let isWanted = if case .running = probeState { true } else { false }
         probeState = .none
@@ -93,7 +97,7 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
 
     // MARK: Decisions
 
-    /// Whether a result for one path also applies to the other.
+    /// Returns whether the result of a probe for the old status also applies to the new one.
     private static func isSamePath(_ old: PathStatus?, _ new: PathStatus) -> Bool {
         old?.pathGeneration == new.pathGeneration && old?.path?.destination == new.path?.destination
     }
@@ -131,7 +135,7 @@ struct ValidationSchedule<Instant: InstantProtocol>: Sendable where Instant.Dura
 }
 
 extension PathValidation {
-    /// Whether the next probe can wait for the full interval.
+    /// Whether the next probe can wait for the full interval. It comes sooner after a captive or failed result.
     fileprivate var isGood: Bool {
         switch self {
         case .none, .valid: true

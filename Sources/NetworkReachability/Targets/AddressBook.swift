@@ -1,12 +1,16 @@
 internal import NetwatchEventLoop
 internal import NetwatchNetlink
 
-/// All addresses to look up, each once, with their last verdicts and watchers. Determines which addresses a kernel
-/// notification may affect.
+/// The addresses of all watched targets, with their last verdicts and their watchers.
+///
+/// The watchers of an address are the targets that have it. Targets with the same address and options share one record.
+///
+/// The book also determines which addresses a kernel notification may affect. It marks them, and ``MonitorCore`` looks
+/// up the marked addresses.
 ///
 /// Confined to the monitor's thread.
 struct AddressBook {
-    /// The index of an address and its options.
+    /// The index of the record of an address and its options.
     typealias Slot = Int32
 
     fileprivate struct Record {
@@ -16,20 +20,21 @@ struct AddressBook {
         var expiry: ContinuousClock.Instant?
         var interface: UInt32 = 0
         var isMultipath = false
-        /// The first watcher, usually the only one; `nil` if the slot is free.
+        /// The first target that has this address, usually the only one; `nil` if the slot is free.
         var watcher: WatchedTarget?
         var otherWatchers: [WatchedTarget] = []
     }
 
     /// Whether an address must be looked up, and how soon.
     ///
-    /// Stored separately from the records, so that marking all addresses does not touch the records.
+    /// Stored separately from the records, so that marking all addresses reads and writes little memory.
     fileprivate enum Mark {
         /// The slot is free.
         case absent
         case none
-        /// Look up when no urgent address is left, to confirm the verdict.
+        /// Must be looked up to confirm the verdict, usually after all urgent addresses.
         case deferred
+        /// Must be looked up because the path may have changed, or because the address is new.
         case urgent
     }
 
@@ -38,8 +43,8 @@ struct AddressBook {
         let options: SparseOptions
     }
 
-    /// The records. Slots of removed addresses are reused.
-    // Not optional: reading a part of an optional record would copy all of it.
+    /// The records by slot. The slots of removed addresses are reused.
+    // The elements are not optional, because reading a part of an optional record would copy the whole record.
     private var records: [Record] = []
     private var marks: [Mark] = []
     private var freeSlots: [Slot] = []
@@ -51,7 +56,8 @@ struct AddressBook {
 
     // MARK: Watchers
 
-    /// Replaces the addresses of a target.
+    /// Replaces the addresses of a target. Addresses that are new in the book are marked as urgent. Addresses that no
+    /// target has any more are removed from the book.
     mutating func assign(_ addresses: [IPAddress], to target: WatchedTarget) {
         let before = target.slots
         let options = SparseOptions(target.key.options)
@@ -101,7 +107,7 @@ struct AddressBook {
         for target in records[Int(slot)].otherWatchers { body(target) }
     }
 
-    /// All addresses. An address with several sets of options appears several times.
+    /// All addresses. An address that is watched with several sets of options appears once for each.
     var addresses: [IPAddress] {
         slots.keys.map(\.address)
     }
@@ -114,26 +120,30 @@ struct AddressBook {
         records[Int(slot)].verdict
     }
 
-    /// When the verdict expires without any event; `nil` if it does not.
+    /// The time when the route of the verdict expires; `nil` if it does not expire.
     func expiry(at slot: Slot) -> ContinuousClock.Instant? {
         records[Int(slot)].expiry
     }
 
-    /// Stores a verdict. Returns whether the watchers must be notified.
+    /// Stores the verdict of a lookup. Returns whether the targets of the address must be updated: the verdict has
+    /// changed, or the route expires at some time.
     mutating func update(_ slot: Slot, _ addressVerdict: AddressVerdict, now: ContinuousClock.Instant) -> Bool
     {
         guard marks[Int(slot)] != .absent else { return false }
-        // Slightly later than the kernel says.
+        // With the margin, the kernel has removed the route by the time of the next lookup.
         let expiry =
             addressVerdict.lifetime.map { now + $0 + Self.expiryMargin } ?? upcomingExpiry(at: slot, now)
         return records[Int(slot)].update(addressVerdict, expiry: expiry) || expiry != nil
     }
 
-    /// The kernel rounds the remaining lifetime down to 10 ms, counts in ticks of up to 10 ms, and drops a route one
-    /// tick after it expires.
+    /// The time added to the remaining lifetime that the kernel reports: 50 ms.
+    ///
+    /// The kernel rounds the lifetime down to 10 ms, and removes a route one tick (up to 10 ms) after its time.
     private static let expiryMargin: Duration = .milliseconds(50)
 
-    /// In the last 10 ms of its lifetime, the kernel reports a route as if it never expired.
+    /// Returns the known expiry if it is still to come; otherwise `nil`.
+    ///
+    /// It is used in the last 10 ms of a route, when the kernel reports no lifetime.
     private func upcomingExpiry(
         at slot: Slot,
         _ now: ContinuousClock.Instant
@@ -152,8 +162,10 @@ struct AddressBook {
         let options: SparseOptions
     }
 
-    /// Removes and returns addresses to look up, in the order of marking. Urgent ones come first, except in every
-    /// fourth call, so that a storm of urgent ones does not block the others forever.
+    /// Removes marks, and returns their addresses in the order of marking.
+    ///
+    /// Each call returns either urgent or deferred addresses. While there are both kinds, every fourth call returns
+    /// deferred ones, so that a storm of urgent ones does not block the others forever.
     mutating func takeMarked(atMost limit: Int) -> [Marked] {
         if !urgent.isEmpty, !deferred.isEmpty { turn += 1 }
         let isUrgent = deferred.isEmpty || !urgent.isEmpty && turn % 4 != 0
@@ -169,12 +181,15 @@ struct AddressBook {
         }
     }
 
-    /// Whether any of these addresses must be looked up.
+    /// Returns whether any of these addresses must still be looked up.
     func isMarked(_ slots: [Slot]) -> Bool {
         slots.contains { marks[Int($0)] != .none }
     }
 
-    /// Marks all addresses: urgently because they may have changed, or deferred to confirm them.
+    /// Marks all addresses.
+    ///
+    /// - Parameter isDeferred: Whether they are only looked up to confirm their verdicts. Default: `false`, because
+    ///   their paths may have changed.
     mutating func markEverything(deferred isDeferred: Bool = false) {
         let mark: Mark = isDeferred ? .deferred : .urgent
         for index in records.indices { self.mark(Slot(index), mark) }
@@ -184,11 +199,14 @@ struct AddressBook {
         for slot in slots { mark(slot) }
     }
 
-    /// Marks the addresses that an event may affect. For a route: the addresses that it covers. For an interface: the
-    /// addresses reached over it, or possibly reached over it now. For anything else: all addresses.
+    /// Marks the addresses that an event may affect:
+    /// - a route: the addresses that it covers;
+    /// - a link: the addresses whose path uses the interface or may use it now;
+    /// - an address of an interface: the same as for the link, and the addresses that its prefix covers;
+    /// - a rule, a next hop, a setting or a malformed notification: all addresses.
     ///
-    /// The addresses of an interface are found by a scan, at a few nanoseconds each. Only route events come by the
-    /// thousand, so only they use the sorted index.
+    /// Only route events come by the thousand, so only they use the sorted index. For a link all addresses are scanned,
+    /// at a few nanoseconds each.
     mutating func mark(_ event: NetlinkEvent) {
         switch event {
         case .route(let prefix):
@@ -219,9 +237,9 @@ struct AddressBook {
 }
 
 extension AddressBook.Record {
-    /// Stores a verdict. Returns whether the verdict changed.
+    /// Stores a verdict. Returns whether it differs from the previous one.
     ///
-    /// An equal verdict is not replaced, because statuses share it.
+    /// An equal verdict does not replace the previous one, so that the record and the statuses share one copy.
     fileprivate mutating func update(_ addressVerdict: AddressVerdict, expiry: ContinuousClock.Instant?)
         -> Bool
     {
@@ -245,15 +263,17 @@ extension AddressBook.Record {
         return false
     }
 
-    /// Whether a change of the interface may change the path. Any interface may provide a path to an address that has
-    /// none.
+    /// Returns whether a change of the interface may change the verdict.
+    ///
+    /// True for the interface of the path. True for every interface if the address has no path, if its route has
+    /// several next hops, or if its options are not the defaults.
     fileprivate func mayDepend(on interface: UInt32) -> Bool {
         guard let verdict else { return true }
         return self.interface == interface || isMultipath || !verdict.isReachable || !key.options.areDefaults
     }
 }
 
-/// A queue of slots to look up.
+/// A FIFO queue of slots to look up.
 private struct SlotQueue {
     private var slots: [AddressBook.Slot] = []
     /// The index of the first slot that has not been taken.

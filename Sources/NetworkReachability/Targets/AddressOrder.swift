@@ -1,10 +1,13 @@
 internal import NetwatchEventLoop
 
-/// Finds the addresses that a prefix covers. In sorted order they are adjacent.
+/// A sorted index of the watched addresses, which finds the addresses that a prefix covers.
 ///
-/// A sorted array instead of a bit trie: it needs 32 bytes per address. It is sorted again, in almost linear time, by
-/// the first query after an insertion. Removed addresses stay in the array until more than half of it is stale. A
-/// stale entry causes at most one unnecessary lookup.
+/// A sorted array is enough, because the addresses of a prefix are adjacent in it. The array needs 32 bytes per
+/// address; a bit trie would need more. The first query after an insertion sorts the array again, in almost linear
+/// time.
+///
+/// A removed address stays in the array until more than half of the entries are stale. Then ``AddressBook`` rebuilds
+/// the array. A stale entry causes at most one unnecessary lookup.
 struct AddressOrder {
     fileprivate struct Entry {
         let bits: UInt128
@@ -20,7 +23,7 @@ struct AddressOrder {
     private var ipv6 = Family()
     private var stale = 0
 
-    /// Whether the array should be rebuilt.
+    /// Whether more than half of the entries, and more than 64, are stale, so that the array should be rebuilt.
     var shouldRebuild: Bool {
         stale > 64 && stale > (ipv4.entries.count + ipv6.entries.count) / 2
     }
@@ -61,7 +64,9 @@ extension AddressOrder.Family {
 }
 
 extension RandomAccessCollection {
-    /// Returns the first index at which the condition is true. Once true, the condition must stay true to the end.
+    /// Returns the first index at which the condition is true, or `endIndex`.
+    ///
+    /// From that index on, the condition must be true for all elements.
     fileprivate func partitionPoint(_ isBehind: (Element) -> Bool) -> Index {
         var (low, count) = (startIndex, count)
         while count > 0 {

@@ -1,6 +1,6 @@
-/// A queue of statuses to deliver to subscribers, in order.
+/// A FIFO queue of statuses that will be delivered to subscribers.
 ///
-/// A class, because delivering a status may add another one.
+/// A class, because a subscriber that is called during ``deliver()`` may cause further statuses.
 final class Outbox {
     private var entries: [(WatchedTarget.Subscriber, PathStatus)] = []
     private var isDelivering = false
@@ -9,8 +9,9 @@ final class Outbox {
         entries.append((subscriber, status))
     }
 
-    /// Delivers all statuses, including those added in the meantime. A nested call does nothing, because the outer
-    /// call continues.
+    /// Delivers all statuses, including those that are added during the delivery.
+    ///
+    /// If a subscriber causes a nested call, that call has no effect. The outer call delivers the new statuses.
     func deliver() {
         guard !isDelivering else { return }
         isDelivering = true

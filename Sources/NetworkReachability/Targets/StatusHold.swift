@@ -1,16 +1,16 @@
-/// Converts the verdicts about one target into the statuses to publish. A pure value.
+/// Converts the verdicts on one target into the statuses to publish. A pure value.
 ///
-/// The first status and every change to reachable are published at once. All other changes are held back for the
-/// settle time, because links flap and pass through intermediate states. A path that returns within the settle time
-/// is not reported as lost, and a reason that lasts for a shorter time is not reported at all. Only the generation
-/// increases when a path was lost and found again.
+/// The first status and every change to reachable are published at once. Every other change is held back for the
+/// settle time (``PathMonitor/Configuration/settle``), because links flap and pass through intermediate states:
+/// - A path that returns within the settle time is not reported as lost. Only ``PathStatus/pathGeneration`` increases.
+/// - A reason that does not last for the settle time is not reported.
 struct StatusHold: Sendable {
     private let target: PathTarget
     private let settle: Duration
 
-    /// The last published status.
+    /// The last published status; `nil` before the first one.
     private(set) var published: PathStatus?
-    /// The time until which a change is held back; `nil` if none is.
+    /// The time until which a change is held back; `nil` if no change is held back.
     private(set) var heldUntil: ContinuousClock.Instant?
     private var isPathSuspect = false
     /// The last reachable verdict. It shares its path with the published status.
@@ -23,7 +23,7 @@ struct StatusHold: Sendable {
         self.settle = settle
     }
 
-    /// Processes a new verdict. Returns the new status if it differs from the published one.
+    /// Processes a new verdict. Returns the status to publish now; `nil` if nothing changes or the change is held back.
     mutating func update(_ targetVerdict: TargetVerdict, now: ContinuousClock.Instant) -> PathStatus? {
         if case .reachable(let path) = targetVerdict.verdict {
             noteRoute(path, targetVerdict.verdict)
@@ -37,14 +37,15 @@ struct StatusHold: Sendable {
         return publish(targetVerdict, generation: published?.pathGeneration ?? 0)
     }
 
-    /// Makes the generation increase with the next path found, even if it is the same as before. Call it after time
-    /// that was not observed, in which connections may have died.
+    /// Makes both generations increase with the next reachable verdict, even if its path is the same as before.
+    ///
+    /// Called after a suspension or a clock step, because connections may have died in the meantime.
     mutating func suspectPath() {
         isPathSuspect = true
         isRouteSuspect = true
     }
 
-    /// The generation of a path that the kernel has now, even if the path is not published yet.
+    /// The ``PathStatus/pathGeneration`` that a status would have if it were published now with the same path.
     var currentGeneration: UInt64 {
         guard let published else { return 0 }
         let isSettled = published.isReachable && heldUntil == nil && !isPathSuspect
@@ -66,7 +67,7 @@ struct StatusHold: Sendable {
         routeGeneration += 1
     }
 
-    /// The generation increases if the path changed, or if it was lost since it was last seen.
+    /// Returns the generation of a path. It increases if the path has changed, was lost in the meantime, or is suspect.
     private func generation(of path: NetworkPath) -> UInt64 {
         guard let published else { return 1 }
         let usesSameRoute = published.path?.usesSameRoute(as: path) == true

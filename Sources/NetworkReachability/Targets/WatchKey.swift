@@ -1,4 +1,4 @@
-/// The key of a watch: the target and the options of the packets.
+/// The key of a watched target: the target and its path options. Watches with equal keys share one state.
 struct WatchKey: Hashable, Sendable {
     let target: PathTarget
     private let sparseOptions: SparseOptions

@@ -1,9 +1,9 @@
 internal import NetwatchEventLoop
 
-/// The name of a watched target and the lookup in progress.
+/// The lookups of the name of one watched target.
 final class WatchedName {
     var resolution: NameResolution
-    /// The lookup in progress, kept so that it can be abandoned.
+    /// The last lookup that was started; `nil` before the first one. Needed to abandon it.
     var lookup: NameResolver.Lookup?
 
     init(_ resolution: NameResolution) { self.resolution = resolution }

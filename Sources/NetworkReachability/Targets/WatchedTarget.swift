@@ -1,19 +1,20 @@
 internal import NetwatchEventLoop
 
-/// The monitor's state of one watched target. Confined to the monitor's thread.
+/// The state of one watched target: its addresses, its status and its subscribers. Confined to the monitor's thread.
 final class WatchedTarget {
     let key: WatchKey
-    /// The current verdict and the published status.
+    /// The published status, and a change that is held back.
     var hold: StatusHold
-    /// The name lookups; `nil` for targets that are not names. A separate object, so that watched addresses, of which
-    /// there may be thousands, do not need memory for it.
+    /// The name lookups; `nil` if the target is not a name.
+    ///
+    /// A separate object, so that targets that are addresses need no memory for it. There may be thousands of them.
     let name: WatchedName?
-    /// The slots of its addresses in the monitor's ``AddressBook``, in the resolver's order.
+    /// The slots of the target's addresses in the monitor's ``AddressBook``, in the resolver's order.
     var slots: [AddressBook.Slot] = []
-    /// When a route that the last verdict depends on expires.
+    /// The time when the first of the routes to the target expires; `nil` if none expires.
     var expiryDue: ContinuousClock.Instant?
     private(set) var subscribers: [Subscriber]
-    /// Whether the target is queued in this turn to be updated.
+    /// Whether the target is already in the list of targets to update. Set only during `refreshMarked`.
     var isAffected = false
 
     struct Subscriber {
@@ -38,7 +39,8 @@ final class WatchedTarget {
         }
     }
 
-    /// The next time at which this target needs attention without any event.
+    /// The next time at which something is due for this target: the end of a hold, the expiry of a route, a name
+    /// lookup, or the end of the first status's wait for the name lookup. `nil` if nothing is due.
     var nextDue: ContinuousClock.Instant? {
         earliest(
             earliest(hold.heldUntil, expiryDue),
@@ -58,7 +60,7 @@ final class WatchedTarget {
         subscribers.removeAll { $0.id == id }
     }
 
-    /// Processes a new verdict. Returns the new status if it differs from the published one.
+    /// Processes a new verdict. Returns the status to publish now, if any.
     func update(_ targetVerdict: TargetVerdict, now: ContinuousClock.Instant) -> PathStatus? {
         if name?.resolution.mayHaveStatus(now: now) == false { return nil }
         if !slots.isEmpty { name?.resolution.note(isReachable: targetVerdict.verdict.isReachable, now: now) }

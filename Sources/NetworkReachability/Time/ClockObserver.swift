@@ -1,15 +1,16 @@
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Reports when the machine resumed from a suspension and when its clock was set, without polling.
+/// Reports that the machine resumed from a suspension, or that its clock was set. Does not poll.
 ///
-/// Confined to the loop's thread, including the callback.
+/// Confined to the loop's thread, which also calls the callback.
 actor ClockObserver {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    /// Why the kernel does not notify this process of clock changes; `nil` while it does. ``check()`` works in either
-    /// case.
+    /// The error that prevents the kernel from notifying this process of clock changes; `nil` if there is none.
+    ///
+    /// ``check()`` also works without these notifications.
     nonisolated let failure = Mutex<SystemError?>(nil)
 
     private let readClocks: @Sendable () -> ClockReading
@@ -53,7 +54,7 @@ actor ClockObserver {
         }
     }
 
-    /// Rearms the timer before it reads the clocks, so that no step is missed in between.
+    /// Rearms the timer, and only then compares the clocks. In the reverse order, a step in between would be missed.
     private func clockWasSet() {
         do throws(SystemError) {
             try timer?.rearm()
@@ -65,7 +66,7 @@ actor ClockObserver {
         check()
     }
 
-    /// Compares the clocks now, for callers that are already awake for another reason.
+    /// Compares the clocks with their previous reading and reports any event. For callers that are awake anyway.
     func check() {
         for event in clocks.compare(with: readClocks()) { onEvent(event) }
     }

@@ -9,7 +9,9 @@ struct ClockReading: Hashable, Sendable {
     /// The time of day, which can be set.
     var realtime: Duration
 
-    /// Reads the clocks. The thread may be preempted between two reads, so this returns the fastest of four attempts.
+    /// Reads the three clocks four times, and returns the reading that took the least time.
+    ///
+    /// If the thread is preempted between two clocks, their difference is wrong.
     static func now() -> ClockReading {
         let attempts = (0..<4).map { _ in
             let reading = ClockReading(
@@ -41,17 +43,19 @@ struct ClockWatch: Sendable {
         case clockStepped(by: Duration)
     }
 
-    /// The shortest difference that counts as a suspension. Far longer than the time between two clock reads, and
-    /// shorter than any suspension.
+    /// The shortest time that counts as a suspension: 100 ms.
+    ///
+    /// This is far longer than the time between two clock reads, and shorter than any real suspension.
     static let minSuspension: Duration = .milliseconds(100)
 
-    /// The smallest change of the time of day that counts as a step.
+    /// The smallest change of the time of day that counts as a step: 2 s.
     ///
-    /// Larger than a leap second and the steps that time daemons make to a running clock: 0.128 s in ntpd, 0.4 s in
-    /// systemd-timesyncd, 1 s in the usual settings of chrony. Smaller than any pause that breaks a path.
+    /// The value is larger than a leap second and than the steps by which time daemons correct a running clock:
+    /// 0.128 s in ntpd, 0.4 s in systemd-timesyncd, 1 s in the usual settings of chrony. It is smaller than any pause
+    /// of a virtual machine that breaks a path.
     ///
-    /// Slewing (at most 500 ppm in NTP) needs no allowance, because it changes the rate of all three clocks
-    /// equally. Neither does a suspension: the kernel advances both other clocks by it.
+    /// Slewing (at most 500 ppm in NTP) never counts as a step, because it changes the rate of all three clocks
+    /// equally. A suspension never does either, because it advances `boottime` and `realtime` by the same time.
     static let minStep: Duration = .seconds(2)
 
     private var last: ClockReading
@@ -60,7 +64,7 @@ struct ClockWatch: Sendable {
         last = first
     }
 
-    /// Compares the clocks with the previous reading.
+    /// Returns what happened between the previous reading and this one, and stores this one.
     mutating func compare(with reading: ClockReading) -> [Event] {
         let before = last
         last = reading
@@ -77,7 +81,8 @@ extension ClockReading {
     /// The total time for which the machine has been suspended since boot.
     fileprivate var suspended: Duration { boottime - monotonic }
 
-    /// The offset of the time of day, expressed as the time of boot.
+    /// The time of day at which the machine was booted, according to the current setting of the clock. Changes only
+    /// if the clock is set.
     fileprivate var setting: Duration { realtime - boottime }
 }
 

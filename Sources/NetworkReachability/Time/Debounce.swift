@@ -1,8 +1,8 @@
-/// Combines bursts of changes into one report. A pure value.
+/// Combines a burst of changes into one report. A pure value, without clock or timer.
 struct Debounce: Sendable {
-    /// How long there must be no changes before the report.
+    /// The time without a change after which the report is due.
     let quietPeriod: Duration
-    /// The maximum time by which further changes can delay a report.
+    /// The maximum time from the first change to its report, however many changes follow.
     let maxDelay: Duration
 
     private var first: ContinuousClock.Instant?
@@ -13,7 +13,7 @@ struct Debounce: Sendable {
         self.maxDelay = maxDelay
     }
 
-    /// When the report is due; `nil` if there is nothing to report.
+    /// The time when the report is due; `nil` if nothing has changed.
     var due: ContinuousClock.Instant? {
         guard let first, let last else { return nil }
         return min(last + quietPeriod, first + maxDelay)

@@ -1,5 +1,6 @@
-/// Returns the earlier of two optional instants. Used instead of an array, because it runs for every kernel
-/// notification.
+/// Returns the earlier of two instants; `nil` if both are `nil`.
+///
+/// It runs for every kernel notification, so it does not allocate an array.
 func earliest(
     _ first: ContinuousClock.Instant?,
     _ second: ContinuousClock.Instant?

@@ -6,7 +6,7 @@ package struct MonitorClock: Sendable {
     package typealias Cancellation = @Sendable () -> Void
 
     package var now: @Sendable () -> Instant
-    /// Runs a closure on an event loop at an instant, unless it is cancelled.
+    /// Schedules a closure on an event loop at an instant. The returned closure cancels it.
     package var schedule: @Sendable (EventLoop, Instant, @escaping @Sendable () -> Void) -> Cancellation
 
     package init(
@@ -17,7 +17,9 @@ package struct MonitorClock: Sendable {
         self.schedule = schedule
     }
 
-    /// Based on `CLOCK_BOOTTIME`: suspended time counts, and timers that expired during a suspension fire on resume.
+    /// The system's clock and timers, based on `CLOCK_BOOTTIME`.
+    ///
+    /// The clock continues while the machine is suspended. A timer that expires meanwhile fires on resume.
     package static let system = MonitorClock(
         now: { .now },
         schedule: { loop, moment, body in

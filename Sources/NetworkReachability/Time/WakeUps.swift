@@ -1,25 +1,28 @@
-/// The wake-up times of the keys. A binary heap, so that with ten thousand names each wake-up takes only logarithmic
-/// time.
+/// A wake-up time for each key, such as the time when a watched name is due for a lookup.
+///
+/// A binary heap finds the earliest one in logarithmic time, even with ten thousand names.
 struct WakeUps<Key: Hashable> {
     private typealias Entry = (moment: ContinuousClock.Instant, key: Key)
 
     private var due: [Key: ContinuousClock.Instant] = [:]
-    /// A heap: no entry is earlier than its parent at `(index - 1) / 2`. An entry is obsolete if its key has another
-    /// time in `due`.
+    /// A heap: no entry is earlier than its parent at `(index - 1) / 2`.
+    ///
+    /// An entry is obsolete if `due` has no time or another time for its key.
     private var heap: [Entry] = []
 
-    /// A lower bound of the earliest time: the first entry may be obsolete.
+    /// A time that is not later than any wake-up time. It may be earlier than all of them, because the first entry may
+    /// be obsolete.
     var earliest: ContinuousClock.Instant? { heap.first?.moment }
 
     mutating func set(_ key: Key, _ moment: ContinuousClock.Instant?) {
         guard due[key] != moment else { return }
         due[key] = moment
         if let moment { insert((moment, key)) }
-        // Frequently postponed keys must not make the heap grow without limit.
+        // Each postponement of a key adds an entry. Without this, they would accumulate without limit.
         if heap.count > 64 + 2 * due.count { removeObsolete() }
     }
 
-    /// Removes and returns all keys whose time has come.
+    /// Removes and returns all keys whose wake-up time is not later than `now`.
     mutating func takeDue(at now: ContinuousClock.Instant) -> [Key] {
         var keys: [Key] = []
         while let first = heap.first, first.moment <= now {

@@ -1,27 +1,29 @@
 internal import NetworkReachability
 
-/// Notifies the queue through the path monitor when a host becomes worth trying.
+/// The `HostGate` of a running queue: it reports a host's state as the path monitor determines it.
 struct MonitorGate: HostGate {
     let monitor: PathMonitor
+    var metered = MeteredInterfaces(patterns: [])
 
     func watch(host: String) -> AsyncStream<GateState> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             guard let host = NetworkHost(host) else {
-                // A URL may contain a host that the monitor cannot judge. Requests to it are simply tried.
+                // A URL may contain a host that the monitor does not accept. The queue tries requests to such a host
+                // without knowing whether there is a path.
                 continuation.yield(.unknown)
                 return
             }
-            let watch = monitor.watch(.host(host)) { continuation.yield(GateState($0)) }
+            let watch = monitor.watch(.host(host)) { [metered] in continuation.yield(GateState($0, metered)) }
             continuation.onTermination = { _ in watch.cancel() }
         }
     }
 
     func state(of host: String) async -> GateState? {
         guard let host = NetworkHost(host) else { return nil }
-        return await withCheckedContinuation { continuation in
+        return await withCheckedContinuation { [metered] continuation in
             monitor.lookUp(.host(host)) { answer in
                 continuation.resume(
-                    returning: answer.map { GateState($0.verdict, generation: $0.generation) }
+                    returning: answer.map { GateState($0.verdict, generation: $0.generation, metered) }
                 )
             }
         }
@@ -29,15 +31,33 @@ struct MonitorGate: HostGate {
 }
 
 extension GateState {
-    fileprivate init(_ status: PathStatus) {
-        self.init(status.verdict, generation: status.pathGeneration, route: status.routeGeneration)
+    fileprivate init(_ status: PathStatus, _ metered: MeteredInterfaces) {
+        self.init(status.verdict, generation: status.pathGeneration, route: status.routeGeneration, metered)
     }
 
-    fileprivate init(_ verdict: PathStatus.Verdict, generation: UInt64, route: UInt64? = nil) {
+    fileprivate init(
+        _ verdict: PathStatus.Verdict,
+        generation: UInt64,
+        route: UInt64? = nil,
+        _ metered: MeteredInterfaces
+    ) {
         switch verdict {
-        case .reachable: self = .reachable(generation: generation, route: route)
+        case .reachable(let path):
+            let interface = PathInterface(path, metered)
+            self = .reachable(generation: generation, route: route, interface: interface)
         case .notReachable: self = .notReachable
         case .unknown: self = .unknown
         }
+    }
+}
+
+extension PathInterface {
+    /// Returns `nil` if netlink is unavailable, so that the interface is not known.
+    fileprivate init?(_ path: NetworkPath, _ metered: MeteredInterfaces) {
+        guard !path.interfaceName.isEmpty else { return nil }
+        // A path to this machine itself leads through the loopback interface, and costs nothing.
+        let kind = path.isLocal ? .loopback : path.medium
+        let isMetered = !path.isLocal && metered.contains(name: path.interfaceName, kind: kind)
+        self.init(kind: kind, isMetered: isMetered)
     }
 }

@@ -2,12 +2,13 @@ public import ClientCore
 public import NetworkReachability
 
 extension OfflineQueue {
-    /// Opens the queue's directory. Nothing is sent before ``start()``.
+    /// Creates a queue and opens its directory. The queue sends nothing before ``start()``.
     ///
     /// - Parameters:
     ///   - configuration: The directory and the settings of the queue.
-    ///   - session: The session that sends the requests. Default `nil`: a separate session that also uses `monitor`.
-    ///   - monitor: Reports when a host becomes reachable. Default `PathMonitor.shared`.
+    ///   - session: The session that sends the requests. Default `nil`: a new session with the same `monitor`. If the
+    ///     session sends to a unix socket, no path is watched or probed, and requests are always tried.
+    ///   - monitor: The monitor that reports when a host becomes reachable. Default `PathMonitor.shared`.
     /// - Throws: ``QueueError``: `invalidConfiguration`, `alreadyOwned` with the owner's process id,
     ///   `directoryUnusable`, `storeUnusable`, `storeUnavailable`, `storeFailed`.
     public init(
@@ -15,10 +16,18 @@ extension OfflineQueue {
         session: SessionManager? = nil,
         monitor: PathMonitor = .shared
     ) async throws {
+        let session = session ?? SessionManager(monitor: monitor)
+        let probe = try session.unixSocketPath == nil ? configuration.portalProbe() : nil
         try await self.init(
             configuration: configuration,
-            sender: SessionSender(session: session ?? SessionManager(monitor: monitor)),
-            gate: MonitorGate(monitor: monitor)
+            sender: SessionSender(session: session),
+            gate: session.unixSocketPath == nil
+                ? MonitorGate(
+                    monitor: monitor,
+                    metered: MeteredInterfaces(patterns: configuration.meteredInterfaces)
+                )
+                : LocalGate(),
+            portals: probe.map { PathPortalDetector($0, monitor) }
         )
     }
 }

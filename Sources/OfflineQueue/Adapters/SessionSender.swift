@@ -1,63 +1,81 @@
 package import ClientCore
-internal import Foundation
-internal import FoundationNetworking
+package import Foundation
+package import FoundationNetworking
 internal import NetwatchEventLoop
 
-/// Sends attempts through a session, one session request per attempt.
+/// Sends attempts through a session. Each attempt is one request of the session.
 package struct SessionSender: AttemptSender {
-    let session: SessionManager
+    private let ownSession: SessionManager
     let bodyTimeout: Duration
 
-    /// - Parameter bodyTimeout: The maximum time for the rest of a response once its status is known. Default 10 s.
+    /// - Parameters:
+    ///   - session: The session that sends the attempts.
+    ///   - bodyTimeout: The maximum time for reading the rest of a response once its status is known. Default 10 s.
     package init(session: SessionManager, bodyTimeout: Duration = Attempt.bodyTimeout) {
-        self.session = session
+        ownSession = session
         self.bodyTimeout = bodyTimeout
     }
 
+    package var session: SessionManager? { ownSession }
+
     package func send(_ attempt: Attempt) async -> AttemptOutcome {
         guard let request = URLRequest(attempt) else {
-            // CURLE_URL_MALFORMAT. The queue has checked the URL, so Foundation parses it differently.
+            // 3 is CURLE_URL_MALFORMAT. The queue has accepted the URL, so this happens only if `URL` parses it
+            // differently.
             return .failure(AttemptFailure(code: 3, phase: .resolve, message: "malformed URL"))
         }
-        let response = await session.transfer(
+        let transfer = ownSession.transfer(
             request,
             body: attempt.body.kept,
-            maximumResponseBytes: Attempt.maximumResponseBytes,
+            maximumResponseBytes: max(Attempt.maximumResponseBytes, attempt.responseLimit ?? 0),
             connectTimeout: attempt.timeouts.connect,
             responseTimeout: attempt.timeouts.response,
             totalTimeout: attempt.longest,
-            bodyTimeout: bodyTimeout,
-            allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected
-        ).response()
-        return AttemptOutcome(response, of: attempt)
+            // A caller that waits for the response needs all of it, and so do rules on JSON members.
+            bodyTimeout: attempt.responseLimit == nil ? bodyTimeout : attempt.longest,
+            allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected,
+            identity: attempt.permit?.identity,
+            permitsOrigin: attempt.permit?.permits
+        )
+        attempt.sent?.set(transfer)
+        let result = await transfer.response()
+        if let permit = attempt.permit, let refused = result.error as? OriginNotPermitted {
+            return .withheld(permit.refusal(of: refused.origin))
+        }
+        let outcome = AttemptOutcome(result, of: attempt)
+        return attempt.permit?.refusal(in: outcome).map(AttemptOutcome.withheld) ?? outcome
     }
 
     package func dropConnections() async {
-        session.dropConnections()
+        ownSession.dropConnections()
     }
 
     package func restartStalled(to host: String) {
-        session.restartStalled(to: host)
+        ownSession.restartStalled(to: host)
     }
 
     package func validatesServer(of url: String) -> Bool {
-        session.validatesServer(of: url)
+        ownSession.validatesServer(of: url)
     }
 }
 
-extension URLRequest {
-    fileprivate init?(_ attempt: Attempt) {
-        guard let url = URL(string: attempt.url) else { return nil }
-        self.init(url: url)
-        httpMethod = attempt.method
-        if case .data(let data) = attempt.body { httpBody = data }
-        for header in attempt.headers { addValue(header.value, forHTTPHeaderField: header.name) }
+extension CredentialPermit {
+    /// Returns the fault of a client certificate that cannot be used or that the server refused (`CURLcode` 58); `nil`
+    /// for any other outcome. The fault concerns only the requests with this credential, and not their lane.
+    fileprivate func refusal(in outcome: AttemptOutcome) -> CredentialFault? {
+        guard identity != nil, case .failure(let failure) = outcome, failure.code == 58 else { return nil }
+        return CredentialFault(
+            .change,
+            "the server did not accept the client certificate of the credential `\(name)`: \(failure.message)"
+        )
     }
 }
 
 extension Attempt.Body {
-    /// A file is sent with its `Content-Length`. libcurl may have to send it again from the beginning: on a new
-    /// connection, when a reused one turns out to be dead before a response arrives.
+    /// The body to upload from a file; `nil` for a body in memory.
+    ///
+    /// The file is sent with a `Content-Length`. libcurl must be able to read it again from the beginning: if a reused
+    /// connection turns out to be dead, libcurl sends the request again on a new one.
     fileprivate var kept: ReplayableBody? {
         guard case .file(let file) = self else { return nil }
         return ReplayableBody(length: file.body.size) { file.makeReader() }
@@ -67,7 +85,7 @@ extension Attempt.Body {
 extension AttemptOutcome {
     fileprivate init(_ result: DefaultDataResponse, of attempt: Attempt) {
         let failure = result.error?.transferFailure
-        // A body that was cut off, by our limit or by the connection, does not change the status of the response.
+        // If the body is incomplete because of our limits or a lost connection, the response's status still counts.
         guard let response = result.response, failure?.isAboutBodyOnly ?? (result.error == nil) else {
             var ended = AttemptFailure(result.error, failure, status: result.response?.statusCode)
             ended.overrun = failure.flatMap { attempt.overrun($0, status: ended.status) }
@@ -76,18 +94,33 @@ extension AttemptOutcome {
         }
         self = .response(
             status: response.statusCode,
-            headers: response.allHeaderFields.compactMap { name, value in
-                (name as? String).flatMap { name in (value as? String).map { (name, $0) } }
-            },
+            headers: response.headerFields,
             body: result.data ?? Data(),
             isTruncated: failure != nil
         )
     }
 }
 
+extension HTTPURLResponse {
+    /// The header fields by name, in no particular order.
+    fileprivate var headerFields: [(String, String)] {
+        allHeaderFields.compactMap { name, value in
+            (name as? String).flatMap { name in (value as? String).map { (name, $0) } }
+        }
+    }
+}
+
+extension ReceivedResponse {
+    package init(_ response: HTTPURLResponse, _ body: Data) {
+        self.init(status: response.statusCode, headers: response.headerFields, body: body)
+    }
+}
+
 extension Attempt {
-    /// Returns the timeout that ended the attempt after it was sent and before the server responded. In this phase,
-    /// CURLE_OPERATION_TIMEDOUT of libcurl itself is the total timeout.
+    /// Returns the timeout that ended the attempt between the end of the request and the beginning of the response.
+    ///
+    /// - Returns: The response timeout if the engine reports that the response is late. Any other
+    ///   CURLE_OPERATION_TIMEDOUT (28) in this phase is libcurl's total timeout. `nil` if no timeout ended the attempt.
     fileprivate func overrun(_ failure: TransferFailure, status: Int?) -> Duration? {
         guard failure.code == 28, failure.phase == .response, status == nil else { return nil }
         return failure.isAnswerLate ? timeouts.response : longest
@@ -95,34 +128,48 @@ extension Attempt {
 }
 
 extension TransferFailure {
-    /// CURLE_FILESIZE_EXCEEDED and CURLE_OPERATION_TIMEDOUT, which are our limits, and CURLE_PARTIAL_FILE.
+    /// Whether the failure of a transfer with a response concerns only the body.
+    ///
+    /// CURLE_FILESIZE_EXCEEDED (63) and CURLE_OPERATION_TIMEDOUT (28) are our limits. CURLE_PARTIAL_FILE (18) is a
+    /// connection that ended early.
     fileprivate var isAboutBodyOnly: Bool { [63, 28, 18].contains(code) }
 
-    /// Whether nothing was sent because of a shortage on this machine. A timeout in the prepare phase means that the
-    /// transfer was still waiting for a resolver thread or for other transfers.
+    /// Whether nothing was sent because this machine was short of a resource.
+    ///
+    /// A timeout (28) in the prepare phase counts too, because the transfer was still waiting for a resolver thread or
+    /// for other transfers.
     fileprivate var isLocal: Bool {
         isLocalShortage || (phase == .prepare && code == 28) || (mayHideShortage && DescriptorSupply.isShort)
     }
 
-    /// Whether the error may hide a shortage of descriptors. When libcurl, OpenSSL or the C library cannot open a file
-    /// or a socket, they report a wrong configuration, an unknown issuer or an unknown name, without an error number.
+    /// Whether a shortage of descriptors may have caused the error.
+    ///
+    /// When libcurl, OpenSSL or the C library cannot open a file or a socket, they report a wrong configuration, an
+    /// unknown issuer or an unknown name, without an error number. Timeouts (28) and cancelled transfers (42) have
+    /// other causes.
     private var mayHideShortage: Bool { bytesSent == 0 && osErrno == 0 && code != 28 && code != 42 }
 }
 
 extension TransferFailure {
-    /// Whether the server refused the client's certificate. In TLS 1.3 this looks like a lost connection
-    /// (CURLE_SEND_ERROR, CURLE_RECV_ERROR). It is a configuration error, like a certificate that libcurl cannot use
-    /// (CURLE_SSL_CERTPROBLEM, 58).
+    /// Whether the server refused the client's certificate after the handshake.
     ///
-    /// An alert during the handshake (CURLE_SSL_CONNECT_ERROR) does not count: any device on the path may have sent it,
-    /// so the request only waits for another path.
+    /// In TLS 1.3, libcurl reports this as a lost connection: CURLE_SEND_ERROR (55) or CURLE_RECV_ERROR (56). The queue
+    /// treats it as a configuration error, like a certificate that libcurl cannot use (CURLE_SSL_CERTPROBLEM, 58).
+    ///
+    /// An alert during the handshake (CURLE_SSL_CONNECT_ERROR) is not such a refusal. Any device on the path may have
+    /// sent the alert, so it counts as a failure of the path.
     fileprivate var isServersRefusal: Bool {
         clientCertificateRefusal != nil && (code == 55 || code == 56)
     }
 }
 
 extension AttemptFailure {
-    /// - Parameter status: The status of a response that had begun.
+    /// Creates the failure of an attempt.
+    ///
+    /// - Parameters:
+    ///   - error: The error of the session's request.
+    ///   - failure: The failure of the transfer; `nil` if the session failed the request without a transfer.
+    ///   - status: The status of the response; `nil` if no response had begun.
     init(_ error: (any Error)?, _ failure: TransferFailure?, status: Int?) {
         guard let failure else {
             self.init(withoutTransfer: error)
@@ -142,16 +189,17 @@ extension AttemptFailure {
 }
 
 extension AttemptFailure {
-    /// Creates a failure for a request that the session itself ended.
+    /// Creates the failure of a request that the session ended without a failed transfer.
     private init(withoutTransfer error: (any Error)?) {
-        let message = error.map { "\($0)" } ?? "no response"
+        // The description of an `AFError` may contain the value of a header field, which may be a secret.
+        let message = error.map { ($0 as? AFError)?.localizedDescription ?? "\($0)" } ?? "no response"
         switch error {
-        // Nothing shows whether the request was cancelled before anything was sent.
+        // 42 is CURLE_ABORTED_BY_CALLBACK. The phase is `request`, because part of the request may have been sent.
         case let error as URLError where error.code == .cancelled:
             self.init(code: 42, phase: .request, message: message)
         case let error as AFError where error.isInvalidURLError || error.isURLRequestValidationError:
             self.init(code: 3, phase: .resolve, message: message)
-        // CURLE_FAILED_INIT, because an unexpected error must not make a request dead.
+        // 2 is CURLE_FAILED_INIT, which is retried: an unexpected error must not make a request dead.
         default: self.init(code: 2, phase: .resolve, message: message)
         }
     }

@@ -2,22 +2,25 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// The format of an export: a header line, one line for each request followed by the lines of its body, and a last line
-/// with the number of requests and the SHA-256 of everything before it. Each line is a JSON value.
+/// The format of an export. Each line is a JSON value:
+///
+/// 1. a header line;
+/// 2. for each request a line, followed by lines with its body in base64;
+/// 3. a last line with the number of requests and the SHA-256 of everything before it.
 package enum ArchiveFormat {
     static let version = 1
     static let type = "netwatch-queue-export"
-    /// The number of body bytes in a line; the last line of a body holds the rest.
+    /// The number of body bytes in a line: 48 KiB. The last line of a body contains the rest.
     package static let chunkBytes = 48 * 1024
-    /// The maximum length of a line: a URL and headers of 64 KiB each, every byte of them escaped as `\\u0001`, and all
-    /// other members.
+    /// The maximum length of a line in bytes: 1 MiB. A URL and headers of 64 KiB each fit into it together with all
+    /// other members, even if every byte is escaped with six characters such as `\u0001`.
     package static let maximumLineBytes = 1 << 20
 
     static let requestStart = Array("{\"request\":".utf8)
     static let voidStart = Array("{\"void\":".utf8)
     static let endStart = Array("{\"end\":".utf8)
 
-    /// Returns the first line.
+    /// Returns the first line of an export.
     static func header(created: Timestamp, includingDead: Bool) -> Data {
         line(
             Data(
@@ -37,11 +40,11 @@ package enum ArchiveFormat {
         line(Data("\"".utf8) + bytes.base64EncodedData() + Data("\"".utf8))
     }
 
-    /// The line that replaces the rest of a body: the request before it is not part of the export, because it ended
-    /// while it was being exported.
+    /// The line that is written instead of the rest of a body. It removes the current request from the export, because
+    /// the request finished or its body became unreadable during the export.
     static let void = line(Data(#"{"void":true}"#.utf8))
 
-    /// Returns the last line.
+    /// Returns the last line of an export.
     static func end(requests: Int, digest: SHA256Digest) -> Data {
         line(Data(#"{"end":{"requests":\#(requests),"sha256":"\#(digest)"}}"#.utf8))
     }

@@ -1,23 +1,26 @@
 package import Foundation
 
-/// Parses an untrusted export in pieces. Every request in the events has passed the checks of an enqueued request. The
-/// lines are in order, and bodies have the declared size and hash.
+/// Parses an export, which is untrusted, in pieces.
 ///
-/// Only ``finish()`` shows that the export is complete. Memory use is bounded by one line and the current piece.
+/// Each request is validated before its event is returned, and the size and hash of each body are checked. Only
+/// ``finish()`` shows that the export is complete. The parser keeps at most one line and the current piece in memory.
 package struct ArchiveParser: ~Copyable {
+    /// The meaning of a line. After a `request`, events with the chunks of its body follow, and then `complete` or
+    /// `void`.
     package enum Event: Sendable {
         case request(ArchivedRequest, NewRequest)
+        /// The next bytes of the current request's body.
         case chunk(Data)
-        /// The request and its body are complete.
+        /// The current request and its body are complete.
         case complete
-        /// The request is not part of the export.
+        /// The current request is not part of the export; see ``ArchiveFormat/void``.
         case void
     }
 
     private enum Place {
         case beginning
         case betweenRequests
-        /// Within a body, with the number of bytes read so far.
+        /// Within a body. The number is the count of bytes parsed so far.
         case body(ArchivedRequest.Body, Int64)
         case end
     }
@@ -30,7 +33,9 @@ package struct ArchiveParser: ~Copyable {
     private var bodyHash: SHA256
     private let decoder = JSONDecoder()
 
-    /// - Throws: ``SystemError`` when SHA-256 is not available.
+    /// Creates a parser for one export.
+    ///
+    /// - Throws: ``SystemError`` if SHA-256 is not available.
     package init() throws {
         let hash = try SHA256.make()
         let bodyHash = try SHA256.make()
@@ -38,9 +43,9 @@ package struct ArchiveParser: ~Copyable {
         self.bodyHash = bodyHash
     }
 
-    /// Parses the next bytes.
+    /// Parses the next bytes and returns the events of all lines that end in them.
     ///
-    /// - Throws: ``QueueError/Code/invalidImport``, with the line number.
+    /// - Throws: ``QueueError/Code/invalidImport`` with the number of the invalid line.
     package mutating func consume(_ bytes: Data) throws -> [Event] {
         var events: [Event] = []
         var rest = bytes
@@ -54,7 +59,9 @@ package struct ArchiveParser: ~Copyable {
         return events
     }
 
-    /// - Throws: ``QueueError/Code/invalidImport`` when the export ends too early.
+    /// Checks that the export is complete. Must be called after the last bytes.
+    ///
+    /// - Throws: ``QueueError/Code/invalidImport`` if the export is truncated.
     package func finish() throws {
         guard line.isEmpty else { throw fault("truncated export: the last line has no newline") }
         guard case .end = place else { throw fault("truncated export: \(expected) is missing") }
@@ -62,7 +69,7 @@ package struct ArchiveParser: ~Copyable {
 
     private mutating func append(_ bytes: Data) throws {
         guard line.count + bytes.count <= ArchiveFormat.maximumLineBytes else {
-            throw fault("it is longer than \(ArchiveFormat.maximumLineBytes) bytes")
+            throw fault("the line is longer than \(ArchiveFormat.maximumLineBytes) bytes")
         }
         line.append(bytes)
     }
@@ -123,7 +130,7 @@ extension ArchiveParser {
         guard line.starts(with: ArchiveFormat.requestStart) else { throw fault("expected \(expected)") }
         let request: ArchivedRequest
         do {
-            request = try decoder.decode(RequestLine.self, from: line).request
+            request = try decoder.decode(RequestLine.self, from: line).request.withoutSecrets()
         } catch {
             throw fault("expected a request: \(Self.reason(error))")
         }
@@ -181,7 +188,7 @@ extension ArchiveParser {
         place = .betweenRequests
     }
 
-    /// Compares the whole line, because there is only one way to write it.
+    /// Compares the last line with the only line that is correct for the parsed export.
     private mutating func parseEnd() throws {
         let end = ArchiveFormat.end(requests: requests, digest: hash.finish())
         guard line + Data([UInt8(ascii: "\n")]) == end else {

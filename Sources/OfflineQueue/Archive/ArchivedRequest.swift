@@ -1,22 +1,24 @@
 internal import Foundation
 
-/// A line of an export with everything that is needed to send a request elsewhere.
+/// A request in an export, with everything that another queue needs to send it.
 ///
-/// Times are milliseconds since 1970, by the wall clock of the machine that wrote the export.
+/// Times are in milliseconds since 1970, by the wall clock of the machine that wrote the export.
 package struct ArchivedRequest: Codable, Hashable, Sendable {
+    /// The idempotency key.
     package struct Key: Codable, Hashable, Sendable {
         package var header: String
         package var value: String
         package var quoted: Bool
     }
 
-    /// The size and hash of the body in the following lines.
+    /// The size and hash of the body, whose bytes are in the lines after the request's line.
     package struct Body: Codable, Hashable, Sendable {
         package var bytes: Int64
         package var sha256: String
     }
 
-    /// The state of the request. A request that was being sent is `pending`, or `held` when it must not be sent twice.
+    /// The state of the request. A request in flight is exported as `held` if it must not be sent twice, otherwise as
+    /// `pending`.
     package enum State: String, Codable, Hashable, Sendable {
         case pending
         case blocked
@@ -27,28 +29,39 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var id: String
     package var method: String
     package var url: String
-    /// Pairs of a name and a value.
+    /// The header lines, each as an array of a name and a value.
     package var headers: [[String]]
-    /// The lane's label; empty for the default lane of the origin.
+    /// The lane's label; empty for the origin's common lane.
     package var lane: String
     package var fifo: Bool
     package var priority: Int
     package var created: Int64
-    /// The original lifetime in milliseconds. A retry restarts it.
+    /// The original time to live in milliseconds. A retry by a user starts it again.
     package var life: Int64
     package var expires: Int64
-    /// The time that the caller scheduled the request for.
+    /// The time of ``EnqueueOptions/notBefore``.
     package var scheduled: Int64?
     package var maximumAttempts: Int?
     package var key: Key?
     package var atMostOnce: Bool
     package var replaceKey: String?
-    /// The ids of the requests that it depends on.
+    /// The ids of the undelivered requests that this request depends on.
     package var after: [String]
+    /// The expected responses, as ``Expectation/init(parsing:)`` accepts them.
     package var expect: String?
-    /// The timeouts in the format of the store; `nil` for the defaults, and in exports of versions without other
-    /// timeouts.
+    /// The timeouts in the form of ``AttemptTimeouts/stored``. `nil` stands for the defaults. Exports of older
+    /// versions, in which timeouts could not be set, do not contain this member.
     package var timeouts: String?
+    /// The name of the request's credential. `nil` for none, and in exports of versions that had no credentials.
+    package var credential: String?
+    /// The tag. `nil` for none; so are the next two members. Exports of earlier versions contain none of the three.
+    package var tag: String?
+    /// The webhook that reports the end of the request.
+    package var onDone: Webhook?
+    /// The id of the request whose end this webhook reports.
+    package var webhookOf: String?
+    /// The constraints as ``RequestConstraints/description``. `nil` for none, and in exports of versions that had none.
+    package var constraints: String?
     package var state: State
     package var holdReason: String?
     package var attempts: Int
@@ -60,34 +73,36 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
 }
 
 extension ArchivedRequest {
-    /// Whether the request may have dependencies. A request that a user holds may have some, too.
+    /// Whether the request may have dependencies: it waits for them, or was held while it waited for them.
     var mayWaitForOthers: Bool { state == .blocked || state == .held }
 }
 
 // MARK: - Checking
 
 extension ArchivedRequest {
-    /// The end of the year 9999. Later times make no sense, and sums with this one do not overflow.
+    /// The latest accepted time: the end of the year 9999. Sums with it do not overflow.
     private static let latestMoment: Int64 = 253_402_300_799_999
     private static let maximumAttemptCount = 1_000_000_000
-    /// No version stored a longer error.
+    /// The maximum length of ``lastError`` in bytes. No version has stored a longer error.
     private static let longestError = 128 * 1024
 
-    /// Returns the request as it would be enqueued, after all checks of an enqueued request.
+    /// Validates the request, and returns it in the form in which requests are enqueued.
     ///
-    /// - Throws: ``QueueError`` that names the invalid value.
+    /// - Throws: ``QueueError`` with a message that names the invalid value.
     package func validated() throws(QueueError) -> NewRequest {
         try checkNumbers()
         try checkBody()
         let headers = try pairs()
-        let request = try NewRequest(
+        var request = try NewRequest(
             QueueRequest(method: method, url: url, headers: headers, body: placeholder),
             options: try options(headers),
             for: .import
         )
         guard request.id == id, request.headers == HeaderText.encode(headers) else {
-            throw QueueError(.invalidHeader, "the idempotency key is also among the headers")
+            throw QueueError(.invalidHeader, "the idempotency key is both in `key` and in `headers`")
         }
+        if let webhookOf { try RequestChecks.checkPrintable(webhookOf, "id of the request of a webhook") }
+        request.webhookOf = webhookOf
         return request
     }
 
@@ -110,7 +125,7 @@ extension ArchivedRequest {
         guard (state == .held) == (holdReason.map { HoldReason(rawValue: $0) != nil } ?? false) else {
             throw QueueError(
                 .invalidOption,
-                "only a held request has a hold reason, and it must be known; the state is `\(state)`"
+                "a held request must have a known `holdReason`, and no other may have one; the state is `\(state)`"
             )
         }
     }
@@ -129,14 +144,14 @@ extension ArchivedRequest {
         }
     }
 
-    /// Replaces the body during the checks, for which only its presence matters.
+    /// A body for the checks, which depend only on whether there is one.
     private var placeholder: QueueRequest.Body {
         body == nil ? .data(Data()) : .data(Data([0]))
     }
 
     private func pairs() throws(QueueError) -> [QueueRequest.Header] {
         guard headers.allSatisfy({ $0.count == 2 }) else {
-            throw QueueError(.invalidHeader, "a header line is not a pair of a name and a value")
+            throw QueueError(.invalidHeader, "an element of `headers` is not an array of a name and a value")
         }
         return headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) }
     }
@@ -149,6 +164,10 @@ extension ArchivedRequest {
         options.dependencies = after
         options.isAtMostOnce = atMostOnce
         options.timeouts = AttemptTimeouts(stored: timeouts)
+        options.credential = credential
+        options.tag = tag
+        options.onDone = onDone
+        if let constraints { options.constraints = try RequestConstraints(parsing: constraints) }
         if let expect { options.expectation = try Expectation(parsing: expect) }
         options.idempotencyKey = key.map { .value($0.value) } ?? .none
         options.idempotencyKey.isQuoted = key?.quoted ?? false
@@ -156,8 +175,11 @@ extension ArchivedRequest {
         return options
     }
 
-    /// Returns a header name that is not among the headers: a request without a key may have a header that carries keys
-    /// elsewhere.
+    /// Returns a header name that no header of the request has. A request without a key gets it as the key's header
+    /// name.
+    ///
+    /// Such a request may have an ordinary header with the default name `Idempotency-Key`, which ``NewRequest`` must
+    /// not take for its key.
     private static func nameBeyond(_ headers: [QueueRequest.Header]) -> String {
         let names = Set(headers.map { $0.name.lowercased() })
         var name = "x"

@@ -1,20 +1,20 @@
 public import Foundation
 internal import Glibc
 
-/// Counts and hashes the pages of an export, and creates its last line.
+/// The last line of an export: it contains the number of requests and the SHA-256 of all pages.
 public struct ExportTrailer: ~Copyable {
     private var hash: SHA256
-    /// The number of requests in the pages.
+    /// The number of requests in the pages that were added.
     private(set) var requests = 0
 
-    /// Creates a seal without pages.
+    /// Creates a trailer for an export whose pages are added with ``add(_:)``.
     ///
-    /// - Throws: `SystemError` when memory is short, and when OpenSSL is configured without SHA-256.
+    /// - Throws: `SystemError` if memory is short or OpenSSL is configured without SHA-256.
     public init() throws {
         hash = try SHA256.make()
     }
 
-    /// Adds the next page.
+    /// Adds the next page (``ExportPage/data``) to the count and the hash.
     public mutating func add(_ page: Data) {
         page.withUnsafeBytes { hash.update($0) }
         var rest = page
@@ -25,14 +25,14 @@ public struct ExportTrailer: ~Copyable {
         }
     }
 
-    /// Returns the last line, which completes the export. The seal must not be used afterwards.
+    /// Returns the last line, which completes the export. The trailer must not be used afterwards.
     public mutating func finish() -> Data {
         ArchiveFormat.end(requests: requests, digest: hash.finish())
     }
 }
 
 extension Data {
-    /// The number of bytes before the first newline; `nil` when there is none.
+    /// The number of bytes before the first newline; `nil` if there is no newline.
     var lineLength: Int? {
         withUnsafeBytes { bytes in
             guard let start = bytes.baseAddress, let end = memchr(start, 10, bytes.count) else { return nil }

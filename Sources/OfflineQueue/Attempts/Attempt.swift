@@ -1,29 +1,41 @@
 package import Foundation
 
-/// One HTTP transfer. It follows no redirects, and neither the client nor libcurl repeats it.
+/// One attempt to send a queued request. The client performs a single HTTP transfer: it follows no redirect, and does
+/// not retry after a failure.
 package struct Attempt: Sendable {
     /// The body to send.
     package enum Body: Sendable {
         case none
         case data(Data)
-        /// A spooled body that was verified. It is open, so that the file cannot be replaced.
+        /// A body from the spool, verified by size and SHA-256. The file stays open until the attempt ends, so that no
+        /// other file can take its place.
         case file(OpenedBody)
     }
 
     /// The request's id, for logs.
     package let id: String
     package let method: String
-    package let url: String
+    package private(set) var url: String
     /// All header lines, including `Idempotency-Key`.
-    package let headers: [QueueRequest.Header]
+    package private(set) var headers: [QueueRequest.Header]
     package let body: Body
-    /// Whether an unrequested resend by libcurl is harmless.
+    /// Whether the server may receive the request twice without harm. If so, the attempt may reuse a pooled connection.
+    /// When such a connection turns out to be dead, libcurl sends the request again by itself.
     package let mayBeSentTwice: Bool
     /// The timeouts of this attempt.
     package let timeouts: AttemptTimeouts
-    /// Whether the previous attempt's connection led to the wrong server (421). This attempt then uses a new
-    /// connection.
+    /// Whether the previous attempt received status 421 (Misdirected Request): its connection led to the wrong server.
+    /// This attempt then opens a new connection.
     package let isMisdirected: Bool
+    /// The number of body bytes that a waiting caller accepts or that the expectation's rules need, whichever is more;
+    /// `nil` if neither needs more than ``maximumResponseBytes``.
+    package let responseLimit: Int?
+    /// The name of the credential to add before the attempt is sent; `nil` for none, or if it was added.
+    package private(set) var credential: String?
+    /// Where the credential that was added may be sent; `nil` if there is none.
+    package private(set) var permit: CredentialPermit?
+    /// The session's request for this attempt, for a credential that is asked about a response with status 401.
+    package private(set) var sent: SentRequest?
 
     package init(
         id: String,
@@ -33,7 +45,9 @@ package struct Attempt: Sendable {
         body: Body,
         mayBeSentTwice: Bool,
         timeouts: AttemptTimeouts = AttemptTimeouts(),
-        isMisdirected: Bool = false
+        isMisdirected: Bool = false,
+        responseLimit: Int? = nil,
+        credential: String? = nil
     ) {
         self.id = id
         self.method = method
@@ -43,18 +57,33 @@ package struct Attempt: Sendable {
         self.mayBeSentTwice = mayBeSentTwice
         self.timeouts = timeouts
         self.isMisdirected = isMisdirected
+        self.responseLimit = responseLimit
+        self.credential = credential
     }
 
-    /// The maximum duration of the whole attempt.
+    /// Returns the attempt with the URL and the header lines to which its credential was added.
+    func authorized(url: String, headers: [QueueRequest.Header], _ permit: CredentialPermit) -> Attempt {
+        var attempt = self
+        (attempt.url, attempt.headers, attempt.credential, attempt.permit) = (url, headers, nil, permit)
+        attempt.sent = SentRequest()
+        return attempt
+    }
+
+    /// Returns whether two attempts of a request have the same credential.
+    func hasCredential(of other: Attempt) -> Bool {
+        url == other.url && headers == other.headers && permit?.identity == other.permit?.identity
+    }
+
+    /// The time limit for the whole attempt. Without an explicit total timeout, it grows with the size of the body.
     package var longest: Duration {
         guard case .file(let file) = body else { return timeouts.longest(sending: 0) }
         return timeouts.longest(sending: file.body.size)
     }
 
-    /// The maximum number of bytes of a response's body that are kept.
+    /// The maximum number of bytes that are kept of a response's body: 64 KiB.
     package static let maximumResponseBytes = 64 * 1024
 
-    /// The time limit for the rest of the response, once its status is known and decides the outcome. The slot is worth
-    /// more than the rest of the body.
+    /// The time limit for the rest of the response after its status has arrived. The status alone decides the outcome,
+    /// so the attempt must not occupy a slot for the sake of the body.
     package static let bodyTimeout: Duration = .seconds(10)
 }

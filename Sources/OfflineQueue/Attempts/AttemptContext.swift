@@ -1,22 +1,27 @@
-/// The properties of a request and its attempt that the table needs besides the outcome.
+/// What ``FailureTable`` must know about a request and its attempt, in addition to the outcome.
 package struct AttemptContext: Hashable, Sendable {
     package let origin: Origin
+    /// Whether the server may receive the request twice without harm.
     package let mayBeSentTwice: Bool
+    /// Whether the request has an idempotency key.
     package let hasKey: Bool
-    /// Whether there was no path to the host when the attempt began, or there is none now.
+    /// Whether there was no path to the host when the attempt began, or there is none now that it has failed.
     package var gateIsDown: Bool
-    /// Whether the path was lost and found, or replaced by another one, during the attempt.
+    /// Whether the path to the host changed during the attempt: it was lost and found again, or another path replaced
+    /// it.
     package var pathHasChanged = false
-    /// Whether a failed connection is retried fast, because the path was found recently.
+    /// Whether a failure to connect is retried fast and not counted, because the path was found only recently.
     package var isReconnecting = false
     /// The request's `Accept` header; `nil` if there is none.
     package let accept: String?
+    /// The responses that count as a delivery.
     package var expectation: Expectation
-    /// The status of the previous attempt.
+    /// The HTTP status of the previous attempt; `nil` if it received none.
     package let lastStatus: Int?
-    /// Whether the server of an `https` origin must prove its identity. A session may disable that.
+    /// Whether the session validates the certificate of an `https` server. If it does not, a response may come from any
+    /// device on the path.
     package var validatesServer = true
-    /// The time since the first 409 in a row; `nil` if the last response was not a 409.
+    /// The time since the first of consecutive 409 responses; `nil` if the previous response was not a 409.
     package var conflictAge: Duration?
 
     package init(

@@ -1,13 +1,13 @@
 /// The cause of a failed transfer, as libcurl and the kernel reported it.
 package struct AttemptFailure: Hashable, Sendable {
-    /// The phase that a transfer reached.
+    /// The last phase that a transfer reached, in the order of a transfer.
     package enum Phase: Int, Hashable, Sendable, Comparable, CaseIterable {
         case resolve
         case connect
         case tls
-        /// Some or all of the request may have been sent.
+        /// The request was being sent. The server may have received some or all of it.
         case request
-        /// The request was sent, and the response was awaited or being read.
+        /// The whole request was sent. The transfer waited for the response, or was reading it.
         case response
 
         package static func < (left: Phase, right: Phase) -> Bool { left.rawValue < right.rawValue }
@@ -15,20 +15,22 @@ package struct AttemptFailure: Hashable, Sendable {
 
     /// The `CURLcode`.
     package let code: CInt
-    /// `CURLINFO_OS_ERRNO`; 0 if there was none.
+    /// The system's error number (`CURLINFO_OS_ERRNO`); 0 if there was none.
     package let errno: CInt
     package let phase: Phase
     /// The bytes of the request that were handed to the kernel.
     package let bytesSent: Int64
-    /// The response's status, if its head arrived before the failure.
+    /// The response's status; `nil` if the transfer failed before the head of the response arrived.
     package let status: Int?
     package private(set) var message: String
-    /// Whether nothing was sent because this machine lacked a resource: descriptors, memory, a resolver thread, or a
-    /// place among the session's transfers. Neither the network nor the server caused the failure.
+    /// Whether nothing was sent because this machine was short of a resource, so that neither the network nor the
+    /// server caused the failure. The resource is descriptors, memory, a resolver thread, or a free transfer under the
+    /// session's limit per host.
     package let isLocalShortage: Bool
     /// Whether the server reported that it did not process the request.
     package var isUnprocessed = false
-    /// The timeout of the engine that ended the attempt after all of the request was sent; `nil` if none did.
+    /// The timeout that ended the attempt after the whole request was sent and before a response arrived. The server
+    /// may still execute the request. `nil` if the attempt ended in any other way.
     package var overrun: Duration?
 
     package init(
@@ -49,7 +51,7 @@ package struct AttemptFailure: Hashable, Sendable {
         self.isLocalShortage = isLocalShortage
     }
 
-    /// Returns the failure with another message.
+    /// Returns a copy of the failure with another message.
     package func withMessage(_ message: String) -> AttemptFailure {
         var failure = self
         failure.message = message

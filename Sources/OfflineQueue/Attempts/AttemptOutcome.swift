@@ -1,11 +1,15 @@
 package import Foundation
 
-/// The result of one transfer.
+/// The result of one attempt.
 package enum AttemptOutcome: Sendable {
-    /// A final response. `isTruncated`: a limit or the end of the connection cut its body.
+    /// The server responded. `isTruncated` is whether `body` is incomplete, because it exceeded a limit or the
+    /// connection ended.
     case response(status: Int, headers: [(String, String)], body: Data, isTruncated: Bool)
-    /// No complete response was received.
+    /// The transfer failed without a usable response. If only the body of a response was cut, by a limit or by the end
+    /// of the connection, the outcome is `response`.
     case failure(AttemptFailure)
-    /// The body can no longer be sent: it is missing, or differs from the accepted body.
+    /// Nothing was sent, because the request's credential could not be added.
+    case withheld(CredentialFault)
+    /// Nothing was sent, because the stored body is missing or differs from the accepted one.
     case unsendable(reason: String)
 }

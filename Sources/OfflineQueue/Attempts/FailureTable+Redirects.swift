@@ -1,17 +1,24 @@
 internal import Foundation
 
-// Detection of captive portals and other responders between this machine and the server, and redirect targets.
+// Detects responses of captive portals and other devices between this machine and the server, and describes redirects.
 
 extension FailureTable {
-    /// Returns whether the response may come from a captive portal. Such a response is neither a success nor a refusal.
-    /// Without TLS, any device on the path may redirect or respond with an unrequested page. With TLS, the server has
-    /// proven its identity, and a redirect is its own.
+    /// Returns whether the response may come from a captive portal instead of the server. It then counts neither as a
+    /// success nor as a refusal.
+    ///
+    /// Without TLS, any device on the path may redirect the request or respond with an unrequested page. With TLS, the
+    /// server has proven its identity, so a redirect comes from the server. ``Expectation/rules`` recognize the server
+    /// without TLS: they decide alone, except about a 511, which no server sends for itself.
     static func isPortal(_ response: Response, of request: AttemptContext) -> Bool {
         let isPlain = request.origin.scheme == "http"
+        if !request.expectation.rules.isEmpty, isPlain || !request.validatesServer {
+            guard request.expectation.unmetRule(in: response) == nil else { return true }
+            return response.status == 511 && !request.expectation.isMet(by: response)
+        }
         let type = response.value(of: "content-type")
         switch response.status {
-        // A caller that expects such a status accepts it as a response of the server.
-        case 300... where request.expectation.isMet(status: response.status, contentType: type): return false
+        // A caller that expects this status accepts it, even though a portal may have sent it.
+        case 300... where request.expectation.isMet(by: response): return false
         case 511: return true
         case 301, 302, 303, 307, 308:
             guard let location = response.value(of: "location") else { return isPlain }
@@ -27,7 +34,8 @@ extension FailureTable {
         return (try? Origin(url: location)) != origin
     }
 
-    /// Returns `nil` for a location that is relative to the request's URL.
+    /// Returns the absolute form of a `Location`; `nil` if it is a path relative to the request's URL, and therefore
+    /// leads to the same origin.
     private static func absolute(_ location: String, from origin: Origin) -> String? {
         if location.hasPrefix("//") { return "\(origin.scheme):\(location)" }
         return location.contains("://") ? location : nil
@@ -40,20 +48,21 @@ extension FailureTable {
 }
 
 extension FailureTable {
+    /// Returns the text for a redirect: its status and, if the response has a `Location`, its target.
     static func words(onRedirect response: Response, of request: AttemptContext) -> String {
         let location = response.value(of: "location")
         let target = location.flatMap { absolute($0, from: request.origin) ?? $0 }.flatMap(withoutSecrets)
         return "HTTP \(response.status)" + (target.map { ", a redirect to \($0)" } ?? "")
     }
 
-    /// Returns scheme, host, port and path, cut after 200 bytes. Other parts of a URL may contain a token or a
-    /// password.
+    /// Returns the scheme, host, port and path of a URL, truncated to 200 bytes. The other parts are omitted, because
+    /// they may contain a token or a password.
     private static func withoutSecrets(_ url: String) -> String? {
         guard let parts = URLComponents(string: url) else { return nil }
         var target = URLComponents()
         (target.scheme, target.host, target.port) = (parts.scheme, parts.host, parts.port)
         target.percentEncodedPath = parts.percentEncodedPath
-        // The string is percent-encoded, so it has no control characters and no multi-byte characters.
+        // A percent-encoded string has no control characters, and each character takes one byte.
         return target.string.flatMap { $0.isEmpty ? nil : String($0.prefix(200)) }
     }
 }

@@ -1,29 +1,33 @@
 internal import Glibc
 
-/// The table that judges all outcomes. The libcurl code or the HTTP status determines a class, and the class determines
-/// the effect.
+/// The table that decides what each outcome of an attempt means for its request and its lane. A failure is assigned to
+/// a ``Class`` by its libcurl code, and a response is judged by its status.
 package enum FailureTable {
+    /// The kinds of failures.
     package enum Class: Hashable, Sendable {
-        /// There is no path, and nothing was sent.
+        /// Nothing was sent, because the server could not be reached.
         case path
-        /// The server may have applied the request.
+        /// The attempt ended without a response, so the server may have applied the request.
         case ambiguous
         /// The server reported that it did not process the request.
         case unprocessed
-        /// The status is known and decides.
+        /// The status of the response arrived before the failure, and is judged like that of a complete response.
         case answered
-        /// This machine is short of a resource for the moment.
+        /// A local problem that may pass, such as a shortage of memory or a file that cannot be read.
         case local
+        /// The server's certificate is not trusted.
         case trust
+        /// The client or its settings are wrong, so no request of the lane can be sent.
         case configuration
+        /// The client could not authenticate itself.
         case authentication
-        /// The request itself cannot be sent.
+        /// This request can never be sent, for example because its URL is malformed.
         case permanent
-        /// The queue ended the attempt.
+        /// The queue itself ended the attempt, because the path changed or the queue stops.
         case aborted
     }
 
-    /// The classes of libcurl's codes. A code that is not listed is judged by the phase that the transfer reached.
+    /// The class of each `CURLcode`. Codes that are not listed are classified by the phase that the transfer reached.
     package static let curlClasses: [CInt: Class] = {
         let rows: [(Class, [CInt])] = [
             (.path, [5, 6, 7, 45, 89, 96, 97]),
@@ -39,8 +43,8 @@ package enum FailureTable {
         return Dictionary(uniqueKeysWithValues: rows.flatMap { row in row.1.map { ($0, row.0) } })
     }()
 
-    /// Returns whether the same request may succeed later. An unlisted status counts as the x00 status of its class,
-    /// and one above 599 as 500 (RFC 9110 §15).
+    /// Returns whether the same request may succeed later, judging by the status of a response that reports an error.
+    /// An unknown status counts as the x00 status of its class, and a status above 599 counts as 500 (RFC 9110 §15).
     static func isPassing(_ status: Int) -> Bool {
         switch status {
         case 501, 505: false
@@ -49,52 +53,70 @@ package enum FailureTable {
         }
     }
 
-    /// CURLE_WEIRD_SERVER_REPLY: the responder is not an HTTP server.
+    /// `CURLE_WEIRD_SERVER_REPLY`: the peer does not speak HTTP.
     private static let strangeAnswer: CInt = 8
 
-    /// The connection led to a server that is not responsible for the URL (RFC 9110 §15.5.20).
+    /// The status of a server that is not responsible for the URL (Misdirected Request, RFC 9110 §15.5.20).
     package static let misdirectedStatus = 421
 
+    /// The status of a conflict. For a request with an idempotency key it may mean that the server still processes an
+    /// earlier attempt.
     package static let conflictStatus = 409
 
-    /// The time for which a 409 is retried. By then a server has finished the previous attempt, and a 409 after that is
-    /// an ordinary conflict, which no attempt resolves.
+    /// The time for which a request with an idempotency key is retried after its first 409: 10 minutes. By then the
+    /// server should have finished the earlier attempt. A later 409 is an ordinary conflict, which no retry resolves.
     package static let longestConflict: Duration = .seconds(600)
 
-    /// Statuses by which a server reports that it did not apply the request.
+    /// The statuses that mean that the server did not apply the request.
     private static let unappliedStatuses: Set<Int> = [408, 421, 425, 429]
 
-    /// Statuses by which a server asks for a lower request rate.
+    /// Returns whether a server reports by this status that it did not apply the request.
+    static func isUnapplied(_ status: Int) -> Bool { unappliedStatuses.contains(status) }
+
+    /// The statuses that ask for a lower request rate.
     private static let throttlingStatuses: Set<Int> = [429, 503]
 
-    /// The kernel's errors for a missing path: no route, an unreachable route, a link that is down, a blackhole route
-    /// and a prohibit route. None of them decides alone, because a router, an unresponsive neighbour or a firewall
-    /// causes the same errors. The queue therefore looks up whether there is a path.
+    /// The errors that the kernel returns when there is no path, in this order: no route, an unreachable route, a link
+    /// that is down, a blackhole route, a prohibit route. These errors do not prove that there is no path, because a
+    /// router, an unresponsive neighbour or a firewall causes them, too. The queue therefore also looks up the path.
     private static let pathErrors: Set<CInt> = [ENETUNREACH, EHOSTUNREACH, ENETDOWN, EINVAL, EACCES]
 
-    /// The path errors that decide where the kernel's tables cannot be read.
+    /// The path errors that count as proof where the kernel's routing tables cannot be read.
     private static let plainPathErrors: Set<CInt> = [ENETUNREACH, EHOSTUNREACH, ENETDOWN]
 
-    /// Returns whether a connection failed because there is no path, judging by the error number alone.
+    /// Returns whether connecting failed because there is no path, judging by the error number alone. Used only where
+    /// the kernel's routing tables cannot be read.
     package static func seemsOffline(_ failure: AttemptFailure) -> Bool {
         classify(failure) == .path && plainPathErrors.contains(failure.errno)
     }
 
-    /// Returns whether a connection failed with one of the kernel's errors for a missing path.
+    /// Returns whether connecting failed with an error that the kernel returns when there is no path. It may have
+    /// another cause.
     package static func isPathError(_ failure: AttemptFailure) -> Bool {
         classify(failure) == .path && pathErrors.contains(failure.errno)
     }
 
+    /// Returns what an outcome means for the request and its lane.
+    ///
+    /// - Parameter now: The current time, by the wall clock. `Retry-After` may contain a date.
     package static func judge(
         _ outcome: AttemptOutcome,
         of request: AttemptContext,
         now: Timestamp
     ) -> Judgement {
         switch outcome {
-        case .response(let status, let headers, _, _):
-            judge(Response(status: status, headers: headers), of: request, now: now)
+        case .response(let status, let headers, let body, _):
+            judge(Response(status: status, headers: headers, body: body), of: request, now: now)
         case .failure(let failure):
             judge(failure, of: request, now: now)
+        case .withheld(let fault):
+            Judgement(
+                verdict: fault.remedy == .change ? .held(.auth) : .retry(countsAsAttempt: false),
+                lane: .none,
+                status: nil,
+                detail: fault.reason,
+                postponement: fault.delay
+            )
         case .unsendable(let reason):
             Judgement(verdict: .dead(.bodyLost, reason: reason), lane: .none, status: nil, detail: reason)
         }
@@ -104,25 +126,26 @@ package enum FailureTable {
 // MARK: - Failed transfers
 
 extension FailureTable {
+    /// Returns the class of a failed transfer.
     package static func classify(_ failure: AttemptFailure) -> Class {
         if failure.isLocalShortage { return .local }
         if failure.isUnprocessed { return .unprocessed }
         let isBeforeRequest = failure.phase < .request
         switch curlClasses[failure.code] {
-        // The status arrived before the queue ended the attempt.
+        // The status arrived before the queue ended the attempt, so it decides.
         case .aborted? where failure.status != nil: return .answered
         case .path? where isBeforeRequest: return .path
-        // The connection that carried the request has ended, and libcurl could not open another one.
+        // A path error after sending began: the connection has ended, and libcurl could not open another one.
         case .path?: return failure.status == nil ? .ambiguous : .answered
         case .answered?: return failure.status == nil ? .ambiguous : .answered
-        // A complete status line decides, whatever happened to the body.
+        // Once the status has arrived, it decides, even if the connection ended during the body.
         case .ambiguous? where failure.status != nil: return .answered
         case .ambiguous?: return isBeforeRequest ? .path : .ambiguous
-        // The request was sent, so it is not permanently unsendable.
+        // Part of the request was sent, so it is not unsendable.
         case .permanent? where !isBeforeRequest:
             return failure.status == nil ? .ambiguous : .answered
         case .some(let listed): return listed
-        // 28 (timeout), 35 (TLS handshake) and codes of newer libcurl versions.
+        // Codes that are not in the table: 28 (timeout), 35 (TLS handshake) and codes of newer libcurl versions.
         case nil where isBeforeRequest: return .path
         case nil: return failure.status == nil ? .ambiguous : .answered
         }
@@ -136,15 +159,16 @@ extension FailureTable {
         func conclude(_ verdict: Verdict, _ lane: LaneEffect) -> Judgement {
             Judgement(verdict: verdict, lane: lane, status: failure.status, detail: failure.message)
         }
-        // A responder that is not an HTTP server affects all requests to the origin.
-        let doubt: LaneEffect = failure.code == strangeAnswer ? .close : .failure
+        // A peer that does not speak HTTP fails every request to the origin, so the lane closes.
+        let doubt: LaneEffect = failure.code == strangeAnswer ? .foreign : .failure
         let isAmbiguous =
             failure.phase >= .request && !request.mayBeSentTwice && !failure.isLocalShortage
         let isOffline = request.gateIsDown || request.pathHasChanged
         switch classify(failure) {
         case .path where isOffline || request.isReconnecting:
             return conclude(.retry(countsAsAttempt: false), .reconnect)
-        // There is a path with a source address, so all local ports for connections to the server are in use.
+        // A missing source address counts as a missing path, and `isOffline` is false here. The error therefore means
+        // that all local ports for connections to the server are in use.
         case .path where failure.errno == EADDRNOTAVAIL:
             return conclude(.retry(countsAsAttempt: false), .shortage)
         case .path: return conclude(.retry(countsAsAttempt: true), .close)
@@ -158,10 +182,11 @@ extension FailureTable {
         case .ambiguous: return conclude(.held(.ambiguous), isOffline ? .reconnect : doubt)
         case .unprocessed: return conclude(.retry(countsAsAttempt: true), .failure)
         case .answered:
-            // The headers were not kept, so an unmet content type is no reason to repeat the request.
+            // A failure has no header fields, so the expected content type cannot be checked and must not cause a
+            // retry. Rules are not met: they prove who responded, and nothing does so here.
             var request = request
             request.expectation.contentType = nil
-            return judge(Response(status: failure.status ?? 0, headers: []), of: request, now: now)
+            return judge(Response(status: failure.status ?? 0), of: request, now: now)
         case .local:
             let effect: LaneEffect = failure.isLocalShortage ? .shortage : .none
             return conclude(isAmbiguous ? .held(.ambiguous) : .retry(countsAsAttempt: false), effect)
@@ -178,14 +203,7 @@ extension FailureTable {
 // MARK: - Responses
 
 extension FailureTable {
-    struct Response {
-        let status: Int
-        let headers: [(String, String)]
-
-        func value(of name: String) -> String? {
-            headers.first { $0.0.lowercased() == name }?.1
-        }
-    }
+    typealias Response = ReceivedResponse
 
     private static func judge(
         _ response: Response,
@@ -197,17 +215,22 @@ extension FailureTable {
             Judgement(verdict: verdict, lane: lane, status: status, detail: detail)
         }
         if isPortal(response, of: request) {
-            let detail = "HTTP \(status), probably from a captive portal"
-            // The server itself may redirect or respond with a page after it has applied the request.
-            let isUntouched = request.mayBeSentTwice || status == 511
-            return conclude(isUntouched ? .retry(countsAsAttempt: false) : .held(.ambiguous), .close, detail)
+            let reason = unmetRule(in: response, of: request).map { "\($0), " } ?? ""
+            let detail = "HTTP \(status), \(reason)probably from a captive portal"
+            // If the response comes from the server after all, the server may have applied the request.
+            let isUntouched = request.mayBeSentTwice || status == 511 || isUnapplied(status)
+            let verdict: Verdict = isUntouched ? .retry(countsAsAttempt: false) : .held(.ambiguous)
+            var judgement = conclude(verdict, .foreign, detail)
+            judgement.suspectsPortal = true
+            return judgement
         }
-        if request.expectation.isMet(status: status, contentType: response.value(of: "content-type")) {
+        if request.expectation.isMet(by: response) {
             return conclude(.delivered(status: status), .healthy, nil)
         }
         switch status {
         case 200..<300:
-            let detail = "HTTP \(status), expected \(request.expectation)"
+            let reason = unmetRule(in: response, of: request) ?? "expected \(request.expectation)"
+            let detail = "HTTP \(status), \(reason)"
             return conclude(repetition(after: status, of: request), .failure, detail)
         case 401, 407: return conclude(.held(.auth), .healthy, "HTTP \(status)")
         case misdirectedStatus where request.lastStatus != misdirectedStatus:
@@ -218,7 +241,7 @@ extension FailureTable {
             return conclude(repetition(after: status, of: request), lane, "HTTP \(status)")
         case _ where isPassing(status):
             return conclude(repetition(after: status, of: request), .failure, "HTTP \(status)")
-        // The server still works on the previous attempt (draft-ietf-httpapi-idempotency-key-header §2.6).
+        // The server is still processing an earlier attempt (draft-ietf-httpapi-idempotency-key-header §2.6).
         case conflictStatus where request.hasKey && (request.conflictAge ?? .zero) < longestConflict:
             return conclude(
                 .retry(countsAsAttempt: true),
@@ -236,7 +259,13 @@ extension FailureTable {
         }
     }
 
-    /// Returns `retry`, or `held` if the server may have applied a request that is not safe to repeat.
+    /// Returns a text that names the first rule that the response does not meet; `nil` if it meets all of them.
+    private static func unmetRule(in response: Response, of request: AttemptContext) -> String? {
+        request.expectation.unmetRule(in: response).map { "does not meet the rule \(quoted($0.description))" }
+    }
+
+    /// Returns `retry` if the request may be sent again: it may be sent twice, or the status means that the server did
+    /// not apply it. Returns `held` for any other request.
     private static func repetition(after status: Int, of request: AttemptContext) -> Verdict {
         request.mayBeSentTwice || unappliedStatuses.contains(status)
             ? .retry(countsAsAttempt: true) : .held(.ambiguous)

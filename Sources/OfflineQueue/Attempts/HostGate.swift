@@ -1,13 +1,14 @@
-/// Reports when hosts become reachable. An adapter implements it with the path monitor.
+/// The interface through which the queue learns which hosts are reachable. ``MonitorGate`` implements it with the path
+/// monitor.
 package protocol HostGate: Sendable {
-    /// Returns the host's states. Only the newest one is buffered, and the first follows soon. The stream ends when its
-    /// consumer's task ends.
+    /// Returns a stream of the host's states: the current one first, as soon as it is known, and then each change. Only
+    /// the newest state is buffered. The stream ends when its consumer's task is cancelled.
     ///
     /// - Parameter host: A name or an address; IPv6 without brackets.
     func watch(host: String) -> AsyncStream<GateState>
 
-    /// Returns the current state of a watched host, by new lookups. `nil` if it cannot be queried; then the last state
-    /// of ``watch(host:)`` applies.
+    /// Returns the current state of a watched host, determined by new lookups in the kernel. Returns `nil` if the
+    /// lookups are not possible; the last state from ``watch(host:)`` then applies.
     func state(of host: String) async -> GateState?
 }
 
@@ -15,16 +16,23 @@ extension HostGate {
     package func state(of host: String) async -> GateState? { nil }
 }
 
-/// The known state of the path to a host. It is a hint for when to try, and never prevents an attempt.
+/// The known state of the path to a host. It only influences when requests are tried. A host that is not reachable is
+/// still tried from time to time.
 package enum GateState: Hashable, Sendable {
-    /// There is a route. `generation` rises with each change, also when the path was lost and found again. `route`
-    /// changes only with the interface, source address or gateway: connections survive a short loss. `nil`: not known.
-    case reachable(generation: UInt64, route: UInt64? = nil)
+    /// There is a path.
+    ///
+    /// - `generation` increases with each change, including a loss after which the same path returned.
+    /// - `route` changes only with the interface, the source address or the gateway. While it is the same, connections
+    ///   survive a short loss. `nil` if it is not known.
+    /// - `interface` is the interface of the path; `nil` if it is not known.
+    case reachable(generation: UInt64, route: UInt64? = nil, interface: PathInterface? = nil)
+    /// There is no path.
     case notReachable
-    /// The state of the host could not be determined.
+    /// It could not be determined whether there is a path.
     case unknown
 
+    /// The generation of the path; `nil` if there is no path or its state is unknown.
     package var generation: UInt64? {
-        if case .reachable(let generation, _) = self { generation } else { nil }
+        if case .reachable(let generation, _, _) = self { generation } else { nil }
     }
 }

@@ -1,38 +1,46 @@
-/// The judgement of one attempt.
+/// What the outcome of an attempt means for its request (``verdict``) and its lane (``lane``).
 package struct Judgement: Hashable, Sendable {
     package let verdict: Verdict
     package let lane: LaneEffect
+    /// The HTTP status; `nil` if none arrived.
     package let status: Int?
-    /// The error in human-readable form; `nil` if there was none.
+    /// A human-readable description of the error; `nil` after a success.
     package let detail: String?
-    /// The timeout that ended the attempt while the server may still execute it. The next attempt waits for the same
-    /// time.
+    /// The timeout that ended the attempt before the server responded; `nil` if none did. The server may still be
+    /// executing the request, so the next attempt waits for the same time.
     package var overrun: Duration?
+    /// The minimum time until the next attempt, because of the request's credential.
+    package var postponement: Duration = .zero
+    /// Whether a captive portal may have responded instead of the server.
+    package var suspectsPortal = false
 }
 
 /// The effect of an attempt on its lane.
 package enum LaneEffect: Hashable, Sendable {
-    /// The lane works: the server responded normally, even if it refused the request.
+    /// The server works: it responded, even if it refused the request. The lane's failure count is reset.
     case healthy
-    /// The attempt gives no information about the lane.
+    /// The lane is unaffected, because the outcome concerns only this request or this machine.
     case none
-    /// The queue ended the attempt because the path changed; the next attempt may start immediately.
+    /// The queue ended the attempt, for example because the path changed. The request may be retried as soon as the
+    /// lane is open.
     case renewed
-    /// The next attempt may start immediately.
+    /// The request is due again immediately, without a backoff.
     case again
-    /// One request failed. Several failures in a row close the lane.
+    /// The request failed, and backs off alone. Five failures of a lane in a row close the lane.
     case failure
-    /// The lane closes and backs off.
+    /// The lane closes at once, for a time that grows with each closure.
     case close
-    /// There was no path, or it was found only recently. The lane retries after 50, 100, 200, … ms once there is a
-    /// path.
+    /// Something other than the HTTP server responded: a captive portal, or a peer that does not speak HTTP. The lane
+    /// closes as after ``close``, but the response is no sign of overload.
+    case foreign
+    /// There was no path, or it was found only recently. The lane retries fast: after 50, 100, 200, … ms.
     case reconnect
-    /// This machine is short of a resource. The lane retries at a separate pace, which no other failure affects.
+    /// This machine is short of a resource. The lane retries after 0.5 to 30 s, independently of its other failures.
     case shortage
-    /// The server specifies the time to wait (`Retry-After`).
+    /// The lane closes for the time that the server specified with `Retry-After`.
     case closeFor(Duration)
-    /// The server is not trusted: the lane waits at least 5 minutes.
+    /// The server's certificate is not trusted. The lane closes for 5 to 15 minutes.
     case distrust
-    /// The lane waits for a flush or a restart.
+    /// No request of the lane can be sent. The lane waits for a flush or a restart of the queue.
     case hold
 }

@@ -1,15 +1,15 @@
 internal import ClientCore
 
-/// `Retry-After` (RFC 9110 §10.2.3): seconds or a date.
+/// Parses the header field `Retry-After` (RFC 9110 §10.2.3), which contains a number of seconds or a date.
 package enum RetryAfter {
-    /// The maximum time for which a server may close a lane.
+    /// The maximum time for which a server can close a lane: 24 hours.
     package static let longest: Duration = .seconds(24 * 3600)
 
-    /// Returns the time to wait, from 0 to ``longest``; `nil` if the text has neither form.
+    /// Returns the time to wait, from 0 to ``longest``; `nil` if the value is neither a number nor a date.
     package static func parse(_ text: String, now: Timestamp) -> Duration? {
         let text = text.trimmingSpaces()
         if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-            // A number with too many digits for `Int64` means the maximum.
+            // A number that does not fit into `Int64` counts as the maximum.
             return min(longest, Int64(text).map { .seconds(min($0, 1 << 40)) } ?? longest)
         }
         guard let date = HTTPDate.secondsInAnyForm(text).map({ Timestamp(milliseconds: $0 * 1000) }) else {

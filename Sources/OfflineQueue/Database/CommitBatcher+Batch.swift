@@ -1,26 +1,28 @@
 internal import GRDB
 internal import Synchronization
 
-// The operations that callers submit, and the batches that share a commit.
+// The write operations that callers submit, and the batches in which they are committed.
 
 extension CommitBatcher {
-    /// The size and the requirements of a write.
+    /// The size of a write operation, and how it must be executed and synced.
     struct Load: Sendable {
         let rows: Int
         var bytes: Int64 = 0
         var durability = Durability.full
-        /// Whether the write may be refused after it has begun to write. It then runs in a savepoint and is rolled back
-        /// alone.
+        /// Whether the operation may throw a ``QueueError`` after it has begun to write. It then runs in a savepoint,
+        /// so that only its own changes are rolled back.
         var isAtomic = false
     }
 
+    /// A write operation. `run` executes its statements within the transaction. `finish` reports the result to the
+    /// caller after the commit, or the error if the commit failed.
     struct Operation: Sendable {
         let load: Load
         let run: @Sendable (Database) throws -> Void
         let finish: @Sendable ((any Error)?) -> Void
     }
 
-    /// The operations of one transaction.
+    /// The operations that share one transaction: at most 512 rows and 4 MiB, unless a single operation is larger.
     struct Batch {
         private static let maximumBytes: Int64 = 4 << 20
 
@@ -28,7 +30,8 @@ extension CommitBatcher {
         private var rows = 0
         private var bytes: Int64 = 0
 
-        /// Reserves room for the load. Returns `false` when it does not fit; the first load always fits.
+        /// Adds the load to the batch's size. Returns `false` without adding it if it does not fit. The first load
+        /// always fits.
         mutating func admits(_ load: Load) -> Bool {
             guard
                 rows == 0
@@ -44,7 +47,7 @@ extension CommitBatcher {
     }
 }
 
-/// Carries a result from the transaction to the end of the commit. Both run on the database's queue.
+/// The result of an operation, kept from the transaction until the end of the commit.
 final class ResultCell<Value: Sendable>: Sendable {
     private let value = Mutex<Result<Value, any Error>?>(nil)
 
@@ -52,6 +55,7 @@ final class ResultCell<Value: Sendable>: Sendable {
         value.withLock { $0 = result }
     }
 
+    /// Returns the stored result, or the error if the commit failed.
     func result(unless failure: (any Error)?) -> Result<Value, any Error> {
         if let failure { return .failure(failure) }
         return value.withLock { $0! }

@@ -3,13 +3,14 @@ internal import GRDB
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Groups concurrent writes into one transaction, so that they share one `fsync(2)`.
+/// Commits concurrent writes in one transaction, so that they share one `fsync(2)`.
 ///
-/// No delay is added. While one commit is being synced, the next batch collects operations. Operations that arrive
-/// while the batch is being written join it. A caller is resumed once its transaction is durable.
+/// The batcher never delays a write to collect more. While one batch is being synced, new operations wait and form the
+/// next batch. Operations that arrive while a batch is being written join it. A caller is resumed when its transaction
+/// is durable.
 ///
-/// After an error the batcher writes nothing more. SQLite itself would continue as if nothing had happened, and treat a
-/// second `fsync(2)` of lost pages as a success.
+/// After a failed commit, the batcher refuses all further writes. SQLite itself would continue, and a second `fsync(2)`
+/// would succeed although the kernel has dropped the pages that it could not write.
 final class CommitBatcher: Sendable {
     private struct State {
         var waiting: [Operation] = []
@@ -19,17 +20,20 @@ final class CommitBatcher: Sendable {
         var location: StoreLocation?
     }
 
-    /// The maximum number of rows that one transaction writes for several callers.
+    /// The maximum number of rows in one transaction. Only a single operation may exceed it.
     static let maximumRows = 512
 
-    /// The approximate maximum size of SQLite's write-ahead log in bytes. At 1000 pages (`PRAGMA wal_autocheckpoint`)
-    /// the log is copied to the database; the batch that reaches this number comes on top.
+    /// The approximate maximum size of SQLite's write-ahead log (the "log" from here on) in bytes. SQLite copies the
+    /// log to the database when the log has 1000 pages (`PRAGMA wal_autocheckpoint`). The batch that reaches this
+    /// number may write more pages.
     static let longestLog: Int64 = 8 << 20
 
     private let database: DatabaseQueue
     private let directory: QueueDirectory
     private let state = Mutex(State())
     private let truncation = Mutex<LogTruncation?>(nil)
+    /// Receives the changes of the rows. Operations tell it when they begin.
+    let events = EventRecorder(EventFeed())
 
     init(database: DatabaseQueue, directory: QueueDirectory) {
         ForkedChild.watch()
@@ -40,10 +44,10 @@ final class CommitBatcher: Sendable {
     /// The number of committed transactions.
     var commits: Int { state.withLock { $0.commits } }
 
-    /// Runs `body` in a transaction, possibly shared with other writes, and returns after the commit.
+    /// Runs `body` in a transaction, which other writes may share, and returns after the commit.
     ///
-    /// A ``QueueError`` that `body` throws fails this write only. `body` must throw it before it writes, unless the
-    /// load is atomic.
+    /// A ``QueueError`` that `body` throws refuses this write only. Unless ``Load/isAtomic`` is set, `body` must throw
+    /// it before it writes anything.
     func write<Value: Sendable>(
         _ load: Load,
         _ body: @escaping @Sendable (Database) throws -> Value
@@ -67,7 +71,7 @@ final class CommitBatcher: Sendable {
         }
     }
 
-    /// Runs `body` between two commits.
+    /// Runs `body` on the writing connection, between two commits.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
@@ -79,47 +83,58 @@ final class CommitBatcher: Sendable {
         }
     }
 
-    /// - Throws: ``QueueError`` once the store is closed, and in a child of fork(2).
+    /// Begins to record the events of all later transactions.
+    func subscribe() async throws -> EventFeed.Subscription {
+        try await read { [events] in try events.subscribe($0) }
+    }
+
+    /// Checks that the store may be read.
+    ///
+    /// - Throws: ``QueueError`` `stopped` if the store is closed, or in a child process of fork(2).
     func checkReadable() throws {
         if let foreign = Self.foreignProcess { throw foreign }
         if let refusal = state.withLock({ $0.refusal }), refusal.code == .stopped { throw refusal }
     }
 
-    /// Runs `body` between two commits and waits for it. Blocks, and must not be called on the cooperative thread pool.
+    /// Runs `body` on the writing connection, between two commits. Blocks, and must not be called on the cooperative
+    /// thread pool.
     func readBlocking<Value>(_ body: (Database) throws -> Value) throws -> Value {
         try database.writeWithoutTransaction(body)
     }
 
-    /// From now on, the log is truncated after a commit when it has become long.
+    /// Enables the truncation of a long log after each commit.
     func setLogTruncation(_ truncation: LogTruncation) {
         self.truncation.withLock { $0 = truncation }
     }
 
-    /// From now on, a commit succeeds only if every file of the location is still in its place afterwards.
+    /// Enables the check of the store's files after each commit. A commit fails if one of the files was removed or
+    /// replaced.
     func watch(_ location: StoreLocation) {
         state.withLock { $0.location = location }
     }
 
-    /// Stops the store when one of its files is no longer in its place. Blocks.
+    /// Checks that the store's files were not removed or replaced. Otherwise stops the store and throws the error.
+    /// Blocks.
     func checkLocation() throws(QueueError) {
         guard let difference = state.withLock({ $0.location })?.difference(), isWatching else { return }
         refuse(with: difference)
         throw difference
     }
 
-    /// Whether the files have to be in their places. SQLite removes the log itself when the database is closed.
+    /// Whether a missing file is an error. It is not while the database is being closed, because SQLite then removes
+    /// the log itself.
     private var isWatching: Bool { state.withLock { $0.location != nil } }
 
-    /// Commits the pending operations, refuses later ones, and releases the directory.
+    /// Commits the waiting operations, refuses later ones, closes the database and releases the directory.
     ///
-    /// - Parameter others: Closes the other connections, so that this one is the last, which removes the log. May
-    ///   block.
+    /// - Parameter others: Closes all other connections to the database; may block. The last connection to close
+    ///   removes the log, and it must be this one, because the others are read-only.
     func close(_ others: @escaping @Sendable () -> Void = {}) async {
         guard Self.foreignProcess == nil else { return }
         refuse(with: QueueError(.stopped, "the queue is closed"))
         await withCheckedContinuation { continuation in
             database.asyncWriteWithoutTransaction { _ in
-                // `drainAndClose` enters the database's queue synchronously, so it must not run on it.
+                // `drainAndClose` waits for the database's queue, so it must not run on that queue.
                 DispatchQueue.global().async { [self] in
                     others()
                     drainAndClose()
@@ -133,7 +148,8 @@ final class CommitBatcher: Sendable {
 // MARK: - Batches
 
 extension CommitBatcher {
-    /// A child of fork(2) has no thread that serves the database's queue, and the files belong to the parent.
+    /// The error for a call in a child process of fork(2); `nil` in the process that opened the store. A child has no
+    /// threads that serve the database's queue, and the files belong to its parent.
     static var foreignProcess: QueueError? {
         ForkedChild.isCurrent ? QueueError(.stopped, "the queue cannot be used: \(SystemError.forked)") : nil
     }
@@ -165,10 +181,13 @@ extension CommitBatcher {
         var batch = Batch()
         guard !take(into: &batch).isEmpty else { return }
         let failure = commit(&batch, database)
+        // Published before the callers are resumed, so that a caller finds the events of its own change.
+        if failure == nil { events.committed() } else { events.rolledBack() }
         for operation in batch.operations { operation.finish(failure) }
     }
 
-    /// Takes pending operations in order while they fit. An empty batch takes at least one.
+    /// Moves waiting operations into the batch, in their order, as long as they fit. An empty batch accepts any first
+    /// operation.
     private func take(into batch: inout Batch) -> ArraySlice<Operation> {
         state.withLock { state in
             let taken = state.waiting.prefix { batch.admits($0.load) }
@@ -181,15 +200,16 @@ extension CommitBatcher {
     private func commit(_ batch: inout Batch, _ database: Database) -> (any Error)? {
         do {
             if let refusal = storeFailure { throw refusal }
+            try events.removeUnusedTriggers(database)
             let isSynced = batch.operations.contains { $0.load.durability == .full }
             if !isSynced { try database.execute(sql: "PRAGMA synchronous = NORMAL") }
             try database.inTransaction(.immediate) {
                 var next = batch.operations[...]
                 while !next.isEmpty {
                     for operation in next { try perform(operation, database) }
-                    // Callers resumed by the previous commit have submitted their next operations by now. If those
-                    // waited for the next commit, the two groups of callers would alternate for good, each with
-                    // half-full batches.
+                    // Callers that the previous commit resumed have submitted their next operations by now, and these
+                    // join this batch. Otherwise two groups of callers would alternate forever, each with half-full
+                    // batches.
                     next = isSynced ? take(into: &batch) : []
                 }
                 CrashPoint.beforeCommit.reached()
@@ -206,7 +226,8 @@ extension CommitBatcher {
         }
     }
 
-    /// The operation itself reports a refusal to its caller. The other operations are not affected.
+    /// Runs an operation. A refusal (``QueueError``) is caught, because the operation itself reports it to its caller,
+    /// and the other operations must continue.
     private func perform(_ operation: Operation, _ database: Database) throws {
         do {
             guard operation.load.isAtomic else { return try operation.run(database) }
@@ -227,15 +248,18 @@ extension CommitBatcher {
     }
 }
 
-// MARK: - Poison
+// MARK: - Errors
 
 extension CommitBatcher {
     private var storeFailure: QueueError? {
         state.withLock { $0.refusal?.endsStore == true ? $0.refusal : nil }
     }
 
-    /// SQLite does not document which errors leave the disk unchanged, so every error stops the store. So do unexpected
-    /// errors of our own: otherwise callers would wait forever for a lease to end or a lane to change.
+    /// Stops the store after an error, and returns the error for the callers.
+    ///
+    /// Every SQLite error stops the store, because SQLite does not document which errors leave the disk unchanged.
+    /// Unexpected errors of the queue's own code do, too. Otherwise callers would wait forever for a lease to end or a
+    /// lane to change.
     private func fail(with error: any Error) -> any Error {
         guard !(error is QueueError) else { return error }
         note(error)
@@ -243,33 +267,36 @@ extension CommitBatcher {
         let failure =
             StoreFault.isDamage(error)
             ? StoreFault.damaged(words).error(path: directory.databasePath)
-            : QueueError(.storeFailed, "the queue cannot write: \(words)", path: directory.databasePath)
+            : QueueError(.storeFailed, "database write failed: \(words)", path: directory.databasePath)
         refuse(with: failure)
         return failure
     }
 
-    /// Damage stops the store, even if a read finds it. Other read errors do not affect writes.
+    /// Returns the error for a failed read. If the read found damage, this also stops the store. Other read errors do
+    /// not affect writes.
     func readFailure(_ error: any Error) -> any Error {
         guard !StoreFault.isDamage(error) else { return fail(with: error) }
         guard error is DatabaseError else { return error }
         return QueueError(
             .storeUnavailable,
-            "the queue cannot be read: \(StoreFault.words(error))",
+            "database read failed: \(StoreFault.words(error))",
             path: directory.databasePath
         )
     }
 
-    /// Leaves a note, so that the next start reports the damage at once. Errors are ignored: a disk that cannot store
-    /// the note makes the next start fail, too.
+    /// Records damage in the file `queue.damaged`, so that the next start reports it at once. An error is ignored,
+    /// because a disk that cannot store this file will make the next start fail as well.
     private func note(_ error: any Error) {
         if StoreFault.isDamage(error) { try? directory.damage.write(StoreFault.words(error)) }
     }
 
-    /// Keeps the first refusal, except that a failure replaces a stop.
+    /// Sets the error of all later writes. The first one is kept, except that an error that ends the store replaces the
+    /// one for a closed queue.
     private func refuse(with refusal: QueueError) {
         state.withLock { state in
             guard state.refusal?.endsStore != true else { return }
             if state.refusal == nil || refusal.endsStore { state.refusal = refusal }
         }
+        if refusal.endsStore { events.feed.finish() }
     }
 }

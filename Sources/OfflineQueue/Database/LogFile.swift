@@ -1,11 +1,12 @@
 internal import Glibc
 package import NetwatchEventLoop
 
-/// The write-ahead log of a database, read without SQLite. SQLite would recover the log, and what it dropped would be
-/// lost.
+/// A reader of a database's write-ahead log that does not use SQLite. SQLite would recover the log, and silently drop
+/// the commits that it cannot use.
 ///
-/// SQLite locks the database and the log's index, not the log. So opening and closing the log releases none of its
-/// locks. Nothing may write to the log during the read. Memory use is bounded by 64 frames.
+/// Closing any descriptor of a file releases all POSIX locks that the process holds on the file. SQLite locks the
+/// database file and the log's index, but not the log itself, so reading the log releases no lock of SQLite. No
+/// connection may write to the log while it is read. At most 64 frames are in memory.
 package struct LogFile {
     private static let framesAtOnce = 64
 
@@ -15,7 +16,7 @@ package struct LogFile {
         path = "\(database)-wal"
     }
 
-    /// Reads the log. Blocks.
+    /// Reads the log; `nil` if it is missing or empty. Blocks.
     package func report() throws(SystemError) -> LogReport? {
         let file: FileDescriptor
         do throws(SystemError) { file = try FileDescriptor.opening(path) } catch {
@@ -27,7 +28,7 @@ package struct LogFile {
         let length = try fill(buffer, from: file, at: 0)
         guard length > 0 else { return nil }
         guard length == buffer.count, let scan = LogScan(header: UnsafeRawBufferPointer(buffer)) else {
-            // A crash may truncate the very first write, or keep it from reaching the disk.
+            // A crash during the very first write leaves an incomplete header, or one of zeros.
             let isEmpty = length < buffer.count || buffer.allSatisfy { $0 == 0 }
             return isEmpty ? LogReport() : LogReport(hasBrokenHeader: true)
         }

@@ -1,11 +1,13 @@
-/// Reads a write-ahead log as SQLite's recovery does, and reports what recovery would drop.
+/// Reads the frames of a write-ahead log as SQLite's recovery does, and finds out what recovery would drop.
 ///
-/// [Format](https://www.sqlite.org/fileformat2.html#walformat): a header of 32 bytes, then frames, each with a header
-/// of 24 bytes and a page. A frame is valid when it has the header's salts and its checksum continues that of the
-/// previous frame. Recovery stops at the first invalid frame, and drops everything after the last commit before it.
+/// The log ([format](https://www.sqlite.org/fileformat2.html#walformat)) has a header of 32 bytes, followed by frames.
+/// A frame consists of a header of 24 bytes and a page. It is valid if its salts are those of the log's header, and if
+/// its checksum continues that of the previous frame. Recovery stops at the first invalid frame. It keeps the complete
+/// commits before that frame, and drops the rest.
 ///
-/// Every commit of durability `full` is synced before the next is written. So after a power failure at most the last
-/// commit is incomplete. A commit that is followed by others was complete once.
+/// Every commit of durability `full` is synced before the next one is written. A power failure can therefore leave only
+/// the last commit incomplete. If other commits follow an invalid frame, the commit that contains this frame was once
+/// complete and was damaged later.
 struct LogScan {
     static let headerBytes = 32
     static let frameHeaderBytes = 24
@@ -22,7 +24,7 @@ struct LogScan {
     private var hasOpenCommit = false
 
     /// - Parameter header: The first ``headerBytes`` bytes of the log.
-    /// - Returns: `nil` when recovery would reject the header.
+    /// - Returns: `nil` if the header is invalid, so that recovery would reject the log.
     init?(header: UnsafeRawBufferPointer) {
         let magic = header.number(at: 0)
         let pageSize = Int(header.number(at: 8))
@@ -39,7 +41,8 @@ struct LogScan {
         result.pageSize = pageSize
     }
 
-    /// Processes the next frame. Frames left over from an earlier use of the file have other salts and are ignored.
+    /// Processes the next frame. A frame with other salts is left over from an earlier use of the file. It is invalid,
+    /// but does not count as dropped.
     ///
     /// - Parameter bytes: One frame of ``frameBytes`` bytes.
     mutating func read(_ bytes: UnsafeRawBufferPointer) {
@@ -69,18 +72,18 @@ struct LogScan {
         if isCommit { result.droppedCommits += 1 }
     }
 
-    /// Ends the scan. Frames without the end of their commit count as an unfinished commit.
+    /// Ends the scan. If the last frames have no end of a commit, they count as an unfinished commit.
     mutating func end() {
         result.hasUnfinishedCommit = hasOpenCommit
     }
 }
 
-/// The checksum of SQLite's logs: two sums that depend on each other, over pairs of 32-bit words.
+/// The checksum of SQLite's write-ahead logs: two interdependent sums over pairs of 32-bit words.
 private struct Checksum {
     private var first: UInt32 = 0
     private var second: UInt32 = 0
 
-    /// The checksum as it is stored in the log.
+    /// Both sums, as they are stored in the log.
     var value: UInt64 { UInt64(first) << 32 | UInt64(second) }
 
     mutating func add(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, isBigEndian: Bool) {

@@ -1,12 +1,12 @@
 internal import GRDB
 internal import GRDBSQLite
 
-/// Keeps SQLite's log short while the reading connection is in use.
+/// Truncates SQLite's write-ahead log when continuous reads let it grow.
 ///
-/// The automatic checkpoint stops at the snapshot of the oldest read, and the log restarts only when no read uses it.
-/// With one read after another it would grow for as long as they continue.
+/// SQLite's automatic checkpoint stops at the snapshot of the oldest read, and SQLite starts the log again from its
+/// beginning only when no read uses it. With one read after another, the log would grow without limit.
 struct LogTruncation: Sendable {
-    /// The size from which the log is truncated. Bytes.
+    /// The size in bytes from which the log is truncated: 16 MiB.
     static let threshold = 2 * CommitBatcher.longestLog
 
     /// The path of the log.
@@ -19,19 +19,21 @@ struct LogTruncation: Sendable {
         self.reader = reader
     }
 
-    /// Truncates a long log, or makes new reads wait for their turn between the commits until that is possible. Called
-    /// after each commit, on the writer's queue.
+    /// Truncates the log if it is long and no read is in progress. If a read is in progress, this pauses the reader:
+    /// until a later call has truncated the log, new reads run between the commits. Called after each commit, on the
+    /// writer's queue.
     mutating func run(on database: Database) {
         let size = FileSystem.size(of: log)
         guard size > next, reader.pause() else { return }
         defer { reader.resume() }
-        // Another process that reads the database may prevent it. Then the log may grow before the next attempt.
+        // Another process that reads the database may prevent the truncation. The next attempt then waits until the log
+        // has grown by 8 MiB.
         next = Self.truncate(database) ? Self.threshold : size + CommitBatcher.longestLog
     }
 
-    /// An error leaves everything in the log, as an error of the automatic checkpoint does.
+    /// Returns whether the log was truncated. An error loses no data: the commits stay in the log.
     private static func truncate(_ database: Database) -> Bool {
-        // A commit must not wait for another process here.
+        // Without this, the next commit would wait up to 10 s for a process that reads the database.
         sqlite3_busy_timeout(database.sqliteConnection, 0)
         defer { sqlite3_busy_timeout(database.sqliteConnection, CInt(QueueDatabase.busySeconds * 1000)) }
         return (try? database.checkpoint(.truncate)) != nil

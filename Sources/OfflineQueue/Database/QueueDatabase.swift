@@ -4,17 +4,18 @@ internal import GRDB
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Opens the only connection that writes to the database.
+/// Opens the connection that writes to the database. There is only one.
 enum QueueDatabase {
     /// Opens and checks the database on a thread that may block.
     ///
-    /// - Returns: The connection, and the content of the log that an earlier owner left; `nil` when there was none.
+    /// - Returns: The connection, and the log that an earlier owner left; `nil` if there was none.
     static func open(in directory: QueueDirectory) async throws -> (DatabaseQueue, LogReport?) {
         try await DispatchQueue.global().run {
             do {
                 return try openBlocking(directory)
             } catch {
-                // Releases the lock now. The last reference may go only after the caller has tried again.
+                // Releases the lock now. The last reference to the directory may live until after the caller's next
+                // attempt, which would then find the directory locked.
                 directory.release()
                 throw error
             }
@@ -25,17 +26,17 @@ enum QueueDatabase {
         let path = directory.databasePath
         do {
             if let note = directory.damage.text {
-                throw StoreFault.damaged("\(note), when the queue ran last")
+                throw StoreFault.damaged("\(note), found when the queue last ran")
             }
-            // Reads the log first, because recovery silently drops what it cannot use.
+            // Reads the log before SQLite does, because SQLite's recovery silently drops commits that it cannot use.
             let log = try leftoverLog(of: path)
             try checkReadOnly(path)
             let database = try DatabaseQueue(path: path, configuration: configuration)
             try database.writeWithoutTransaction(configure)
             try QueueSchema.migrator.migrate(database)
             try database.writeWithoutTransaction(checkSettings)
-            // Empties the log. The next log has new salts, so dropped frames that remained after its frames would look
-            // like damage.
+            // Recovery has dropped commits, so the log is truncated. Otherwise their frames could remain behind new
+            // ones, and look like damage after the next crash.
             if log?.note != nil {
                 try database.writeWithoutTransaction {
                     try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -47,10 +48,10 @@ enum QueueDatabase {
         }
     }
 
-    /// Reads the log that an earlier owner left. This process must have no connection open: closing any descriptor of a
-    /// database file releases the locks that SQLite holds on the file.
+    /// Reads the log that an earlier owner left. This process must have no open connection to the database. Closing any
+    /// descriptor of the file would release the locks that SQLite holds on it.
     ///
-    /// - Throws: ``StoreFault`` when the log cannot be read, or does not belong to this database.
+    /// - Throws: ``StoreFault`` if the log cannot be read, or does not belong to this database.
     static func leftoverLog(of path: String) throws(StoreFault) -> LogReport? {
         let report: LogReport?
         let header: [UInt8]
@@ -73,8 +74,8 @@ enum QueueDatabase {
         return Array(bytes.prefix(count))
     }
 
-    /// Checks the database through a read-only connection. Opening it for writing changes the journal mode at once, and
-    /// a foreign file must not change by a single byte.
+    /// Checks through a read-only connection that the file is a queue's database. Opening it for writing would change
+    /// the journal mode at once, and a file of another program must not be changed.
     static func checkReadOnly(_ path: String) throws {
         guard FileSystem.size(of: path) > 0 else { return try checkNew(path) }
         do {
@@ -84,13 +85,13 @@ enum QueueDatabase {
         } catch let error as DatabaseError
             where [.SQLITE_READONLY, .SQLITE_CANTOPEN].contains(error.resultCode)
         {
-            // A process stopped while it created the database. It must be written to before it can be read, which
-            // opening it does next.
+            // An earlier process stopped while it created the database. The next step opens the file for writing, which
+            // completes the creation.
         }
     }
 
-    /// Throws if the database file is empty, but other files of a queue exist. SQLite takes an empty file for a new
-    /// database and removes the log, and the loss of the requests would go unnoticed.
+    /// Throws if the database file is empty although its log or a body in the spool exists. SQLite would treat the
+    /// empty file as a new database and remove the log, so the loss of the requests would go unnoticed.
     private static func checkNew(_ path: String) throws {
         let bodies = "\((path as NSString).deletingLastPathComponent)/spool"
         let isNew =
@@ -103,11 +104,11 @@ enum QueueDatabase {
         }
     }
 
-    /// How long a connection waits for a lock of another process. Seconds.
+    /// How long a connection waits for a lock of another process, in seconds.
     static let busySeconds = 10.0
 
-    /// The configuration of a connection that neither writes nor checkpoints. Before SQLite 3.51.3, two connections
-    /// that do may damage a database.
+    /// The configuration of a connection that neither writes nor checkpoints. In versions of SQLite before 3.51.3, a
+    /// second connection that writes or checkpoints may damage the database.
     static var readingConfiguration: Configuration {
         var configuration = Configuration()
         configuration.label = "netwatch.queue.reader"
@@ -135,28 +136,29 @@ enum QueueDatabase {
 
     private static func configure(_ database: Database) throws {
         try checkOwnership(database)
-        // SQLite then detects a damaged page as soon as it reads it, at the cost of a check of its cells.
+        // Makes SQLite check the cells of each page that it reads, so that it detects a damaged page at once.
         try database.execute(sql: "PRAGMA cell_size_check = ON")
-        // Set before the migrator creates its own table in a separate commit. A process that dies between the two must
-        // leave a database that is recognized.
+        // Set before the migrator creates its own table, which is a separate commit. If the process dies after that
+        // commit, the next start must recognize the database.
         try database.execute(sql: "PRAGMA application_id = \(QueueSchema.applicationID)")
-        // GRDB sets NORMAL for WAL databases after its prepare hook has run, so FULL is set here, after the
-        // connection is open.
+        // FULL must be set after the connection is open. GRDB sets NORMAL for WAL databases after it has called
+        // `prepareDatabase`.
         try syncFully(database)
         try database.execute(sql: "PRAGMA mmap_size = 0; PRAGMA journal_size_limit = \(64 << 20)")
-        // SQLite keeps a journal for the rollback of a statement with triggers. A journal that may go to a file takes
-        // 64 KiB per statement; in memory it takes only what the statement changes.
+        // SQLite keeps a journal to roll back a statement with triggers. If this journal may be written to a file, it
+        // takes 64 KiB for each statement. In memory it takes only as much as the statement changes.
         try database.execute(sql: "PRAGMA temp_store = MEMORY")
-        // Debian's SQLite overwrites every page that it frees. So the end of a request would write as many bytes again
-        // as its body has, to a disk that may be full of bodies.
+        // Debian's SQLite overwrites every freed page by default. Deleting a request would then write as many bytes as
+        // its body has, possibly to a full disk.
         try database.execute(sql: "PRAGMA secure_delete = FAST")
     }
 
+    /// Makes SQLite sync the log in every commit.
     static func syncFully(_ database: Database) throws {
         try database.execute(sql: "PRAGMA synchronous = FULL")
     }
 
-    /// Checks the settings. Otherwise a setting without effect would be noticed only after the next power failure.
+    /// Reads the settings back. A setting that had no effect would otherwise be noticed only after a power failure.
     private static func checkSettings(_ database: Database) throws {
         try expect(2, from: "synchronous", database)
         try expect("wal", from: "journal_mode", database)
@@ -164,8 +166,8 @@ enum QueueDatabase {
         try checkContent(database)
     }
 
-    /// Checks the tables that every start reads, because their values affect the whole queue. There are too many
-    /// requests to check them here.
+    /// Checks the tables `meta` and `lane`, because invalid values in them affect the whole queue. The requests are not
+    /// checked here, because there may be too many.
     private static func checkContent(_ database: Database) throws {
         let meta = """
             SELECT count(*) FROM meta WHERE typeof(owner_epoch + boot + clock_offset + requests + bytes + history_bytes
@@ -184,6 +186,7 @@ enum QueueDatabase {
         }
     }
 
+    /// Checks that the database is empty or belongs to a queue, and that no newer version has written it.
     private static func checkOwnership(_ database: Database) throws {
         let found = try Int.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let isEmpty = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") == 0

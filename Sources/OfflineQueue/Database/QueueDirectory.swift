@@ -2,10 +2,10 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// The directory of a queue, with the locks that keep other processes out.
+/// The directory of a queue, and the locks that exclude other processes.
 ///
-/// The directory and `queue.lock` are locked for as long as the store is open. The file names the owner. The directory
-/// stays locked even if the file is removed.
+/// The directory and the file `queue.lock` are both locked while the store is open. The file contains the process id of
+/// the owner. The directory is locked as well, because its lock remains if the file is removed.
 final class QueueDirectory: Sendable {
     private struct Locks: ~Copyable {
         let directory: LockFile
@@ -18,8 +18,11 @@ final class QueueDirectory: Sendable {
     var databasePath: String { "\(path)/queue.sqlite" }
     var damage: DamageMarker { DamageMarker(directory: path) }
 
-    /// Creates the directory (0700) and the database file (0600) if they are missing, regardless of the umask, and
-    /// takes the locks. Blocks. Refuses a directory that contains other files and is accessible to other users.
+    /// Creates the directory (mode 0700) and the database file (mode 0600) if they are missing, regardless of the
+    /// umask, and takes the locks. Blocks.
+    ///
+    /// - Throws: ``QueueError``: `alreadyOwned` if another process holds a lock. `directoryUnusable` if a system call
+    ///   fails, or if other users can access the directory and it contains files but no `queue.lock`.
     init(path: String) throws(QueueError) {
         self.path = path
         try Self.makeDirectory(path)
@@ -28,12 +31,14 @@ final class QueueDirectory: Sendable {
         try Self.usable(path) { () throws(SystemError) in try Directory.sync(path) }
     }
 
+    /// Releases the locks.
     func release() {
         locks.withLock { $0 = nil }
     }
 
-    /// Returns the files that must stay in place: the directory, the lock, and the database with its log. The database
-    /// must be open, because its files are identified by what their paths name now.
+    /// Returns the paths that must not change while the store is open: the directory, the lock file, the database and
+    /// its log. The database must already be open, because its files are identified by the inodes that are at their
+    /// paths now.
     func location() throws(QueueError) -> StoreLocation {
         var location = StoreLocation()
         try Self.usable(path) { () throws(SystemError) in
@@ -53,13 +58,13 @@ final class QueueDirectory: Sendable {
         return try found.get()
     }
 
-    /// Makes an existing directory private only if it is empty or belongs to a queue: `/tmp` must not become private
-    /// because a queue was created there.
+    /// Creates the directory, or makes an existing one private. An existing directory must be empty or belong to a
+    /// queue, so that `/tmp` is not made private when it is named by mistake.
     private static func makeDirectory(_ path: String) throws(QueueError) {
         try usable(path) { () throws(SystemError) in
             if try Directory.make(path, mode: 0o700) { return }
             guard try isOpenToOthers(path) else { return }
-            guard try isQueueOrEmpty(path) else { throw SystemError(call: "use \(path)", errno: ENOTEMPTY) }
+            guard try isQueueOrEmpty(path) else { throw SystemError(call: "chmod \(path)", errno: ENOTEMPTY) }
             try systemCall("chmod \(path)") { chmod(path, 0o700) }
         }
     }
@@ -94,8 +99,8 @@ final class QueueDirectory: Sendable {
 // MARK: - The lock
 
 extension QueueDirectory {
-    /// Locks the directory first, so that a process that is refused does not create a new lock file after the old one
-    /// was removed.
+    /// Takes both locks, the directory's first. If the lock file was removed while another process owns the queue, this
+    /// process is refused before it creates a new lock file.
     private static func takeLocks(of path: String) throws(QueueError) -> Locks {
         let file = "\(path)/queue.lock"
         do throws(LockFile.Failure) {

@@ -1,14 +1,123 @@
-// The statements of each migration, the newest first.
+// The SQL statements of each migration, the newest first.
+
+// MARK: - Version 8
+
+extension QueueSchema {
+    static let version8 = """
+        -- In the format of `RequestConstraints.description`; NULL for none.
+        ALTER TABLE request ADD COLUMN constraints TEXT;
+        ALTER TABLE history ADD COLUMN constraints TEXT;
+
+        -- The constraints belong to the key of a lane. SQLite cannot change a UNIQUE constraint, so the table is copied.
+        -- Its triggers are those of `request`, which would prevent the renaming.
+        DROP TRIGGER request_counted;
+        DROP TRIGGER request_discounted;
+        CREATE TABLE lane8 (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            scheme TEXT NOT NULL,
+            host TEXT NOT NULL,
+            port INTEGER NOT NULL,
+            label TEXT NOT NULL,
+            mode TEXT NOT NULL CHECK (mode IN ('parallel', 'fifo')),
+            -- The same text as in `request`; empty for none.
+            lane_constraints TEXT NOT NULL DEFAULT '',
+            not_before INTEGER,
+            is_paused INTEGER NOT NULL DEFAULT 0,
+            requests INTEGER NOT NULL DEFAULT 0,
+            bytes INTEGER NOT NULL DEFAULT 0,
+            closed_by INTEGER,
+            UNIQUE (scheme, host, port, label, mode, lane_constraints)
+        ) STRICT;
+        INSERT INTO lane8 (id, scheme, host, port, label, mode, not_before, is_paused, requests, bytes, closed_by)
+            SELECT id, scheme, host, port, label, mode, not_before, is_paused, requests, bytes, closed_by FROM lane;
+        DELETE FROM sqlite_sequence WHERE name = 'lane8';
+        INSERT INTO sqlite_sequence (name, seq) SELECT 'lane8', seq FROM sqlite_sequence WHERE name = 'lane';
+        DROP TABLE lane;
+        ALTER TABLE lane8 RENAME TO lane;
+        CREATE TRIGGER request_counted AFTER INSERT ON request BEGIN
+            UPDATE lane SET requests = requests + 1, bytes = bytes + NEW.size WHERE id = NEW.lane_id;
+            UPDATE meta SET requests = requests + 1, bytes = bytes + NEW.size;
+        END;
+        CREATE TRIGGER request_discounted AFTER DELETE ON request BEGIN
+            UPDATE lane SET requests = requests - 1, bytes = bytes - OLD.size WHERE id = OLD.lane_id;
+            UPDATE meta SET requests = requests - 1, bytes = bytes - OLD.size;
+        END;
+        """
+}
+
+// MARK: - Version 7
+
+extension QueueSchema {
+    static let version7 = """
+        ALTER TABLE request ADD COLUMN tag TEXT;
+        ALTER TABLE history ADD COLUMN tag TEXT;
+        CREATE INDEX request_tag ON request (tag) WHERE tag IS NOT NULL;
+        CREATE INDEX history_tag ON history (tag) WHERE tag IS NOT NULL;
+        -- on_done: the webhook that reports the end of the request, in the format of `Webhook.stored`.
+        -- webhook_of: the id of the request whose end this request reports; NULL if it is not a webhook.
+        ALTER TABLE request ADD COLUMN on_done TEXT;
+        ALTER TABLE history ADD COLUMN on_done TEXT;
+        ALTER TABLE request ADD COLUMN webhook_of TEXT;
+        ALTER TABLE history ADD COLUMN webhook_of TEXT;
+
+        -- The finished requests with a tag that no handler has handled yet. The triggers cover every way in which a
+        -- request ends, is retried, or is removed from the history.
+        CREATE TABLE completion (
+            position INTEGER PRIMARY KEY AUTOINCREMENT,
+            seq INTEGER NOT NULL UNIQUE,
+            tag TEXT NOT NULL
+        ) STRICT;
+        CREATE INDEX completion_tag ON completion (tag);
+        CREATE TRIGGER history_completed AFTER INSERT ON history WHEN NEW.tag IS NOT NULL BEGIN
+            INSERT INTO completion (seq, tag) VALUES (NEW.seq, NEW.tag);
+        END;
+        CREATE TRIGGER history_forgotten AFTER DELETE ON history WHEN OLD.tag IS NOT NULL BEGIN
+            DELETE FROM completion WHERE seq = OLD.seq;
+        END;
+        """
+}
+
+// MARK: - Version 6
+
+extension QueueSchema {
+    static let version6 = """
+        -- The id of the key that encrypts `headers`, `key_value` and `body_sha256` of this row, and `bytes` of its body;
+        -- NULL if they are plaintext. Encrypted text is Base64.
+        ALTER TABLE request ADD COLUMN key_id TEXT;
+        ALTER TABLE history ADD COLUMN key_id TEXT;
+        -- The key that encrypts `headers` and `body` of a response; NULL if they are plaintext.
+        ALTER TABLE response ADD COLUMN key_id TEXT;
+        -- The key of the body's file, encrypted with the key `key_id`; NULL if the file is plaintext.
+        ALTER TABLE request ADD COLUMN body_key BLOB;
+        ALTER TABLE history ADD COLUMN body_key BLOB;
+        CREATE INDEX request_key ON request (key_id) WHERE key_id IS NOT NULL;
+        CREATE INDEX history_key ON history (key_id) WHERE key_id IS NOT NULL;
+        -- The id of the key that encrypted new rows last; NULL if the store was never encrypted.
+        ALTER TABLE meta ADD COLUMN key_id TEXT;
+        """
+}
+
+// MARK: - Version 5
+
+extension QueueSchema {
+    static let version5 = """
+        -- The name of the credential that each attempt adds; NULL for none. The credential itself is never stored.
+        ALTER TABLE request ADD COLUMN credential TEXT;
+        ALTER TABLE history ADD COLUMN credential TEXT;
+        CREATE INDEX request_credential ON request (credential)
+            WHERE credential IS NOT NULL AND state = 'held' AND hold_reason = 'auth';
+        """
+}
 
 // MARK: - Version 4
 
 extension QueueSchema {
     static let version4 = """
-        -- As AttemptTimeouts.stored writes them; NULL for the defaults.
+        -- In the format of `AttemptTimeouts.stored`; NULL if all timeouts have their defaults.
         ALTER TABLE request ADD COLUMN timeouts TEXT;
         ALTER TABLE history ADD COLUMN timeouts TEXT;
-        -- How many attempts a timeout of ours has cut while the server may still have executed them, and until when the
-        -- last of them may be. Not part of the history: a retry by hand begins again.
+        -- overruns: the number of attempts that ended with a timeout while the server may still have executed them.
+        -- busy_until: when the server should be done with the last one. Not in `history`: a manual retry resets both.
         ALTER TABLE request ADD COLUMN overruns INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE request ADD COLUMN busy_until INTEGER;
         """
@@ -18,9 +127,9 @@ extension QueueSchema {
 
 extension QueueSchema {
     static let version3 = """
-        -- When the first 409 in a row came, by the wall clock. Not part of the history: who tries again begins anew.
+        -- The time of the first of consecutive 409 responses, by the wall clock. Not in `history`: a retry resets it.
         ALTER TABLE request ADD COLUMN conflict_at INTEGER;
-        -- The status whose `Retry-After` closed the lane until `not_before`.
+        -- The status of the response whose `Retry-After` closed the lane until `not_before`.
         ALTER TABLE lane ADD COLUMN closed_by INTEGER;
         """
 }
@@ -31,11 +140,11 @@ extension QueueSchema {
     private static let contentColumns = """
         priority INTEGER NOT NULL DEFAULT 5,
         created_at INTEGER NOT NULL,
-        -- Milliseconds, whatever the wall clock was set to since.
+        -- The time to live in milliseconds; setting the wall clock does not change it.
         life INTEGER NOT NULL,
-        -- By the wall clock.
+        -- The time at which the request expires, by the wall clock.
         expire_at INTEGER NOT NULL,
-        -- The same by the clock that began with that boot.
+        -- The same time by the boot clock, and the number of the boot to which that clock belongs.
         boot INTEGER NOT NULL,
         boot_expire_at INTEGER NOT NULL,
         attempts INTEGER NOT NULL DEFAULT 0,
@@ -44,7 +153,7 @@ extension QueueSchema {
         method TEXT NOT NULL,
         url TEXT NOT NULL,
         headers TEXT NOT NULL,
-        -- What the limits count.
+        -- The bytes that count towards the limits.
         size INTEGER NOT NULL,
         body_bytes INTEGER NOT NULL,
         body_file TEXT,
@@ -63,10 +172,10 @@ extension QueueSchema {
 
     static let version2 = """
         ALTER TABLE meta ADD COLUMN is_paused INTEGER NOT NULL DEFAULT 0;
-        -- The kernel's name of the boot, and how many there were: rows remember the number.
+        -- boot_id: the kernel's id of the last known boot. boot: the number of boots so far, which rows refer to.
         ALTER TABLE meta ADD COLUMN boot_id TEXT NOT NULL DEFAULT '';
         ALTER TABLE meta ADD COLUMN boot INTEGER NOT NULL DEFAULT 0;
-        -- The wall clock less the boot's clock: changes when the wall clock is set.
+        -- The wall clock minus the boot clock. It changes when the wall clock is set.
         ALTER TABLE meta ADD COLUMN clock_offset INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE meta ADD COLUMN requests INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE meta ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
@@ -89,7 +198,7 @@ extension QueueSchema {
             lane_id INTEGER NOT NULL REFERENCES lane (id),
             state TEXT NOT NULL CHECK (state IN ('pending', 'blocked', 'inflight', 'held')),
             next_at INTEGER NOT NULL,
-            -- Somebody asked for this time, so no clock is wrong when it is far ahead.
+            -- The time for which the caller scheduled the request. Only such a time may be far in the future.
             scheduled_at INTEGER,
             lease_token TEXT,
             owner_epoch INTEGER,
@@ -114,7 +223,7 @@ extension QueueSchema {
 
         CREATE INDEX request_file ON request (body_file) WHERE body_file IS NOT NULL;
 
-        -- Bodies apart, so that what scans requests never reads their pages.
+        -- Bodies are in a separate table, so that a scan of the requests does not read their pages.
         CREATE TABLE body (
             seq INTEGER PRIMARY KEY,
             bytes BLOB NOT NULL
@@ -123,7 +232,7 @@ extension QueueSchema {
         CREATE TABLE depends (
             seq INTEGER NOT NULL REFERENCES request (seq) ON DELETE CASCADE,
             on_seq INTEGER NOT NULL,
-            -- Whether it waits for the other's end, whatever that is, and not for its delivery.
+            -- Whether the request waits until the other one has ended in any way, instead of being delivered.
             is_any INTEGER NOT NULL DEFAULT 0,
             PRIMARY KEY (seq, on_seq)
         ) STRICT, WITHOUT ROWID;
@@ -157,7 +266,7 @@ extension QueueSchema {
             mode TEXT NOT NULL,
             state TEXT NOT NULL CHECK (state IN ('delivered', 'dead', 'cancelled', 'superseded')),
             finished_at INTEGER NOT NULL,
-            -- Whether all that is needed to send it again is kept, and how many bytes what is kept and the answer take.
+            -- is_whole: whether everything that a retry needs is kept. kept_bytes: its size, including the response.
             is_whole INTEGER NOT NULL,
             kept_bytes INTEGER NOT NULL,
         \(contentColumns)
@@ -170,14 +279,14 @@ extension QueueSchema {
             method, url, headers, size, body_bytes, key_header, key_value, last_status, last_error)
         SELECT state, next_at, lease_token, owner_epoch, hold_reason,
             seq, id, lane_id, created_at, 604800000,
-            -- Version 1 gave nothing up, however old it was.
+            -- Requests did not expire in version 1, so they get a full time to live now.
             max(created_at, 1000 * strftime('%s', 'now')) + 604800000, 0, 0, attempts, deferrals,
             method, url, headers, length(url) + length(headers) + ifnull(length(bytes), 0),
             ifnull(length(bytes), 0), iif(idempotency_key IS NULL, NULL, 'Idempotency-Key'), idempotency_key,
             last_status, last_error
         FROM request1 LEFT JOIN body1 USING (seq);
         INSERT INTO body SELECT seq, bytes FROM body1;
-        -- Version 1 kept no body of what it gave up.
+        -- Version 1 kept no bodies of dead requests.
         INSERT INTO history (position, state, finished_at, is_whole, kept_bytes,
             seq, id, host, label, mode, created_at, life, expire_at, boot, boot_expire_at, attempts, deferrals,
             method, url, headers, size, body_bytes, key_header, key_value, last_status, last_error)
@@ -187,7 +296,7 @@ extension QueueSchema {
             idempotency_key, last_status, last_error
         FROM history1 JOIN lane ON lane.id = lane_id;
 
-        -- No number is used again, even if no row with it is left.
+        -- Continues the sequence numbers, so that the number of a deleted row is not used again.
         DELETE FROM sqlite_sequence WHERE name = 'request';
         INSERT INTO sqlite_sequence (name, seq)
             SELECT 'request', ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'request1';
@@ -199,7 +308,7 @@ extension QueueSchema {
             (SELECT count(*), ifnull(sum(size), 0) FROM request WHERE lane_id = lane.id);
         UPDATE meta SET (requests, bytes) = (SELECT count(*), ifnull(sum(size), 0) FROM request);
 
-        -- The limits are judged by these numbers, in the transaction that a request comes in by.
+        -- The transaction that adds a request compares these counters with the limits.
         CREATE TRIGGER request_counted AFTER INSERT ON request BEGIN
             UPDATE lane SET requests = requests + 1, bytes = bytes + NEW.size WHERE id = NEW.lane_id;
             UPDATE meta SET requests = requests + 1, bytes = bytes + NEW.size;

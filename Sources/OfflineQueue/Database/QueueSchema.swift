@@ -1,35 +1,28 @@
 internal import Foundation
 internal import GRDB
 
-/// The database schema. Each index has exactly the order of the statement that reads it, so that a claim costs the same
-/// in an empty queue and in a full one.
+/// The database schema. Each index has the order that its statement needs, so that a claim takes the same time in a
+/// short queue and in a long one.
 enum QueueSchema {
-    /// "nwqu". Identifies the database, for `file(1)` and for this library.
+    /// The `application_id` of a queue's database, "nwqu" in ASCII. `file(1)` and this library identify the database by
+    /// it.
     static let applicationID = 0x6e77_7175
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        migrator.registerMigration("1") { database in
-            try database.execute(sql: version1)
-            try database.execute(sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = 1;")
-        }
-        migrator.registerMigration("2") { database in
-            try database.execute(sql: version2)
-            try rewriteHeaders(database)
-            try database.execute(sql: "PRAGMA user_version = 2;")
-        }
-        migrator.registerMigration("3") { database in
-            try database.execute(sql: version3)
-            try database.execute(sql: "PRAGMA user_version = 3;")
-        }
-        migrator.registerMigration("4") { database in
-            try database.execute(sql: version4)
-            try database.execute(sql: "PRAGMA user_version = 4;")
+        let versions = [version1, version2, version3, version4, version5, version6, version7, version8]
+        for (version, sql) in zip(1..., versions) {
+            migrator.registerMigration("\(version)") { database in
+                try database.execute(sql: sql)
+                if version == 1 { try database.execute(sql: "PRAGMA application_id = \(applicationID)") }
+                if version == 2 { try rewriteHeaders(database) }
+                try database.execute(sql: "PRAGMA user_version = \(version)")
+            }
         }
         return migrator
     }
 
-    /// Converts headers. Version 1 stored header lines as a JSON array of pairs.
+    /// Converts the header fields from version 1, which stored them as a JSON array of pairs, to the current format.
     private static func rewriteHeaders(_ database: Database) throws {
         let update = try database.makeStatement(sql: "UPDATE request SET headers = ? WHERE seq = ?")
         for row in try Row.fetchAll(database, sql: "SELECT seq, headers FROM request") {
@@ -39,10 +32,11 @@ enum QueueSchema {
         }
     }
 
-    /// The columns that `request` and `history` share and that no attempt changes.
+    /// The columns of both `request` and `history` that no attempt changes.
     static let fixedContent = """
         seq, id, priority, created_at, life, expire_at, boot, boot_expire_at, maximum_attempts, method, url,
         headers, size, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted, at_most_once, replace_key,
-        expectation, timeouts
+        expectation, timeouts, credential, tag, on_done, webhook_of, constraints,
+        key_id, body_key
         """
 }

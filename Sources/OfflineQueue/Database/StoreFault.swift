@@ -1,13 +1,14 @@
 internal import GRDB
 internal import NetwatchEventLoop
 
-/// The kinds of reasons why a database cannot be opened, by what the user can do about them.
+/// The reasons why a database cannot be opened, grouped by what the user can do.
 enum StoreFault: Error {
-    /// The file is not a queue's database, or needs a newer netwatch. It must not be changed.
+    /// The file is not a queue's database, or was written by a newer netwatch. The user must choose another file or
+    /// upgrade; this process must not change the file.
     case foreign(String)
-    /// The file is a queue's database, but its content has changed on the disk.
+    /// The file is a queue's database, but its content is damaged. The user can set it aside.
     case damaged(String)
-    /// A temporary problem. A retry may succeed.
+    /// A problem that may be temporary, such as a full disk. A retry may succeed.
     case passing(String)
 
     init(_ error: any Error) {
@@ -25,8 +26,8 @@ enum StoreFault: Error {
         case .damaged(let why):
             QueueError(
                 .storeUnusable,
-                "the queue's database is damaged: \(why); `netwatch queue verify --set-aside`, with `--state-dir` "
-                    + "unless the queue is in its default directory, moves it away and saves what can be read",
+                "the queue's database is damaged: \(why); to move it away and save the readable requests, run "
+                    + "`netwatch queue verify --set-aside` (with `--state-dir` for a queue in another directory)",
                 path: path
             )
         case .passing(let why):
@@ -36,7 +37,7 @@ enum StoreFault: Error {
 }
 
 extension StoreFault {
-    /// Returns whether an error reports that bytes on the disk differ from those that were written.
+    /// Returns whether an error means that the content of the database is damaged.
     static func isDamage(_ error: any Error) -> Bool {
         switch error {
         case let error as DatabaseError: [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode)
@@ -44,18 +45,19 @@ extension StoreFault {
         }
     }
 
+    /// Returns the message of an error.
     static func words(_ error: any Error) -> String {
         guard let error = error as? DatabaseError else { return "\(error)" }
         let words = error.message ?? error.resultCode.description
-        // SQLite does not report why it cannot open a file.
+        // SQLite's message does not contain the reason why it cannot open a file.
         let isShort = error.resultCode == .SQLITE_CANTOPEN && DescriptorSupply.isShort
         return isShort ? "\(words); this process has no free file descriptors" : words
     }
 }
 
 extension ResultCode {
-    /// Whether the error may pass: a lock of another process, a full or failing disk, a lack of memory, missing
-    /// permissions.
+    /// Whether the error may be temporary. Examples are a lock of another process, a full or failing disk, a shortage
+    /// of memory, and missing permissions.
     var mayPass: Bool {
         switch self {
         case .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_IOERR, .SQLITE_FULL, .SQLITE_CANTOPEN, .SQLITE_NOMEM,

@@ -2,13 +2,13 @@ internal import Dispatch
 internal import GRDB
 internal import Synchronization
 
-/// The read-only connection for listings. In WAL mode readers and the writer do not block each other: a listing does
-/// not delay a commit, and is answered while a large edit is being written.
+/// The read-only connection for listings. In WAL mode readers and the writer do not block each other. A listing
+/// therefore does not delay a commit, and does not wait for a large edit that is being written.
 ///
-/// Each call sees one consistent state of the database, with everything that was committed before the call.
+/// Each read sees one consistent state of the database, which includes every commit that was finished before the read.
 final class StoreReader: Sendable {
     private struct State {
-        /// The reads in progress, and those that wait for them.
+        /// The number of reads that are in progress or waiting for the connection.
         var reads = 0
         var isPaused = false
     }
@@ -16,13 +16,14 @@ final class StoreReader: Sendable {
     private let database: DatabaseQueue
     private let state = Mutex(State())
 
-    /// Opens the connection. Blocks. The database must already be open for writing, and must stay open longer than this
-    /// connection.
+    /// Opens the connection. Blocks. The connection that writes must be opened before this one and closed after it.
     init(database path: String) throws {
         database = try DatabaseQueue(path: path, configuration: QueueDatabase.readingConfiguration)
     }
 
-    /// - Returns: `nil` while the reader is paused.
+    /// Runs `body` with the connection.
+    ///
+    /// - Returns: The result of `body`; `nil` without calling it while the reader is paused.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value? {
@@ -42,9 +43,9 @@ final class StoreReader: Sendable {
         }
     }
 
-    /// Lets no read begin until ``resume()``.
+    /// Refuses new reads until ``resume()`` is called.
     ///
-    /// - Returns: Whether no read is in progress.
+    /// - Returns: Whether no read is in progress or waiting.
     func pause() -> Bool {
         state.withLock { state in
             state.isPaused = true
@@ -52,8 +53,9 @@ final class StoreReader: Sendable {
         }
     }
 
+    /// Allows reads again.
     func resume() { state.withLock { $0.isPaused = false } }
 
-    /// Blocks until the reads in progress have ended.
+    /// Closes the connection. Blocks until the reads in progress have ended.
     func close() { try? database.close() }
 }

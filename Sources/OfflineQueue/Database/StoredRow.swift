@@ -1,9 +1,9 @@
 internal import GRDB
 internal import GRDBSQLite
 
-/// A row whose columns may hold values of any type, because of a damaged page or a manual edit. GRDB's own accessors
-/// end the process when a value has another type. They also look up names case-insensitively, which takes longer than
-/// reading the values.
+/// A row of the database whose columns are checked when they are read. After damage or a manual edit, a column may hold
+/// a value of any type, and GRDB's own accessors would then end the process. GRDB also looks up column names
+/// case-insensitively, which takes longer than reading the values.
 struct StoredRow {
     private let values: [DatabaseValue]
     private let names: [String]
@@ -13,7 +13,7 @@ struct StoredRow {
         self.names = names
     }
 
-    /// Reads a column. An optional is `nil` for NULL.
+    /// Reads a column. NULL is `nil` if the value's type is optional, and an error if it is not.
     subscript<Value: DatabaseValueConvertible>(_ column: String) -> Value {
         get throws(DamagedColumn) {
             let found = value(column)
@@ -24,7 +24,7 @@ struct StoredRow {
         }
     }
 
-    /// Reads a column that holds one of a fixed set of words.
+    /// Reads a column that contains one of a fixed set of words.
     subscript<Word: RawRepresentable<String>>(_ column: String) -> Word {
         get throws(DamagedColumn) {
             let text: String = try self[column]
@@ -35,6 +35,7 @@ struct StoredRow {
         }
     }
 
+    /// Reads a column that contains one of a fixed set of words; `nil` for NULL.
     subscript<Word: RawRepresentable<String>>(_ column: String) -> Word? {
         get throws(DamagedColumn) {
             if isNull(column) { nil } else { try self[column] as Word }
@@ -43,15 +44,29 @@ struct StoredRow {
 
     func isNull(_ column: String) -> Bool { value(column).isNull }
 
-    /// Reads a number that the query bounds. A damaged tree may lead back to an earlier row, and a loop that continues
-    /// after the last row would never end.
+    /// Reads the number of a row, and checks that it is within the bounds of the query. A damaged B-tree may return a
+    /// row that comes before these bounds. A loop that reads each page from the last row of the previous page would
+    /// then never end.
     func place(_ column: String, after low: Int64, before high: Int64 = .max) throws(DamagedColumn) -> Int64 {
         let place: Int64 = try self[column]
         guard low < place, place < high else { throw DamagedColumn(name: column, found: .int64(place)) }
         return place
     }
 
-    /// The approximate memory size in bytes.
+    /// Whether the query selected a column.
+    func has(_ column: String) -> Bool { names.contains(column) }
+
+    /// Returns a copy with another value in a column.
+    func replacing(_ column: String, with value: some DatabaseValueConvertible) -> StoredRow {
+        var values = values
+        guard let index = names.firstIndex(of: column) else {
+            preconditionFailure("no column \(column) was selected")
+        }
+        values[index] = value.databaseValue
+        return StoredRow(values, names: names)
+    }
+
+    /// The approximate size of the row in memory, in bytes.
     var approximateSize: Int {
         values.reduce(256) { sum, value in
             switch value.storage {
@@ -70,27 +85,27 @@ struct StoredRow {
     }
 }
 
-/// A column value that has the wrong type or is not one of the permitted words.
+/// The error for a column whose value has the wrong type, is out of bounds, or is not one of the permitted words.
 struct DamagedColumn: Error, CustomStringConvertible {
     let name: String
     let found: DatabaseValue.Storage
 
-    var description: String { "its column `\(name)` holds \(content)" }
+    var description: String { "the column `\(name)` has an invalid value: \(content)" }
 
     private var content: String {
         switch found {
-        case .null: "nothing"
-        case .int64, .double: "a number that cannot be there"
+        case .null: "NULL"
+        case .int64, .double: "a number"
         case .string(let text): "\(quoted(text))"
         case .blob(let data): "\(data.count) bytes"
         }
     }
 }
 
-/// Reads the rows that a statement returns.
+/// A cursor over the rows that a statement returns.
 ///
-/// GRDB's own cursor of rows builds a dictionary of the column names for each query. That took 15 % of the processor
-/// time of the database's thread while a lane drained (`perf`).
+/// GRDB's own row cursor builds a dictionary of the column names for each query. While a lane was being emptied, this
+/// took 15 % of the processor time of the database's thread, as measured with `perf`.
 final class StoredRowCursor: DatabaseCursor {
     typealias Element = StoredRow
 
@@ -98,13 +113,13 @@ final class StoredRowCursor: DatabaseCursor {
     var _isDone = false
 
     fileprivate init(_ statement: Statement, _ arguments: StatementArguments) throws {
-        // Also resets the statement.
+        // Setting the arguments also resets the statement.
         try statement.setArguments(arguments)
         _statement = statement
     }
 
     deinit {
-        // The result repeats the error of the last step, which is already known.
+        // The result is ignored: it repeats the error of the last step, which was thrown already.
         sqlite3_reset(_statement.sqliteStatement)
     }
 
@@ -116,22 +131,25 @@ final class StoredRowCursor: DatabaseCursor {
 }
 
 extension Database {
+    /// Returns the first row of a query; `nil` if there is none.
     func row(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> StoredRow? {
         try cursor(sql, arguments).next()
     }
 
+    /// Returns all rows of a query.
     func rows(_ sql: String, _ arguments: StatementArguments = StatementArguments()) throws -> [StoredRow] {
         try Array(cursor(sql, arguments))
     }
 
-    /// Reads rows one at a time. The statement must not be run again until the cursor is released.
+    /// Returns a cursor that reads the rows of a query one at a time. The same SQL must not be run again until the
+    /// cursor is released, because the statement is cached.
     func cursor(_ sql: String, _ arguments: StatementArguments) throws -> StoredRowCursor {
         try StoredRowCursor(cachedStatement(sql: sql), arguments)
     }
 }
 
 extension QueueError {
-    /// Creates the error for a row that cannot be read.
+    /// Creates the error for a row that cannot be read. A `QueueError` is used unchanged.
     init(reading error: any Error) {
         self = (error as? QueueError) ?? QueueError(.storeUnusable, "\(error)")
     }

@@ -2,10 +2,11 @@ internal import ClientCore
 internal import Foundation
 internal import NetwatchEventLoop
 
-// Conversions from a stored request to an attempt, and from the attempt's outcome to the values that are stored.
+// Conversions from a stored request to an attempt, and from an attempt's outcome to the values to store.
 
 extension Attempt {
-    init(_ request: ClaimedRequest, body: Body) {
+    /// - Parameter responseLimit: The maximum number of body bytes that a waiting caller accepts; `nil` if none waits.
+    init(_ request: ClaimedRequest, body: Body, responseLimit: Int?) {
         self.init(
             id: request.id,
             method: request.method,
@@ -14,13 +15,25 @@ extension Attempt {
             body: body,
             mayBeSentTwice: request.mayBeSentTwice,
             timeouts: request.timeouts.extended(by: request.overruns),
-            isMisdirected: request.lastStatus == FailureTable.misdirectedStatus
+            isMisdirected: request.lastStatus == FailureTable.misdirectedStatus,
+            responseLimit: [responseLimit, request.expectation.neededResponseLimit].compactMap(\.self).max(),
+            credential: request.credential
         )
     }
 }
 
+extension Expectation {
+    /// The number of body bytes that an attempt must receive so that the rules can be evaluated; `nil` if the usual
+    /// number suffices.
+    fileprivate var neededResponseLimit: Int? {
+        bodyBytes > Attempt.maximumResponseBytes ? bodyBytes : nil
+    }
+}
+
 extension Attempt.Body {
-    /// Opens a stored body. The failure holds the attempt's outcome if the body is no longer available.
+    /// Opens a stored body for sending.
+    ///
+    /// - Returns: The body. If it cannot be opened: a failure with the outcome that the attempt gets instead.
     static func opening(_ body: StoredBody, in spool: BodySpool) async -> Result<Self, UnopenedBody> {
         switch body {
         case .none: return .success(.none)
@@ -43,7 +56,7 @@ struct UnopenedBody: Error {
     init(_ fault: SpooledBodyFault) {
         switch fault {
         case .missing, .changed: outcome = .unsendable(reason: "\(fault)")
-        // CURLE_READ_ERROR is a local failure: this machine may be short of a resource for the moment.
+        // 26 is CURLE_READ_ERROR, which is retried and not counted: the file may be readable later.
         case .unreadable(let error):
             outcome = .failure(
                 AttemptFailure(
@@ -79,7 +92,19 @@ extension AttemptContext {
 }
 
 extension AttemptOutcome {
-    /// Returns the outcome with an error that names the lost path, if the attempt was ended because of it.
+    /// The outcome of an attempt that sent nothing. After the request was claimed, the path changed and must be probed for
+    /// captive portals first, or a constraint of the request was lost. 42 is CURLE_ABORTED_BY_CALLBACK: the queue itself ended the attempt.
+    static let unsent = AttemptOutcome.failure(
+        AttemptFailure(
+            code: 42,
+            phase: .resolve,
+            message: "the path or a constraint changed before the request was sent"
+        )
+    )
+
+    /// Returns the outcome of an attempt that the queue ended because the path to the host was lost. The error says so.
+    ///
+    /// An outcome that arrived before the queue could end the attempt is returned unchanged.
     func endedByLoss(of host: String) -> AttemptOutcome {
         guard case .failure(let failure) = self, FailureTable.classify(failure) == .aborted else {
             return self
@@ -87,20 +112,50 @@ extension AttemptOutcome {
         return .failure(failure.withMessage("the path to \(host) was lost"))
     }
 
-    /// The response to store, if one was received.
-    var response: RecordedResponse? {
+    /// Whether a timeout ended the attempt (`CURLE_OPERATION_TIMEDOUT`).
+    var isTimeout: Bool {
+        if case .failure(let failure) = self { failure.code == 28 } else { false }
+    }
+
+    /// Returns how the attempt went, for the scheduler. A status without a usable response is a response, too.
+    func course(lasting duration: Duration) -> AttemptCourse {
+        let hasResponse =
+            switch self {
+            case .response: true
+            case .failure(let failure): failure.status != nil
+            case .withheld, .unsendable: false
+            }
+        return AttemptCourse(duration: duration, hasResponse: hasResponse, isTimeout: isTimeout)
+    }
+
+    /// The response to store, if one was received: the first 64 KiB of its body, and the header fields of
+    /// ``KeptHeaderFields``.
+    var storedResponse: RecordedResponse? {
+        response(upTo: Attempt.maximumResponseBytes) { KeptHeaderFields.keptValue(of: $0, $1) }
+    }
+
+    /// Returns the response for a caller of this process, with all header fields and at most `limit` bytes of its body;
+    /// `nil` if none was received.
+    func response(upTo limit: Int) -> RecordedResponse? { response(upTo: limit) { _, value in value } }
+
+    /// - Parameter keptValue: Returns the value of a header field, or `nil` if the field is left out.
+    private func response(
+        upTo limit: Int,
+        _ keptValue: (_ name: String, _ value: String) -> String?
+    ) -> RecordedResponse? {
         guard case .response(let status, let headers, let body, let isTruncated) = self else { return nil }
+        let kept = headers.compactMap { name, value in keptValue(name, value).map { (name, $0) } }
         return RecordedResponse(
             status: status,
-            headers: Self.kept(headers),
-            body: body.prefix(Attempt.maximumResponseBytes),
-            isTruncated: isTruncated || body.count > Attempt.maximumResponseBytes
+            headers: Self.limited(kept),
+            body: body.prefix(limit),
+            isTruncated: isTruncated || body.count > limit
         )
     }
 
-    /// Returns the header fields to store. A server chooses the values: fields beyond the size limit and values with
-    /// line breaks, which would be read back as two lines, are left out.
-    private static func kept(_ headers: [(String, String)]) -> [QueueRequest.Header] {
+    /// Returns the header fields within the size limit (64 KiB); the others are left out. So are values with line
+    /// breaks, because the stored form has one field per line.
+    private static func limited(_ headers: [(String, String)]) -> [QueueRequest.Header] {
         var room = QueueRequest.maximumHeadBytes
         return headers.compactMap { name, value in
             room -= HeaderText.size(name, value)
@@ -124,7 +179,7 @@ extension Judgement {
         detail: "the URL is invalid"
     )
 
-    /// Whether the attempt was ended only to be repeated immediately.
+    /// Whether the queue ended the attempt itself and repeats it immediately.
     var isRepeatedImmediately: Bool {
         if case .retry = verdict { lane == .renewed } else { false }
     }

@@ -1,14 +1,20 @@
+internal import ClientCore
+
 extension OfflineQueue.Configuration {
-    /// Refuses invalid settings before the directory is touched. Some of them would prevent all sending, and others
-    /// would crash the process at the first failure.
+    /// Checks the settings. Called before the queue touches its directory.
     ///
-    /// - Throws: ``QueueError`` with `invalidConfiguration`, which names the setting and the accepted values.
+    /// Some invalid settings would prevent all sending, and others would crash the process at the first failure.
+    ///
+    /// - Throws: ``QueueError`` with `invalidConfiguration`. Its message names the setting and the accepted values.
     func check() throws(QueueError) {
         let longest = RequestChecks.longestTime
         try SettingCheck.require(backoffBase, "backoffBase", in: .milliseconds(1)...longest, \.words)
-        // The check above ensures that `backoffBase` is at most `longest`, so the range is valid.
+        // The line above ensures that `backoffBase` is at most `longest`. Otherwise this range would crash.
         try SettingCheck.require(backoffCap, "backoffCap", in: backoffBase...longest, \.words)
+        try SettingCheck.require(reconnectSpread, "reconnectSpread", in: .zero...longest, \.words)
         try SettingCheck.require(stopTimeout, "stopTimeout", in: .zero...longest, \.words)
+        let timeouts: ClosedRange<Duration> = .milliseconds(1)...(.seconds(3600))
+        try SettingCheck.require(credentialTimeout, "credentialTimeout", in: timeouts, \.words)
         try SettingCheck.require(inflightPerLane, "inflightPerLane", in: Self.inflightRange, \.description)
         try SettingCheck.require(
             inflightPerOrigin,
@@ -18,9 +24,57 @@ extension OfflineQueue.Configuration {
         )
         try SettingCheck.require(inflight, "inflight", in: Self.inflightRange, \.description)
         try limits.check()
+        let hosts = Dictionary(grouping: rates) { $0.host?.lowercased() }
+        for (host, limits) in hosts where limits.count > 1 {
+            throw SettingCheck.refusal(
+                "rates",
+                "\(limits.count) limits for \(host.map(quoted) ?? "all hosts")",
+                accepted: "one for each host and one for all"
+            )
+        }
+        try checkHosts(of: hostWeights)
+        for (name, weights) in [("hostWeights", hostWeights), ("laneWeights", laneWeights)] {
+            for (key, weight) in weights {
+                try SettingCheck.require(weight, "\(name)[\(quoted(key))]", in: 1...100, \.description)
+            }
+        }
+        for name in meteredInterfaces where name.isEmpty || name.utf8.count > 255 {
+            throw SettingCheck.refusal(
+                "meteredInterfaces",
+                quoted(name),
+                accepted: "1 to 255 bytes, such as wwan0 or wlan*"
+            )
+        }
+        _ = try portalProbe()
     }
 
-    /// A process cannot have more connections than file descriptors.
+    /// Refuses keys that are not hosts, and two keys for the same host, such as `A.example` and `a.example`.
+    private func checkHosts(of weights: [String: Int]) throws(QueueError) {
+        var known: [String: String] = [:]
+        for key in weights.keys.sorted() {
+            guard let other = known.updateValue(key, forKey: try Origin.configuredHost(key)) else { continue }
+            throw SettingCheck.refusal(
+                "hostWeights",
+                "a dictionary with \(quoted(other)) and \(quoted(key))",
+                accepted: "one with a single weight for each host"
+            )
+        }
+    }
+
+    /// Returns the probe for captive portals; `nil` if none is configured.
+    ///
+    /// - Throws: ``QueueError`` with `invalidConfiguration` for a URL that cannot be probed.
+    func portalProbe() throws(QueueError) -> CaptivePortalProbe? {
+        guard let captivePortalProbe else { return nil }
+        do {
+            return try .generate204(captivePortalProbe)
+        } catch {
+            throw QueueError(.invalidConfiguration, "`captivePortalProbe`: \(error)")
+        }
+    }
+
+    /// The values that the settings for requests in flight accept. The upper bound is generous: each request needs a
+    /// file descriptor for its connection, and a process has a limited number of them.
     private static let inflightRange = 1...65_536
 }
 

@@ -1,15 +1,19 @@
 internal import Foundation
 
-/// Performs the scheduler's actions.
+/// Attempts: the actions that the scheduler orders, and the outcomes that it receives.
 extension OfflineQueue {
+    /// A request in flight.
     struct Inflight {
         let id: String
         let token: String
+        let lane: Int64
         let host: String?
-        /// The task of the transfer. Cancelling it ends the transfer, and the outcome is still processed.
+        /// The task of the transfer. Cancelling it ends the transfer; its outcome is still processed.
         let transfer: Task<AttemptOutcome, Never>
         let mayBeSentTwice: Bool
         let began: Moment
+        /// The number of changes of the request's credential before the attempt.
+        let credentialChanges: Int
         /// Whether the attempt was ended because the path to its host was lost.
         var isPathLost = false
     }
@@ -17,12 +21,14 @@ extension OfflineQueue {
     var now: Moment { origin.duration(to: .now) }
 
     func handle(_ event: Scheduler.Event) {
+        let now = now
+        scheduler.setWall(.now, now: now)
         for action in scheduler.handle(event, now: now) { perform(action) }
         setTimer()
         resolveDelayed()
     }
 
-    /// Passes lanes and their next due times to the scheduler.
+    /// Passes changed lanes to the scheduler, with the times when their next requests are due.
     func announce(_ lanes: [LaneRecord]) {
         for lane in lanes where lane.isPaused { resolvePaused(lane.id) }
         guard phase == .running else { return }
@@ -40,12 +46,17 @@ extension OfflineQueue {
             claimsInProgress += 1
             Task { await self.execute(claim) }
         case .dropConnections:
-            pathChange = Task { [sender, pathChange] in
+            pathChange = Task { [sender, portals, pathChange] in
                 await pathChange?.value
+                await portals?.pathsChanged()
                 await sender.dropConnections()
             }
         case .abort(let host):
             for attempt in inflight.values where attempt.host == host && attempt.mayBeSentTwice {
+                attempt.transfer.cancel()
+            }
+        case .interrupt(let lane):
+            for attempt in inflight.values where attempt.lane == lane && attempt.mayBeSentTwice {
                 attempt.transfer.cancel()
             }
         case .restartStalled(let host): sender.restartStalled(to: host)
@@ -58,11 +69,29 @@ extension OfflineQueue {
             }
         case .unwatch(let host):
             watches.removeValue(forKey: host)?.cancel()
+            portalProbes.removeValue(forKey: host)?.cancel()
+        case .probePortal(let host, let probe): probePortal(host, probe)
         }
     }
 
-    /// Ends attempts after the path to the host was lost. A response that arrives before the transfer has ended still
-    /// counts.
+    private func probePortal(_ host: String, _ probe: Int) {
+        guard let portals else { return }
+        portalProbes[host]?.cancel()
+        portalProbes[host] = Task { [pathChange] in
+            // A failure of an earlier path must not count for the current one.
+            await pathChange?.value
+            if await portals.hasFailed(pathTo: host) {
+                self.handle(.portalProbeHasFailed(host: host, probe: probe))
+            }
+            let finding = await portals.probe(pathTo: host)
+            // The scheduler ignores the result of an obsolete probe.
+            self.handle(.portalProbed(host: host, probe: probe, finding))
+        }
+    }
+
+    /// Ends the attempts that began before `moment`, because their path to the host was lost.
+    ///
+    /// A response that arrives before the transfer has ended still counts.
     private func endAttempts(to host: String, begunBefore moment: Moment) {
         for (sequence, attempt) in inflight where attempt.host == host && attempt.began < moment {
             inflight[sequence]!.isPathLost = true
@@ -96,34 +125,41 @@ extension OfflineQueue {
 extension OfflineQueue {
     private func execute(_ claim: Scheduler.Claim) async {
         defer { finishedOne { $0.claimsInProgress -= 1 } }
-        let wanted = LaneClaim(lane: claim.lane, limit: claim.limit, releasing: claim.releasing)
+        let wanted = LaneClaim(claim)
         do {
             let batch = try await store.claim([wanted])[0]
             CrashPoint.claimed.reached()
             for request in batch.requests { try await launch(request, claim) }
-            handle(.claimed(lane: claim.lane, taken: batch.requests.count, due: due(after: batch)))
+            let use = RetryUse(of: claim, in: batch)
+            handle(.claimed(lane: claim.lane, taken: batch.requests.count, use: use, due: due(after: batch)))
         } catch {
             failed(error)
-            // Whatever the error was, the lane must not wait for this claim for ever.
-            handle(.claimed(lane: claim.lane, taken: 0, due: now + configuration.backoffCap))
+            // Without this event, the lane would wait for the failed claim for ever.
+            let use = RetryUse(of: claim.retries, taken: 0, retries: 0)
+            let due = now + configuration.backoffCap
+            handle(.claimed(lane: claim.lane, taken: 0, use: use, due: due))
         }
     }
 
-    /// Returns when the lane's next request is due.
+    /// Returns the time when the next request of a batch's lane is due; `nil` if none is pending.
     private func due(after batch: ClaimedBatch) -> Moment? {
-        // A lane claimed by another machine is checked again after the longest backoff, because that machine may end.
+        // If another machine has claimed the lane, the lane is checked again after the longest backoff, because that
+        // machine may have stopped by then.
         let due = batch.isElsewhere ? configuration.backoffCap : batch.due
         return due.map { now + $0 }
     }
 
     private func launch(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async throws {
         guard phase == .running else { return try await returnToStore(request) }
+        let responseLimit = awaitedResponses[request.id]?.limit
+        let maySend = scheduler.mayStillSend(lane: claim.lane, now: now)
         let transfer = Task { [sender, pathChange, spool = store.spool] in
+            guard maySend else { return AttemptOutcome.unsent }
             await pathChange?.value
             switch await Attempt.Body.opening(request.body, in: spool) {
             case .success(let body):
                 CrashPoint.sending.reached()
-                return await sender.send(Attempt(request, body: body))
+                return await sender.send(Attempt(request, body: body, responseLimit: responseLimit))
             case .failure(let unopened): return unopened.outcome
             }
         }
@@ -131,10 +167,12 @@ extension OfflineQueue {
         inflight[request.sequence] = Inflight(
             id: request.id,
             token: request.lease.token,
+            lane: claim.lane,
             host: origin?.host,
             transfer: transfer,
             mayBeSentTwice: request.mayBeSentTwice,
-            began: now
+            began: now,
+            credentialChanges: request.credential.map { credentialChanges[$0, default: 0] } ?? 0
         )
         let gateState = origin.flatMap { scheduler.gateState(of: $0.host) }
         Task { await self.conclude(request, claim, origin, gateState, transfer) }
@@ -145,7 +183,10 @@ extension OfflineQueue {
         let conclusion = Conclusion(
             sequence: request.sequence,
             token: request.lease.token,
-            verdict: .retry(countsAsAttempt: false)
+            verdict: .retry(countsAsAttempt: false),
+            detail: "the queue stopped before the request was sent",
+            // 42 is CURLE_ABORTED_BY_CALLBACK.
+            attempt: AttemptRecord(duration: .zero, curlCode: 42)
         )
         _ = try await store.conclude([conclusion])
     }
@@ -158,7 +199,8 @@ extension OfflineQueue {
         _ transfer: Task<AttemptOutcome, Never>
     ) async {
         guard let origin else {
-            // The URL was checked when it was enqueued, so this happens only if the database was edited by hand.
+            // The URL was checked when the request was enqueued, so this happens only if the database was edited by
+            // hand.
             transfer.cancel()
             return await settle(request, claim, .unreadable, nil)
         }
@@ -176,10 +218,12 @@ extension OfflineQueue {
         await settle(request, claim, judgement, (outcome, start.duration(to: .now)))
     }
 
-    /// Finds out whether there was a path during the whole attempt. That decides whether a failure counts, rather than
-    /// the error number.
+    /// Adds to the context of a failed attempt whether there was a path during the whole attempt.
     ///
-    /// - Parameter before: The gate's state when the attempt began.
+    /// The path, not the error number, decides whether the failure counts: other causes than a missing path lead to the
+    /// same error numbers.
+    ///
+    /// - Parameter before: The state of the host's gate when the attempt began.
     private func addPathState(
         of failure: AttemptFailure,
         from before: GateState?,
@@ -206,17 +250,18 @@ extension OfflineQueue {
         _ judgement: Judgement,
         _ attempt: (outcome: AttemptOutcome, duration: Duration)?
     ) async {
+        if judgement.suspectsPortal { scheduler.suspectPortal(lane: claim.lane, now: now) }
         let settlement = scheduler.conclude(
             lane: claim.lane,
             epoch: claim.epoch,
             effect: judgement.lane,
             failures: request.attempts + request.deferrals,
-            lasting: attempt?.duration ?? .zero,
+            course: attempt.map { $0.outcome.course(lasting: $0.duration) } ?? AttemptCourse(),
             now: now
         )
         let next = scheduler.claimNext(lane: claim.lane, after: judgement.lane, now: now)
-        let due = max(settlement.due, judgement.overrun.map { now + $0 } ?? .zero)
-        let response = attempt?.outcome.response
+        let due = max(settlement.due, now + max(judgement.overrun ?? .zero, judgement.postponement))
+        let response = attempt?.outcome.storedResponse
         let conclusion = Conclusion(
             sequence: request.sequence,
             token: request.lease.token,
@@ -230,32 +275,38 @@ extension OfflineQueue {
             overrun: judgement.overrun
         )
         defer { finishedOne { $0.inflight[request.sequence] = nil } }
+        // Kept before the commit, because a waiting caller may see the row's end before this function continues.
+        keepResponse(to: request.id, judgement.verdict, attempt?.outcome)
         let nextBatch: ClaimedBatch?
         do {
-            let claims = next.map { [LaneClaim(lane: $0.lane, limit: $0.limit)] } ?? []
+            let claims = next.map { [LaneClaim($0)] } ?? []
             nextBatch = try await store.conclude([conclusion], claiming: claims).claimed.first
+            if judgement.verdict == .held(.auth) { try await releaseIfChanged(request) }
         } catch {
             resolve(request.id, .queued(id: request.id, reason: .stopped))
+            dropResponse(to: request.id)
             return failed(error)
         }
         capacityWaiters.changed()
-        // The request may have finished even so: its attempts are used up, or it was cancelled meanwhile.
+        // In spite of the verdict, the request may have finished: it has no attempts left, or it was cancelled during
+        // the attempt.
         if case .retry = judgement.verdict, sendWaiters[request.id] != nil { await resolveFinished() }
-        // If the attempt is repeated immediately, the caller waits for the next one.
+        // If the attempt is repeated immediately, the caller of `send` waits for the repetition.
         if !judgement.isRepeatedImmediately {
             resolve(request.id, SendResult(id: request.id, judgement, body: response?.body ?? Data()))
         }
         if let next, let nextBatch {
             await launchNext(next, nextBatch)
         } else {
-            // Removed first, so that `handle` resumes the caller if the request cannot be tried again now.
+            // The request is removed from `inflight` first. Otherwise `handle` would not resume the caller of `send` if
+            // the request cannot be tried again now.
             inflight[request.sequence] = nil
             handle(judgement.settled(lane: claim.lane, due: due))
         }
         recheckCompletions(of: [request.id])
     }
 
-    /// Sends the request that was claimed together with a conclusion.
+    /// Sends the request that the store claimed in the transaction that wrote the previous outcome of its lane.
     private func launchNext(_ claim: Scheduler.Claim, _ batch: ClaimedBatch) async {
         CrashPoint.claimed.reached()
         do {
@@ -263,7 +314,26 @@ extension OfflineQueue {
         } catch {
             failed(error)
         }
-        handle(.nextClaimed(lane: claim.lane, taken: batch.requests.count, due: due(after: batch)))
+        let use = RetryUse(of: claim, in: batch)
+        handle(.nextClaimed(lane: claim.lane, taken: batch.requests.count, use: use, due: due(after: batch)))
+    }
+}
+
+extension LaneClaim {
+    fileprivate init(_ claim: Scheduler.Claim) {
+        self.init(
+            lane: claim.lane,
+            limit: claim.limit,
+            releasing: claim.releasing,
+            retries: claim.retries
+        )
+    }
+}
+
+extension RetryUse {
+    fileprivate init(of claim: Scheduler.Claim, in batch: ClaimedBatch) {
+        let retries = batch.requests.count { $0.attempts > 1 }
+        self.init(of: claim.retries, taken: batch.requests.count, retries: retries)
     }
 }
 
@@ -274,6 +344,7 @@ extension Scheduler.LaneInfo {
             origin: lane.key.origin,
             label: lane.key.label,
             mode: lane.key.mode,
+            constraints: lane.key.constraints,
             notBefore: lane.notBefore.map { now + $0 }
         )
     }

@@ -1,6 +1,6 @@
-/// Background tasks that run for as long as the queue.
+/// The background tasks. ``start()`` starts them and ``stop()`` cancels them.
 extension OfflineQueue {
-    /// Passes lanes with new work to the scheduler, whichever call or connection added it.
+    /// Passes lanes with new requests to the scheduler. It does not matter which caller enqueued the requests.
     func followChanges() async {
         while !Task.isCancelled {
             let lanes = await store.changes.next()
@@ -9,7 +9,7 @@ extension OfflineQueue {
         }
     }
 
-    /// Expires requests and purges the history of finished ones, when the next one is due and at least once a minute.
+    /// Gives up expired requests and removes old history: when the next request expires, and at least once a minute.
     func sweep() async {
         while !Task.isCancelled {
             do {
@@ -23,15 +23,50 @@ extension OfflineQueue {
         }
     }
 
-    /// Removes spool files that a crash left without a row. They only take up space, so files that cannot be removed
-    /// now are left to the next start.
+    /// Removes the spool files that a crash left without a row.
+    ///
+    /// Errors are ignored, because these files only take up space. The next start tries again.
     func sweepSpool() async {
         let archive = store.archive
         _ = try? await store.spool.sweep { archive.isFileNamed($0) }
     }
 
-    /// Stops the queue when the store's files were moved or replaced. Checked every second, because otherwise only
-    /// writes would notice.
+    /// Encrypts stored requests that are not encrypted with the current key: after a new key, or the first one, was
+    /// added. Further passes follow until every request is encrypted that can be: a request in flight, or a body for
+    /// which the disk has no space, is left to the next pass.
+    /// A dead request that is retried during the last pass may be left to the next start.
+    func reseal() async {
+        var isReported = false
+        while !Task.isCancelled {
+            let pass = await resealOnce()
+            guard !hasFailed, !Task.isCancelled else { return }
+            if let problem = pass.problem, !isReported {
+                warn("some stored requests are not encrypted with the current key: \(problem)")
+            }
+            isReported = pass.problem != nil
+            guard pass.postponed > 0 else { return }
+            try? await Task.sleep(for: configuration.resealInterval, clock: .continuous)
+        }
+    }
+
+    /// Examines all stored requests once, and encrypts those that are not encrypted with the current key.
+    ///
+    /// - Returns: The end of the pass. An error that does not end the store ends only this pass.
+    private func resealOnce() async -> ResealCursor {
+        var place = ResealCursor()
+        do {
+            while !Task.isCancelled, let next = try await store.reseal(after: place) { place = next }
+        } catch {
+            failed(error)
+            place.postponed += 1
+            place.problem = place.problem ?? (error as? QueueError)?.message ?? "\(error)"
+        }
+        return place
+    }
+
+    /// Checks once a second whether the store's files were removed, moved or replaced, and stops sending if they were.
+    ///
+    /// Each commit makes the same check. Without this task, a queue that does not write would not detect the change.
     func watchStore() async {
         while (try? await Task.sleep(for: .seconds(1), clock: .continuous)) != nil {
             do {
@@ -42,8 +77,9 @@ extension OfflineQueue {
         }
     }
 
-    /// Renews the leases of requests in flight, if the store's leases expire. Cancels a transfer whose lease was lost,
-    /// because another sender may have claimed its request.
+    /// Renews the leases of requests in flight. Returns immediately if the store's leases do not expire.
+    ///
+    /// If a lease was lost, its transfer is cancelled, because another sender may have claimed the request.
     func keepLeases() async {
         guard let duration = store.leaseDuration else { return }
         while (try? await Task.sleep(for: duration / 4, clock: .continuous)) != nil {

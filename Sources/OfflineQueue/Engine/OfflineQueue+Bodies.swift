@@ -1,22 +1,24 @@
 public import Foundation
 
-/// Bodies that are uploaded in pieces before a request uses them.
+/// Uploads: bodies that clients upload in pieces, before a request or an import uses them.
 extension OfflineQueue {
     /// Appends a piece to an upload. A piece at offset 0 starts the upload.
     ///
-    /// An upload that receives no piece for ten minutes is removed. There are at most 64 uploads, and their bytes count
-    /// against ``QueueLimits/bytes`` together with requests and imports. When either limit is reached, the queue
-    /// removes uploads that received no piece for ten seconds, the longest idle first, if that frees enough room. An
-    /// empty piece counts as a piece.
+    /// There are at most 64 uploads, and their bytes count against ``QueueLimits/bytes``. The queue removes an upload
+    /// that has received no piece, not even an empty one, for a certain time:
+    /// - ten minutes, normally;
+    /// - ten seconds, when one of the two limits is reached and the removal of such uploads frees enough room. The
+    ///   upload whose last piece is oldest is removed first.
     ///
     /// - Parameters:
-    ///   - id: The name of the upload, chosen by the caller.
+    ///   - id: The id of the upload, chosen by the caller: 1 to 255 bytes of printable ASCII.
     ///   - bytes: The piece.
-    ///   - offset: The number of bytes appended before.
-    ///   - purpose: The purpose of the upload, set by its first piece. Default: a request.
+    ///   - offset: The number of bytes that were appended before.
+    ///   - purpose: The purpose of the upload. Only the first piece determines it. Default: the body of a request.
     /// - Returns: The number of bytes uploaded so far.
     /// - Throws: ``QueueError``: `wrongOffset` with the expected offset, `bodyTooLarge`, `tooManyStagedBodies`,
-    ///   `queueFull`, `insufficientSpace`, `spoolFailed`, `unknownStagedBody`. If writing fails, the upload is removed.
+    ///   `queueFull`, `insufficientSpace`, `spoolFailed`, `unknownStagedBody`, `invalidOption` for an invalid id. If
+    ///   writing fails, the upload is removed.
     public nonisolated func appendToBody(
         _ id: String,
         _ bytes: Data,
@@ -34,19 +36,22 @@ extension OfflineQueue {
         let (used, room) = (await staged.byteCount, try await store.archive.availableCapacity().bytes)
         throw QueueError(
             .queueFull,
-            "\(count) more bytes do not fit: uploads use \(used) of the \(room) bytes that requests leave free"
+            "the queue has no room for \(count) more bytes: its requests leave \(room) bytes free, "
+                + "and uploads already use \(used) of them"
         )
     }
 
-    /// Removes uploads whose clients are gone, if that makes these bytes fit.
+    /// Removes stalled uploads, which received no piece for ten seconds, if `count` more bytes then fit into the queue.
     ///
-    /// - Parameter id: An upload that is not removed.
+    /// - Parameters:
+    ///   - count: The number of bytes that must fit.
+    ///   - id: The id of an upload that is not removed.
     /// - Returns: Whether the bytes fit.
     @discardableResult
     nonisolated func removeStalledBodies(toFit count: Int64, except id: String? = nil) async throws -> Bool {
         var last = Int64.max
-        // Another caller may have removed the same uploads in the meantime, so the excess is computed again until it
-        // no longer shrinks.
+        // Other calls may add or remove bytes at the same time, so the excess is computed again until it no longer
+        // shrinks.
         while let excess = try await excess(of: count) {
             guard excess < last else { return false }
             last = excess
@@ -55,17 +60,17 @@ extension OfflineQueue {
         return true
     }
 
-    /// Returns by how many bytes the queue's limit is exceeded, counting requests, uploads and these bytes; `nil` if
-    /// they fit.
+    /// Returns the number of bytes by which requests, uploads and `count` more bytes together exceed the queue's limit;
+    /// `nil` if they fit.
     private nonisolated func excess(of count: Int64) async throws -> Int64? {
         let excess = try await staged.byteCount + count - store.archive.availableCapacity().bytes
         return excess > 0 ? excess : nil
     }
 
-    /// The uploads that no request uses yet, sorted by name.
+    /// The uploads that no request uses yet, sorted by id.
     public nonisolated func stagedBodies() async -> [StagedBody] { await staged.list() }
 
-    /// Removes an upload. A client that still uploads to it receives `unknownStagedBody`.
+    /// Removes an upload. A client that appends another piece receives `unknownStagedBody`.
     ///
     /// - Returns: The removed upload.
     /// - Throws: ``QueueError/Code/unknownStagedBody``.
@@ -83,10 +88,10 @@ extension OfflineQueue {
         return removed
     }
 
-    /// Finishes the upload of a request's body.
+    /// Finishes an upload, so that a request can use it as its body.
     nonisolated func finishBody(_ id: String, size: Int64) async throws -> SpooledBody {
         let body = try await staged.finish(id, size: size)
-        // An upload for an import may be longer than the body of a request.
+        // The upload may have been started for an import, whose size is not limited to that of a body.
         guard body.size <= QueueRequest.maximumBodyBytes else {
             await store.spool.remove([body.name])
             throw QueueError.bodyTooLarge(limit: QueueRequest.maximumBodyBytes)

@@ -1,12 +1,14 @@
-/// Waiting until a request has finished.
+/// Calls that wait until a request has finished.
 ///
-/// A thousand clients may wait, so each one costs only its suspended task and an entry here. All deadlines share one
-/// timer, because a cancelled `Task.sleep` keeps its memory until its deadline.
+/// A thousand clients may wait at the same time, so each call needs only its suspended task and a `CompletionWaiter`.
+/// All deadlines share one timer, because a cancelled `Task.sleep` keeps its memory until its deadline.
 extension OfflineQueue {
+    /// A call that waits until a request has finished.
     struct CompletionWaiter {
         let deadline: ContinuousClock.Instant?
-        /// Whether it was woken before it was suspended.
+        /// Whether the call was woken before its task was suspended.
         var isWoken = false
+        /// The continuation of the suspended task; `nil` before it is suspended and after it was resumed.
         var continuation: CheckedContinuation<Void, Never>?
     }
 
@@ -15,26 +17,27 @@ extension OfflineQueue {
         let task: Task<Void, Never>
     }
 
-    /// Waits until a request has finished, up to a time limit.
+    /// Waits until a request has finished, and returns its details.
     ///
-    /// Cancelling the task or stopping the queue ends the wait.
+    /// The wait also ends at the time limit, when the caller's task is cancelled and when the queue stops. The returned
+    /// request may then be unfinished.
     ///
     /// - Parameters:
     ///   - id: The request's id.
-    ///   - limit: The maximum time to wait. Default: no limit.
-    /// - Returns: The state of the request after the wait, finished or not; `nil` if the queue does not know the id.
+    ///   - limit: The maximum time to wait. Default `nil`: no limit.
+    /// - Returns: The details of the request after the wait; `nil` if the queue does not know the id.
     /// - Throws: ``QueueError`` of the store.
     public func result(of id: String, within limit: Duration? = nil) async throws -> RequestDetails? {
         try await waitUntilFinished(id, within: limit)
         return try await request(id)
     }
 
-    /// Waits as ``result(of:within:)`` does. Retains nothing of the request meanwhile.
+    /// Waits in the same way as ``result(of:within:)``, without reading the request's details.
     package func waitUntilFinished(_ id: String, within limit: Duration?) async throws {
         let deadline = limit.map { ContinuousClock.now + $0 }
         nextWaiter += 1
         let waiter = nextWaiter
-        // Registered before the first look-up, so that no change in between is missed.
+        // The waiter is registered before the state is read. Otherwise a change right after the read would be missed.
         completionWaiters[id, default: [:]][waiter] = CompletionWaiter(deadline: deadline)
         defer { removeCompletionWaiter(waiter, of: id) }
         armCompletionTimer(deadline)
@@ -51,7 +54,7 @@ extension OfflineQueue {
         if completionWaiters[id]?.isEmpty == true { completionWaiters[id] = nil }
     }
 
-    /// Returns when the waiter is woken, immediately if it already was.
+    /// Suspends the task until the waiter is woken. Returns immediately if it already was.
     private func suspend(_ waiter: Int, of id: String) async {
         guard completionWaiters[id]?[waiter]?.isWoken == false else { return }
         await withTaskCancellationHandler {
@@ -83,13 +86,15 @@ extension OfflineQueue {
 // MARK: - Finished requests
 
 extension OfflineQueue {
-    /// Called when any request may have finished.
+    /// Checks all requests that calls wait for, because any of them may have finished.
     func recheckCompletions() {
         recheckCompletions(of: completionWaiters.keys)
     }
 
-    /// Called when some requests may have finished. One store query serves all waiters, and calls during a query share
-    /// the next one. Otherwise a thousand waiters would cost a busy producer a thousand queries per change.
+    /// Checks the given requests, because they may have finished. Wakes the waiters of those that have.
+    ///
+    /// One query of the store serves all waiters. Requests that are passed during a query share the next query. With a
+    /// query for each waiter, a thousand waiters would cause a thousand queries per change.
     func recheckCompletions(of ids: some Sequence<String>) {
         completionCandidates.formUnion(ids.lazy.filter { self.completionWaiters[$0] != nil })
         guard !completionCandidates.isEmpty, !isCheckingCompletions else { return }
@@ -101,7 +106,7 @@ extension OfflineQueue {
         while !completionCandidates.isEmpty {
             let ids = Array(completionCandidates)
             completionCandidates = []
-            // If the query fails, the waiters are woken, query the store themselves and report the error.
+            // If the query fails, all waiters are woken. Each then queries the store itself and throws the error.
             let storedStates = (try? await store.storedStates(of: ids)) ?? [:]
             for id in ids where storedStates[id]?.state.isFinal ?? true { wakeCompletionWaiters(of: id) }
         }

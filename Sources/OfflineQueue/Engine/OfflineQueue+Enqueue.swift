@@ -1,13 +1,14 @@
 internal import Foundation
 
-/// Enqueuing requests. Most of it runs outside the actor, so that concurrent producers contend only for the disk.
+/// Enqueuing. Most of the work runs outside the actor, so that concurrent producers wait only for the disk.
 extension OfflineQueue {
-    /// Stores a request on disk. It is sent as soon as its lane allows.
+    /// Stores a request on disk. The queue sends it as soon as its lane allows.
     ///
-    /// Cancelling the task has no effect, unless the call waits for room.
+    /// Cancelling the task has an effect only while the call waits for room (``FullQueuePolicy/block``).
     ///
     /// - Throws: ``QueueError`` if the request is refused or cannot be written. After `storeFailed` and `storeUnusable`
     ///   it is unknown whether the request is on disk. If you chose its id yourself, enqueuing it again is safe.
+    ///   `CancellationError` if the task is cancelled while the call waits for room.
     public nonisolated func enqueue(
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions()
@@ -16,9 +17,10 @@ extension OfflineQueue {
         return Receipt(try await accept([(new, request.body)])[0])
     }
 
-    /// Stores several requests on disk in this order, all of them or none. They may depend on each other.
+    /// Stores several requests on disk in the given order: all of them, or none if it throws. They may depend on each
+    /// other.
     ///
-    /// - Throws: As ``enqueue(_:options:)``, and `cyclicDependency`.
+    /// - Throws: The errors of ``enqueue(_:options:)``, and ``QueueError`` with `cyclicDependency`.
     public nonisolated func enqueue(
         _ requests: [(request: QueueRequest, options: EnqueueOptions)]
     ) async throws -> [Receipt] {
@@ -29,14 +31,16 @@ extension OfflineQueue {
 
     /// Stores a request on disk, tries it immediately and returns the result of the first attempt.
     ///
-    /// It is not tried, and the result says so, in these cases:
-    /// - no slot is free, or its host is known to be unreachable;
-    /// - its lane is paused, closed after failures, or FIFO with earlier requests;
-    /// - it is scheduled for later or depends on other requests.
+    /// In the following cases the request stays in the queue without an immediate attempt, and the result is
+    /// ``SendResult/queued(id:reason:)`` with the reason:
+    /// - the maximum number of requests in flight is reached, or the host is known to be unreachable;
+    /// - the lane is paused, closed, or FIFO with earlier requests;
+    /// - the request is scheduled for later or depends on other requests;
+    /// - the queue already contains an unfinished request with this id, or is not running.
     ///
-    /// Cancelling the task ends the wait; the request stays queued.
+    /// Cancelling the task ends the wait, and the request stays in the queue.
     ///
-    /// - Throws: As ``enqueue(_:options:)``.
+    /// - Throws: The errors of ``enqueue(_:options:)``.
     public func send(
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions()
@@ -47,7 +51,8 @@ extension OfflineQueue {
             return accepted.outcome == .dropped
                 ? .dropped(id: new.id) : .queued(id: new.id, reason: .alreadyQueued)
         }
-        // Registered before the request is written, because a claim in progress may take it before this task continues.
+        // The waiter is registered before the request is written, because a claim in progress may take the request
+        // before this task continues.
         sendWaiters[new.id] = SendWaiter()
         let accepted: EnqueuedRequest
         do {
@@ -78,7 +83,8 @@ extension OfflineQueue {
             await follow(requests)
             return accepted
         } catch {
-            // After a failed write it is unknown whether a row names the bodies; the next start finds out.
+            // After an error that ends the store, rows may refer to the bodies. The next start removes those that no
+            // row refers to.
             if (error as? QueueError)?.endsStore != true { await discard(requests) }
             await failed(error)
             throw error
@@ -94,16 +100,15 @@ extension OfflineQueue {
             do {
                 return try await store.enqueue(requests)
             } catch let error as QueueError where error.code == .queueFull && requests.waitForCapacity {
-                // A queue without requests and uploads never frees room, so waiting would not end. But the room may
-                // have become free just now.
+                // If the queue has no requests and no uploads, none can end and free room, so the call must not wait.
+                // It tries once more, because room may have been freed since the error.
                 guard try await mayCapacityBeFreed() else { return try await store.enqueue(requests) }
                 try await waitForCapacity(after: generation, start)
             }
         }
     }
 
-    /// Waits for a change that may make room. An upload makes room when it is removed, and may be removed when it
-    /// stalls.
+    /// Waits for a change that may free room, or until the next upload stalls, because a stalled upload may be removed.
     private nonisolated func waitForCapacity(after generation: Int, _ start: ContinuousClock.Instant)
         async throws
     {
@@ -123,7 +128,8 @@ extension OfflineQueue {
         return try await !store.page(RequestQuery(states: states, limit: 1)).requests.isEmpty
     }
 
-    /// Updates other waits that the new requests may affect.
+    /// Wakes the sweeper if a new request expires soon, and the callers whose requests the new ones may have replaced
+    /// or dropped.
     private nonisolated func follow(_ requests: [NewRequest]) async {
         let shortest = requests.map(\.options.timeToLive).min() ?? .zero
         if shortest < Sweeper.longestPause { sweeper.shortenPause(to: shortest) }
@@ -134,7 +140,7 @@ extension OfflineQueue {
 }
 
 extension QueueRequest.Body {
-    /// The length that the caller declared; `nil` for a file.
+    /// The length of the body, if it is known without the file or the upload; `nil` for a file.
     fileprivate var declaredSize: Int64? {
         switch self {
         case .data(let data): Int64(data.count)
@@ -163,8 +169,11 @@ extension Receipt {
 // MARK: - Bodies
 
 extension OfflineQueue {
-    /// Stores the body of a request. When a caller repeats an accepted request, its file may be gone, and the
-    /// first call has used up its upload. Only the body's length, if known, is then compared with the stored request.
+    /// Stores the body of a request.
+    ///
+    /// When a caller enqueues an accepted request again, its file may be gone, and its upload was used by the first
+    /// call. The result is then ``StoredBody/gone(size:)``, and at most the length of the body is compared with the
+    /// stored request.
     private nonisolated func stored(
         _ body: QueueRequest.Body,
         of request: NewRequest

@@ -1,19 +1,21 @@
 public import Foundation
 internal import NetwatchEventLoop
 
-/// Export of requests.
+/// The export of requests.
 extension OfflineQueue {
-    /// Returns a page of an export. The export contains all unfinished requests in order, followed by those that were
-    /// given up. Requests that are being sent are exported as a restart would find them. Changes nothing.
+    /// Returns one page of an export. The queue is not changed.
     ///
-    /// An export consists of all pages, followed by ``ExportTrailer/finish()``. Requests that are enqueued during the
-    /// export may be included, and those that finish during it may be left out.
+    /// An export contains all unfinished requests in the order of acceptance, followed by the requests that were given
+    /// up. It consists of all pages and a last line, which ``ExportTrailer/finish()`` returns.
+    ///
+    /// A request in flight is exported as `pending`, or as `held` if it must not be sent twice. Requests that are
+    /// enqueued during the export may be included. Requests that finish during the export may be left out.
     ///
     /// - Parameters:
-    ///   - cursor: The position to continue from; `nil` at the beginning.
+    ///   - cursor: ``ExportPage/next`` of the previous page. Default `nil`: the first page.
     ///   - includingDead: Whether to include requests that were given up. Default `true`.
-    ///   - limit: The approximate size of a page in bytes. It may be exceeded by one request's line, or by 64 KiB of a
-    ///     body. Default 1 MiB.
+    ///   - limit: The approximate size of the page in bytes. Default 1 MiB. The page may exceed it by one request with
+    ///     up to 64 KiB of its body.
     /// - Throws: ``QueueError`` of the store.
     public nonisolated func exportPage(
         after cursor: ExportCursor? = nil,
@@ -30,11 +32,11 @@ extension OfflineQueue {
         return ExportPage(data: page.data, next: next, leftOut: page.leftOut)
     }
 
-    /// Exports everything at once.
+    /// Writes a complete export, page by page.
     ///
     /// - Parameters:
-    ///   - includingDead: As for ``exportPage(after:includingDead:limit:)``.
-    ///   - write: Called with each piece of the export, in order.
+    ///   - includingDead: Whether to include requests that were given up. Default `true`.
+    ///   - write: A function that is called with each piece of the export, in order.
     /// - Returns: The requests that could not be exported.
     /// - Throws: ``QueueError`` of the store, and any error that `write` throws.
     public nonisolated func export(

@@ -1,36 +1,36 @@
-/// Edits of all requests that match a filter, in one transaction whatever their number.
+/// Edits of all requests that match a filter.
 ///
-/// Either all of them are edited or, if the store fails, none. Memory grows by 8 bytes per request. Other calls wait
-/// until the transaction ends, about 10 to 30 s for a million requests.
+/// Each edit is one transaction: if the store fails, no request is edited. The edit needs 8 bytes of memory for each
+/// request. Other calls that write wait until the transaction ends, about 10 to 30 s for a million requests.
 extension OfflineQueue {
-    /// Cancels all matching requests, as ``cancel(_:)`` does.
+    /// Cancels all matching requests in the same way as ``cancel(_:)``.
     ///
-    /// - Parameter filter: If its `states` is `nil`, it matches all unfinished requests.
+    /// - Parameter filter: The requests to cancel. If `states` is `nil`: all unfinished requests.
     /// - Throws: ``QueueError`` of the store.
     public func cancel(matching filter: RequestFilter) async throws -> FilteredEditResult {
         try await edit(.cancel, matching: filter)
     }
 
-    /// Holds all matching requests, as ``hold(_:)`` does.
+    /// Holds all matching requests in the same way as ``hold(_:)``.
     ///
-    /// - Parameter filter: If its `states` is `nil`, it matches `pending`, `blocked` and `inflight` requests.
+    /// - Parameter filter: The requests to hold. If `states` is `nil`: `pending`, `blocked` and `inflight` requests.
     /// - Throws: ``QueueError`` of the store.
     public func hold(matching filter: RequestFilter) async throws -> FilteredEditResult {
         try await edit(.hold, matching: filter)
     }
 
-    /// Releases all matching requests, as ``release(_:)`` does.
+    /// Releases all matching requests in the same way as ``release(_:)``.
     ///
-    /// - Parameter filter: If its `states` is `nil`, it matches `held` requests.
+    /// - Parameter filter: The requests to release. If `states` is `nil`: `held` requests.
     /// - Throws: ``QueueError`` of the store.
     public func release(matching filter: RequestFilter) async throws -> FilteredEditResult {
         try await edit(.release, matching: filter)
     }
 
-    /// Retries all matching requests, as ``retry(_:newKey:)`` does.
+    /// Retries all matching requests in the same way as ``retry(_:newKey:)``.
     ///
     /// - Parameters:
-    ///   - filter: If its `states` is `nil`, it matches `held` and `dead` requests.
+    ///   - filter: The requests to retry. If `states` is `nil`: `held` and `dead` requests.
     ///   - newKey: Whether each request gets a new idempotency key. Default `false`.
     /// - Throws: ``QueueError`` of the store.
     public func retry(matching filter: RequestFilter, newKey: Bool = false) async throws -> FilteredEditResult
@@ -38,7 +38,12 @@ extension OfflineQueue {
         try await edit(.retry(newKey: newKey), matching: filter)
     }
 
-    /// - Parameter isDryRun: Whether the requests are only counted.
+    /// Applies an edit to all matching requests.
+    ///
+    /// - Parameters:
+    ///   - edit: The edit.
+    ///   - filter: The requests to edit. If `states` is `nil`, the edit determines the states.
+    ///   - isDryRun: Whether the requests are only counted, not edited. Default `false`.
     package func edit(
         _ edit: QueueEdit,
         matching filter: RequestFilter,
@@ -57,7 +62,7 @@ extension OfflineQueue {
 }
 
 extension QueueEdit {
-    /// The states that the edit applies to, unless a filter names others.
+    /// The states of the requests that the edit applies to if the filter has none.
     fileprivate var defaultStates: Set<QueuedRequest.State> {
         switch self {
         case .cancel: [.pending, .blocked, .inflight, .held]

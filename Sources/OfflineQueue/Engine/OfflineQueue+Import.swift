@@ -1,19 +1,21 @@
 internal import NetwatchEventLoop
 
-/// Import of requests.
+/// The import of requests.
 extension OfflineQueue {
-    /// Imports an export from a file. The whole file is checked before anything is changed. Then the requests are added
-    /// in the order of the file, with their ids, keys and states. Known ids change nothing, so an interrupted import
-    /// can be repeated.
+    /// Imports the requests of an export from a file.
     ///
-    /// A request is held if it depends on one that is neither in the export nor in the queue. The limits of the queue
-    /// apply, those of the lanes do not. Uploads that no request uses yet take room; stalled ones are removed as in
-    /// ``appendToBody(_:_:at:for:)``.
+    /// The whole file is checked before anything is changed. Then the requests are added in the order of the file, with
+    /// their ids, keys and states. A request whose id the queue already knows is skipped, so an interrupted import can
+    /// be repeated.
     ///
-    /// - Parameter path: A regular file, read with this process's permissions.
+    /// A request is held if it depends on another one that is neither in the export nor in the queue. The import obeys
+    /// ``QueueLimits``, except ``QueueLimits/laneShare``. If uploads use the room that it needs, stalled uploads are
+    /// removed as ``appendToBody(_:_:at:for:)`` describes.
+    ///
+    /// - Parameter path: The path of a regular file, which is read with the permissions of this process.
     /// - Throws: ``QueueError``: `invalidImport` with the line number, `queueFull`, `bodyFileUnusable`, `storeFailed`,
-    ///   `spoolFailed`, `insufficientSpace`. After the first two nothing was changed, unless the queue became full
-    ///   during the import.
+    ///   `spoolFailed`, `insufficientSpace`. If it throws `invalidImport` or `queueFull`, nothing was changed, unless
+    ///   the file was changed or the queue became full during the import.
     public nonisolated func importRequests(from path: String) async throws -> ImportResult {
         try await importRequests { files throws(QueueError) in
             do throws(SystemError) { return try files.openExternal(path) } catch {
@@ -22,26 +24,32 @@ extension OfflineQueue {
         }
     }
 
-    /// Imports an export that was uploaded with ``appendToBody(_:_:at:for:)``, in the same way as
-    /// ``importRequests(from:)``. The upload counts against ``QueueLimits/bytes`` until then.
+    /// Imports the requests of an export that was uploaded with ``appendToBody(_:_:at:for:)``.
+    ///
+    /// The import works in the same way as ``importRequests(from:)``. The upload is removed, even if the import fails.
+    /// When the import begins, the bytes of the upload stop counting against ``QueueLimits/bytes``.
     ///
     /// - Parameters:
-    ///   - id: The id of the upload. It is removed.
+    ///   - id: The id of the upload.
     ///   - size: The number of bytes that were uploaded.
-    /// - Throws: As ``importRequests(from:)``, and `unknownStagedBody`, `wrongOffset`.
+    /// - Throws: The errors of ``importRequests(from:)``, and ``QueueError`` with `unknownStagedBody` or `wrongOffset`.
+    ///   After `wrongOffset` the upload is kept.
     public nonisolated func importStaged(_ id: String, size: Int64) async throws -> ImportResult {
         let body = try await staged.finish(id, size: size)
         do {
-            let result = try await importRequests { files throws(QueueError) in
-                do throws(SystemError) { return try files.open(body.name) } catch {
-                    throw QueueError(reading: error, in: files)
-                }
-            }
+            let file = try await opened(body)
+            let result = try await importRequests { _ throws(QueueError) in file }
             await store.spool.remove([body.name])
             return result
         } catch {
             await store.spool.remove([body.name])
             throw error
+        }
+    }
+
+    private nonisolated func opened(_ upload: SpooledBody) async throws(QueueError) -> any SpoolFile {
+        do throws(SpooledBodyFault) { return try await store.spool.openUnverified(upload) } catch {
+            throw QueueError(.spoolFailed, "the upload cannot be read: \(error)")
         }
     }
 
@@ -61,7 +69,8 @@ extension OfflineQueue {
         }
     }
 
-    /// Notifies callers that wait for requests that the import may have changed, and runs the sweeper soon.
+    /// Wakes callers that wait for requests, because the import may have replaced these requests. Also wakes the
+    /// sweeper, because imported requests may expire soon.
     private func settled(_ error: (any Error)? = nil) {
         if let error { failed(error) }
         recheckCompletions()

@@ -17,9 +17,9 @@ extension OfflineQueue {
         try await store.details(of: id)?.changing(withWaitReason)
     }
 
-    /// Returns the ids with a given prefix, sorted. An id that equals the prefix comes first.
+    /// Returns the ids that begin with a prefix, sorted. If an id equals the prefix, it is the first one.
     ///
-    /// Every other method takes complete ids, because a prefix that is unique now may become ambiguous later.
+    /// All other methods accept only complete ids, because a prefix that is unique now may become ambiguous later.
     ///
     /// - Parameters:
     ///   - prefix: The beginning of the ids. An empty prefix matches every id.
@@ -43,11 +43,14 @@ extension OfflineQueue {
         statistics.stagedBodies = bodies.count
         statistics.stagedBytes = bodies.reduce(0) { $0 + $1.bytes }
         statistics.closedLanes += lanesClosedHere(besides: statistics.closedLanes)
+        statistics.completions = statistics.completions.map(withHandler)
         return statistics
     }
 
-    /// Cancels requests: the queue drops them and no longer sends them. A request in flight is cancelled unless it is
-    /// delivered.
+    /// Cancels requests, so that the queue does not send them again.
+    ///
+    /// If a request is in flight, its attempt is ended. The request is then cancelled, unless the attempt delivered the
+    /// request or the queue gave it up.
     ///
     /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
@@ -55,7 +58,7 @@ extension OfflineQueue {
         try await edit(.cancel, ids)
     }
 
-    /// Holds requests until they are released.
+    /// Holds requests: the queue does not send them until ``release(_:)`` or ``retry(_:newKey:)``.
     ///
     /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
@@ -63,7 +66,9 @@ extension OfflineQueue {
         try await edit(.hold, ids)
     }
 
-    /// Releases held requests, whatever the reason for the hold. A request whose dependency failed is sent without it.
+    /// Releases held requests, whatever the reason for the hold.
+    ///
+    /// A request that is held because a dependency failed no longer waits for any of its dependencies.
     ///
     /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
@@ -71,8 +76,11 @@ extension OfflineQueue {
         try await edit(.release, ids)
     }
 
-    /// Retries requests that were given up, are held or wait, as if for the first time. They keep their place in the
-    /// queue, and their time to live starts again. Their lane may still be closed after failures; ``flush()`` opens it.
+    /// Makes requests due now, whether they wait, are held or were given up.
+    ///
+    /// The requests keep their places in the queue. Their time to live and their attempts start again, and they no
+    /// longer wait for dependencies, a scheduled time or the delay after a timeout. A closed lane stays closed;
+    /// ``flush()`` opens it.
     ///
     /// - Parameters:
     ///   - ids: The ids of the requests.
@@ -95,35 +103,38 @@ extension OfflineQueue {
         return results
     }
 
-    /// Wakes calls that may wait for what an edit changed.
+    /// Wakes the calls that may wait for the effect of an edit: room in the queue, or the end of a request.
     func edited() async {
         capacityWaiters.changed()
         await resolveFinished()
     }
 
-    /// Stops starting attempts, in the whole queue or in some lanes, until ``resume(host:lane:)``. A pause survives a
-    /// restart. Requests in flight are not affected.
+    /// Pauses the whole queue or some lanes: no attempt starts there until ``resume(host:lane:)``.
+    ///
+    /// Without arguments, the whole queue is paused. A pause survives a restart. Requests in flight are not affected.
     ///
     /// - Parameters:
-    ///   - host: Pauses only lanes to this host. Default `nil`: all hosts. If `lane` is also `nil`, the whole queue is
-    ///     paused.
-    ///   - lane: Pauses only lanes with this label; an empty label selects lanes without one. Default `nil`: all lanes.
+    ///   - host: The host of the lanes to pause. Default `nil`: all hosts.
+    ///   - lane: The label of the lanes to pause. An empty label selects lanes without one. Default `nil`: all labels.
     /// - Returns: The number of matching lanes; for the whole queue, the number of lanes with requests.
-    /// - Throws: ``QueueError``: `unknownLane` if no lane matches, and nothing was changed; errors of the store.
+    /// - Throws: ``QueueError``: `unknownLane` if no lane matches, in which case nothing was changed; errors of the
+    ///   store.
     @discardableResult
     public func pause(host: String? = nil, lane: String? = nil) async throws -> Int {
         try await setPaused(true, host, lane)
     }
 
-    /// Ends ``pause(host:lane:)``. Without arguments it ends every pause, of the queue and of all lanes. With arguments
-    /// it resumes the matching lanes, which still wait while the whole queue is paused.
+    /// Resumes the whole queue or some lanes after ``pause(host:lane:)``.
+    ///
+    /// Without arguments, every pause ends: that of the whole queue and those of all lanes. With arguments, only the
+    /// pauses of the matching lanes end. If the whole queue is paused too, these lanes continue to wait.
     ///
     /// - Parameters:
-    ///   - host: Resumes only lanes to this host. Default `nil`: all hosts.
-    ///   - lane: Resumes only lanes with this label; an empty label selects lanes without one. Default `nil`: all
-    ///     lanes.
+    ///   - host: The host of the lanes to resume. Default `nil`: all hosts.
+    ///   - lane: The label of the lanes to resume. An empty label selects lanes without one. Default `nil`: all labels.
     /// - Returns: The number of matching lanes; for the whole queue, the number of lanes with requests.
-    /// - Throws: ``QueueError``: `unknownLane` if no lane matches, and nothing was changed; errors of the store.
+    /// - Throws: ``QueueError``: `unknownLane` if no lane matches, in which case nothing was changed; errors of the
+    ///   store.
     @discardableResult
     public func resume(host: String? = nil, lane: String? = nil) async throws -> Int {
         try await setPaused(false, host, lane)

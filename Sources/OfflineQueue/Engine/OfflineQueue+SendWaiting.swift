@@ -1,16 +1,18 @@
 internal import Foundation
 
-/// Calls that wait for a first result, and for the queue to stop.
+/// Calls that wait for the first result of a request, or for the end of the requests in flight.
 extension OfflineQueue {
-    /// A call of ``send(_:options:)``. It has no continuation until its request is known to be on disk. A result that
-    /// arrives earlier is kept.
+    /// A call of ``send(_:options:)``.
     struct SendWaiter {
         var lane: Int64?
+        /// The continuation of the call; `nil` until the request is on disk and the call begins to wait.
         var continuation: CheckedContinuation<SendResult, Never>?
+        /// A result that arrived while there was no continuation.
         var earlyResult: SendResult?
     }
 
-    /// Returns the result if it is known without an attempt.
+    /// Returns the result if the call need not wait, because no attempt can start now or because the queue already knew
+    /// the id. Otherwise returns `nil`.
     func immediateResult(_ accepted: EnqueuedRequest) -> SendResult? {
         let id = accepted.id
         guard accepted.outcome == .accepted else { return knownResult(accepted) }
@@ -56,7 +58,8 @@ extension OfflineQueue {
         continuation.resume(returning: result)
     }
 
-    /// Resumes callers whose requests have finished or are held for another reason than an attempt.
+    /// Resumes the callers whose requests are finished or held according to the store, for example after a
+    /// cancellation by another caller.
     func resolveFinished() async {
         recheckCompletions()
         guard !sendWaiters.isEmpty,
@@ -78,7 +81,7 @@ extension OfflineQueue {
         }
     }
 
-    /// Resumes callers whose requests cannot be tried now.
+    /// Resumes the callers whose requests cannot be tried now, with the reason.
     func resolveDelayed() {
         guard !sendWaiters.isEmpty else { return }
         let sending = Set(inflight.values.map(\.id))
@@ -102,7 +105,8 @@ extension SendResult {
 }
 
 extension EnqueuedRequest {
-    /// A due time up to 1 ms ahead comes from the clock's resolution.
+    /// Whether the request must wait for its scheduled time. A time up to 1 ms ahead does not count: it results from
+    /// the resolution of timestamps.
     fileprivate var isScheduled: Bool { (due ?? .zero) > .milliseconds(1) }
 }
 
@@ -114,7 +118,7 @@ extension OfflineQueue {
         var isGivenUp = false
     }
 
-    /// Waits until no request is in flight or being claimed.
+    /// Waits until no request is in flight or being claimed, but no longer than `limit`.
     func drained(within limit: Duration) async {
         let deadline = Task {
             try? await Task.sleep(for: limit)

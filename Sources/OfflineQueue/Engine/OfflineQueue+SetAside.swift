@@ -1,35 +1,58 @@
 internal import Dispatch
 
 extension OfflineQueue {
-    /// Moves a damaged store, including its bodies, to `damaged-TIME` in the queue's directory. Writes what can be read
-    /// to an export there, which ``importRequests(from:)`` accepts. Nothing is deleted. The next opening starts with an
-    /// empty store.
+    /// Moves a damaged store away and exports its readable requests.
+    ///
+    /// The database and the bodies are moved to a new directory `damaged-TIME` in the queue's directory. The export is
+    /// written there, too; ``importRequests(from:)`` accepts it. Nothing is deleted. When the queue is opened the next
+    /// time, it has an empty store.
     ///
     /// - Parameters:
-    ///   - directory: The queue's directory. No process may own it.
-    ///   - evenIfSound: Whether to move the store even if a full check finds nothing. Default `false`.
-    /// - Returns: The moved store; `nil` when the store is sound and was not moved. It can then be opened again, even
-    ///   if it was refused as damaged before.
-    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnavailable`; `storeUnusable` for a
-    ///   database of another program or of a newer netwatch, which is not moved; `insufficientSpace` or `spoolFailed`
-    ///   when the store was moved, but the export could not be written. In that case call ``salvage(_:)``.
-    public static func setAside(directory: String, evenIfSound: Bool = false) async throws -> SetAsideStore? {
+    ///   - directory: The queue's directory. No queue may have it open.
+    ///   - evenIfSound: Whether to move the store even if a full check finds no damage. Default `false`.
+    ///   - encryptionKeyFile: The path of the keys of an encrypted queue. Default `nil`: encrypted requests are left out
+    ///     of the export, and stay encrypted in the moved store. With the keys, the export contains them as plaintext.
+    /// - Returns: The moved store. `nil` if the check found no damage, so that the store was not moved. The queue can
+    ///   then be opened again, even if the store was refused as damaged before.
+    /// - Throws: ``QueueError``:
+    ///   - `alreadyOwned`, `directoryUnusable`, `storeUnavailable`;
+    ///   - `storeUnusable` for a database of another program or of a newer netwatch, which is not moved;
+    ///   - `encryptionKeyUnusable` if the key file cannot be used, before anything is moved;
+    ///   - `insufficientSpace`, `spoolFailed` if the store was moved, but the export could not be written. In that case
+    ///     call ``salvage(_:encryptionKeyFile:)``.
+    public static func setAside(
+        directory: String,
+        evenIfSound: Bool = false,
+        encryptionKeyFile: String? = nil
+    ) async throws -> SetAsideStore? {
+        let keys = try await keys(in: encryptionKeyFile)
         let owned = try await DispatchQueue.global().run { try QueueDirectory(path: directory) }
         defer { owned.release() }
         guard let moved = try await SetAside(owned).run(evenIfSound: evenIfSound) else { return nil }
         return SetAsideStore(
             reason: moved.reason,
             directory: moved.path,
-            salvage: try await salvage(moved.path)
+            salvage: try await Salvager(directory: moved.path, keys: keys).run()
         )
     }
 
-    /// Reads a store that was set aside, and writes the data that is readable to a new export in its directory. Can be
-    /// called repeatedly.
+    /// Exports the readable requests of a store that was set aside.
     ///
-    /// - Parameter directory: The directory from the result of ``setAside(directory:evenIfSound:)``.
-    /// - Throws: ``QueueError``: `directoryUnusable`, `insufficientSpace`, `spoolFailed`.
-    public static func salvage(_ directory: String) async throws -> Salvage {
-        try await Salvager(directory: directory).run()
+    /// Each call writes a new export into the directory of that store.
+    ///
+    /// - Parameters:
+    ///   - directory: The directory that the store was moved to: ``SetAsideStore/directory``.
+    ///   - encryptionKeyFile: The path of the keys of an encrypted queue, as in
+    ///     ``setAside(directory:evenIfSound:encryptionKeyFile:)``. Default `nil`.
+    /// - Throws: ``QueueError``: `directoryUnusable`, `insufficientSpace`, `spoolFailed`, `encryptionKeyUnusable`.
+    public static func salvage(_ directory: String, encryptionKeyFile: String? = nil) async throws -> Salvage
+    {
+        try await Salvager(directory: directory, keys: keys(in: encryptionKeyFile)).run()
+    }
+
+    private static func keys(in path: String?) async throws -> KeyRing? {
+        guard let path else { return nil }
+        return try await DispatchQueue.global().run { () throws(QueueError) in try KeyFile(path: path).keys()
+        }
     }
 }

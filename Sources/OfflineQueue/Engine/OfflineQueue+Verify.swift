@@ -1,20 +1,22 @@
 internal import Dispatch
 
 extension OfflineQueue {
-    /// Checks the whole queue: the structure of the database, the counts that the limits use, each request, and each
-    /// spool file, which is read completely. Changes nothing and does not delay writers. Throws `CancellationError`
-    /// when its task is cancelled or the queue stops.
+    /// Checks the whole queue without changing it or delaying writers.
     ///
-    /// - Throws: ``QueueError`` of the store.
+    /// It checks the structure of the database, the stored counts of requests and bytes, each request, and the complete
+    /// content of each spool file (bodies of more than 64 KiB).
+    ///
+    /// - Throws: ``QueueError`` of the store. `CancellationError` if the task is cancelled or the queue stops.
     public nonisolated func verify() async throws -> QueueVerification {
         try await store.archive.inspect()
     }
 
-    /// Checks the log of a queue that no process has open. Returns without a check if a process has it open. Opening
-    /// the queue would drop unreadable commits and continue.
+    /// Checks the database's log before a queue is opened, because opening the queue would drop damaged commits.
     ///
-    /// - Parameter directory: The queue's directory.
-    /// - Throws: ``QueueError``: `directoryUnusable`, `storeUnusable` when the log is damaged, `storeUnavailable`.
+    /// Does nothing if a process has the queue open.
+    ///
+    /// - Parameter path: The queue's directory.
+    /// - Throws: ``QueueError``: `directoryUnusable`, `storeUnusable` if the log is damaged, `storeUnavailable`.
     package static func checkLeftoverLog(directory path: String) async throws {
         try await DispatchQueue.global().run {
             let directory: QueueDirectory

@@ -2,6 +2,7 @@ internal import Foundation
 
 /// Reasons for waiting that only the scheduler knows: paths, slots, shortages, and lanes closed after failures.
 extension OfflineQueue {
+    /// Returns a pending request with its lane's closure and its reason for waiting, if the store reported none.
     func withWaitReason(_ request: QueuedRequest) -> QueuedRequest {
         guard request.state == .pending, let lane = request.laneID else { return request }
         var request = request
@@ -15,7 +16,7 @@ extension OfflineQueue {
         let wasTried = request.attempts + request.deferrals > 0
         guard isDue || wasTried else { return .scheduled }
         switch scheduler.waitReason(ofLane: lane, now: now) {
-        case let reason? where isDue || reason == .notReachable || reason == .localShortage: return reason
+        case let reason? where isDue || reason.isOfMachine: return reason
         case _ where request.laneClosure != nil: return .laneClosed
         case _ where !isDue: return .attemptFailed(request.lastError ?? "")
         case _ where request.isBehind: return .behindEarlier
@@ -35,14 +36,24 @@ extension OfflineQueue {
         )
     }
 
-    /// The lanes that the scheduler keeps closed.
+    /// Returns the lanes that the scheduler keeps closed after failures or a shortage.
     ///
-    /// - Parameter known: Lanes that are left out.
+    /// - Parameter known: The closed lanes that the store reports. They are left out.
     func lanesClosedHere(besides known: [QueueStatistics.ClosedLane]) -> [QueueStatistics.ClosedLane] {
         let known = Set(known.map(\.id))
         return scheduler.closures(now: now).lazy.filter { !known.contains($0.lane) }
             .prefix(QueueStatistics.maximumPausedLanes).map {
-                QueueStatistics.ClosedLane(id: $0.lane, host: $0.host, label: $0.label, closure: closure($0))
+                QueueStatistics.ClosedLane(id: $0.lane, $0.key, closure: closure($0))
             }
+    }
+}
+
+extension QueuedReason {
+    /// Whether the state of this machine or its network is the reason. It then matters more than a request's backoff.
+    fileprivate var isOfMachine: Bool {
+        switch self {
+        case .notReachable, .captivePortal, .localShortage, .constraint: true
+        default: false
+        }
     }
 }

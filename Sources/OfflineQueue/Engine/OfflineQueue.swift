@@ -2,37 +2,107 @@ internal import Foundation
 
 /// A queue that stores HTTP requests on disk until they are delivered.
 ///
-/// When ``enqueue(_:options:)`` returns, the request survives a crash and a power loss. The queue sends it at least
-/// once, as soon as its host is reachable, with the same idempotency key in every attempt. One process owns a queue's
-/// directory. A queue runs until ``stop()``, which must be called.
+/// When ``enqueue(_:options:)`` returns, the request survives a crash and a power loss. The queue sends the request as
+/// soon as its host is reachable. It repeats failed attempts with the same idempotency key until the request is
+/// delivered or given up.
 ///
-/// No method blocks a thread of the cooperative pool. All methods may be called from any task.
+/// Only one process at a time can open a queue's directory. A queue runs until ``stop()``, which must be called.
+///
+/// All methods may be called from any task. No method blocks a thread of the cooperative pool.
 public actor OfflineQueue {
     /// The settings of a queue.
     public struct Configuration: Hashable, Sendable {
-        /// The directory of the queue. It and its missing parents are created with permissions 0700. An existing
-        /// directory that others can access is restricted to 0700 if it is empty or holds a queue, and refused
-        /// otherwise.
+        /// The path of the queue's directory.
+        ///
+        /// The directory and its missing parents are created with the permissions 0700. If other users can access an
+        /// existing directory, its permissions are changed to 0700, provided that it is empty or contains a queue. Any
+        /// other directory that they can access is refused.
         public var directory: String
         /// The size limits of the queue.
         public var limits = QueueLimits()
-        /// The minimum delay after a failure: 1 ms to 366 days. Default 2 s. The actual delay is random between this
-        /// and an upper bound that doubles with each failure in a row.
+        /// The minimum delay after a failure: 1 ms to 366 days. Default 2 s.
+        ///
+        /// The actual delay is random, between this minimum and an upper bound. The bound doubles with each failure in
+        /// a row, up to ``backoffCap``.
         public var backoffBase: Duration = Backoff.defaultBase
-        /// The maximum delay after failures, and the interval at which an unreachable host is tried all the same:
-        /// ``backoffBase`` to 366 days. Default 15 min. A server's `Retry-After` may close a lane for up to 24 h.
+        /// The maximum delay after failures: ``backoffBase`` to 366 days. Default 15 min.
+        ///
+        /// The queue also tries an unreachable host at this interval, in case the path monitor is wrong. A server's
+        /// `Retry-After` may close a lane for longer, up to 24 h.
         public var backoffCap: Duration = Backoff.defaultCap
-        /// The maximum number of requests in flight per lane: 1 to 65,536. Default 8. A FIFO lane sends 1 at a time,
-        /// and ``inflightPerOrigin`` limits all lanes of an origin together.
+        /// The maximum number of requests in flight in each parallel lane: 1 to 65,536. Default 8. A FIFO lane sends
+        /// one request at a time.
         public var inflightPerLane = 8
-        /// The maximum number of requests in flight per origin (scheme, host and port), over all its lanes: 1 to
-        /// 65,536. Default 8.
+        /// The maximum number of requests in flight to each origin (scheme, host and port), in all its lanes together:
+        /// 1 to 65,536. Default 8. After signs of overload, the queue sends fewer at a time.
         public var inflightPerOrigin = 8
-        /// The maximum number of requests in flight: 1 to 65,536. Default 32. A quarter of these slots is reserved for
-        /// origins with nothing in flight; at least one slot is reserved if there are two or more.
+        /// The maximum number of requests in flight in the whole queue: 1 to 65,536. Default 32. After an outage, the
+        /// queue starts with 4.
+        ///
+        /// If this is 2 or more, a quarter of it, but at least 1, is reserved for origins that have no request in
+        /// flight.
         public var inflight = 32
-        /// How long ``OfflineQueue/stop()`` waits for requests in flight: 0 s to 366 days. Default 10 s.
+        /// The maximum of a random delay before the first requests after an outage, and after the start of the queue:
+        /// 0 s to 366 days. Default 0 s, which means no delay.
+        ///
+        /// If many machines lose the same network, or restart after the same power failure, each of them waits for a
+        /// time between 0 s and this maximum. Their requests then do not arrive all at once.
+        /// ``OfflineQueue/flush()`` ends the delay. While requests wait for it, their reason is
+        /// ``QueuedReason/paced``.
+        public var reconnectSpread: Duration = .zero
+        /// The URL with which paths are probed for captive portals. Default `nil`: no probes.
+        ///
+        /// The URL must be an `http` URL of a server that always responds with 204, or with 200 and no body, such as
+        /// one of your own. A portal sends another response; see `CaptivePortalProbe` in ClientCore.
+        ///
+        /// Before the queue sends the first request over plain HTTP to a host, and again after each change of the path
+        /// to the host, it requests this URL over the same path. While a portal responds, requests over plain HTTP to
+        /// the host wait with the reason ``QueuedReason/captivePortal(page:)``, and use up no attempts. The path is
+        /// probed again after 2 to 60 s. Requests over HTTPS do not wait. If the probe gets no usable response,
+        /// requests are sent. Paths to this machine itself are not probed.
+        public var captivePortalProbe: String?
+        /// The maximum rates of requests: one for all requests together, and one for each host. Default: none.
+        public var rates: [RateLimit] = []
+        /// The weights of hosts: 1 to 100. Default: 1 for each host.
+        ///
+        /// While requests to several hosts wait for slots, a host of weight 3 gets three slots where one of weight 1
+        /// gets one, up to ``inflightPerOrigin``. The weight applies to each origin of the host. The weights have no
+        /// effect while slots are free. The keys are names or addresses without a port; patterns are refused.
+        public var hostWeights: [String: Int] = [:]
+        /// The weights of lanes by label (``EnqueueOptions/lane``): 1 to 100. Default: 1 for each lane. They apply among
+        /// the lanes of an origin.
+        public var laneWeights: [String: Int] = [:]
+        /// The names of the interfaces whose connections are metered, in addition to those of mobile networks: 1 to 255
+        /// bytes each, in which `*` stands for any number of characters, such as `wlan*`. Default: none.
+        ///
+        /// Requests with ``RequestConstraints/isUnmetered`` wait while the path to their host leads over one of these
+        /// interfaces. The name is that of the interface of the route: for a tunnel or a bridge, name the tunnel or the
+        /// bridge itself. Paths to the addresses of this machine itself are never metered. Linux does not know whether a
+        /// connection is metered.
+        public var meteredInterfaces: [String] = []
+        /// The maximum time for which ``OfflineQueue/stop()`` waits for requests in flight: 0 s to 366 days. Default
+        /// 10 s.
         public var stopTimeout: Duration = .seconds(10)
+
+        /// The time limit for a call of a credential's provider: 1 ms to 1 h. Default 30 s. A request waits for the call
+        /// for two seconds. Then it is postponed, and takes the result of the call at its next attempt.
+        public var credentialTimeout: Duration = .seconds(30)
+
+        /// The maximum time for which an attempt occupies its slot while the provider of its credential is called. After
+        /// it, the request is postponed, and the call continues until ``credentialTimeout``.
+        package var credentialPatience: Duration = .seconds(2)
+
+        /// The path of a file with the keys that encrypt stored requests. Default `nil`: no encryption.
+        ///
+        /// The file has one key in each line: 64 hexadecimal digits, as `openssl rand -hex 32` prints them. Empty lines
+        /// and lines that begin with `#` are ignored. The first key encrypts, and all keys, at most 16, decrypt. The
+        /// file must be a regular file of this user or of root, at most 4095 bytes long, and other users must not have
+        /// access to it. It is read when the queue opens. See <doc:EncryptionAtRest>.
+        public var encryptionKeyFile: String?
+
+        /// The time after which stored requests that could not be encrypted with the current key are tried again. The
+        /// same as the interval of other background work: 60 s.
+        package var resealInterval: Duration = Sweeper.longestPause
 
         /// Creates a configuration with the defaults.
         public init(directory: String) {
@@ -40,9 +110,15 @@ public actor OfflineQueue {
         }
     }
 
-    /// Yields the error after which the queue no longer writes, if one occurs, and finishes when the queue stops.
-    /// After the error, the process should exit and start again. Supports one consumer at a time.
+    /// The stream that yields the error after which the queue no longer writes, if such an error occurs.
+    ///
+    /// The stream yields at most one error, and finishes when the queue stops. After the error, the process should exit
+    /// and start again. Only one task may iterate over the stream.
     public nonisolated let failures: AsyncStream<QueueError>
+
+    /// The stream of problems that an operator must know, and with which the queue continues: one sentence each. It
+    /// keeps the newest 16, and finishes when the queue stops. Only one task may iterate over it.
+    package nonisolated let warnings: AsyncStream<String>
 
     enum Phase {
         case ready
@@ -54,12 +130,15 @@ public actor OfflineQueue {
     nonisolated let store: any QueueStore
     nonisolated let staged: StagedBodies<ContinuousClock>
     let sender: any AttemptSender
+    nonisolated let credentials: CredentialResolver
     let gate: any HostGate
+    let portals: (any PortalDetector)?
     let failureContinuation: AsyncStream<QueueError>.Continuation
+    private let warningContinuation: AsyncStream<String>.Continuation
     let origin = ContinuousClock.now
 
     var phase = Phase.ready
-    /// Whether the queue no longer writes.
+    /// Whether an error has ended the store, so that the queue no longer writes.
     var hasFailed = false
     var scheduler: Scheduler
     var sendWaiters: [String: SendWaiter] = [:]
@@ -69,33 +148,43 @@ public actor OfflineQueue {
     var completionCandidates: Set<String> = []
     var isCheckingCompletions = false
     var nextWaiter = 0
+    /// The handlers of ended requests by their tags.
+    var tagHandlers: [String: TagHandler] = [:]
+    var awaitedResponses: [String: AwaitedResponse] = [:]
     var inflight: [Int64: Inflight] = [:]
+    /// The number of changes of each credential since the queue was opened.
+    var credentialChanges: [String: Int] = [:]
     var claimsInProgress = 0
     var watches: [String: Task<Void, Never>] = [:]
+    /// The latest probe for captive portals of each watched host.
+    var portalProbes: [String: Task<Void, Never>] = [:]
     var timer: (moment: Moment, task: Task<Void, Never>)?
-    /// No attempt starts before the connections of the old path are dropped.
+    /// The task that drops the connections over the old path after a path change. Attempts start after it.
     var pathChange: Task<Void, Never>?
     var drain = Drain()
-    nonisolated let capacityWaiters = CapacityWaiters()
+    /// The calls that wait for room in a full queue. Each change that may free room wakes them.
+    nonisolated let capacityWaiters = ChangeWaiters()
     nonisolated let sweeper = Sweeper()
-    /// The tasks that run for as long as the queue.
+    /// The tasks that run from ``start()`` to ``stop()``.
     var backgroundTasks: [Task<Void, Never>] = []
 
-    /// Opens the queue's directory. Nothing is sent before ``start()``.
+    /// Creates a queue and opens its directory. The queue sends nothing before ``start()``.
     ///
     /// - Throws: ``QueueError``: `invalidConfiguration`, `alreadyOwned` with the owner's process id,
     ///   `directoryUnusable`, `storeUnusable`, `storeUnavailable`, `storeFailed`.
     package init(
         configuration: Configuration,
         sender: any AttemptSender,
-        gate: any HostGate
+        gate: any HostGate,
+        portals: (any PortalDetector)? = nil
     ) async throws {
         try configuration.check()
         var settings = StoreSettings()
         settings.limits = configuration.limits
         settings.longestDelay = configuration.backoffCap
+        settings.encryptionKeyFile = configuration.encryptionKeyFile
         let store = try await SQLiteQueueStore(directory: configuration.directory, settings: settings)
-        self.init(configuration: configuration, store: store, sender: sender, gate: gate)
+        self.init(configuration: configuration, store: store, sender: sender, gate: gate, portals: portals)
     }
 
     package init(
@@ -103,12 +192,18 @@ public actor OfflineQueue {
         store: any QueueStore,
         sender: any AttemptSender,
         gate: any HostGate,
+        portals: (any PortalDetector)? = nil,
         uploadStallTimeout: Duration = .seconds(10)
     ) {
         self.configuration = configuration
         self.store = store
-        self.sender = sender
+        credentials = CredentialResolver(
+            timeout: configuration.credentialTimeout,
+            patience: configuration.credentialPatience
+        )
+        self.sender = CredentialSender(sender: sender, resolver: credentials)
         self.gate = gate
+        self.portals = portals
         staged = StagedBodies(
             spool: store.spool,
             clock: ContinuousClock(),
@@ -116,43 +211,58 @@ public actor OfflineQueue {
             onRelease: { [capacityWaiters] in capacityWaiters.changed() }
         )
         (failures, failureContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        (warnings, warningContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(16))
         var settings = Scheduler.Settings()
         settings.backoff = Backoff(base: configuration.backoffBase, cap: configuration.backoffCap)
         settings.inflightPerLane = configuration.inflightPerLane
         settings.inflightPerOrigin = configuration.inflightPerOrigin
         settings.inflight = configuration.inflight
+        settings.reconnectSpread = configuration.reconnectSpread
+        settings.rates = configuration.rates
+        let weights = configuration.hostWeights.map { (Origin.host(named: $0.key) ?? $0.key, $0.value) }
+        // The check of the configuration has refused equal hosts.
+        settings.hostWeights = Dictionary(weights) { first, _ in first }
+        settings.laneWeights = configuration.laneWeights
+        settings.checksPortals = portals != nil
         scheduler = Scheduler(settings: settings, seed: UInt64.random(in: 0 ... .max))
     }
 }
 
 extension OfflineQueue {
-    /// Findings from opening the queue that its owner must know, one sentence each.
+    /// Notes about the opening of the store that an operator must know, such as a dropped commit: one sentence each.
     package nonisolated var openingNotes: [String] { store.openingNotes }
 }
 
 // MARK: - Lifecycle
 
 extension OfflineQueue {
-    /// Recovers the requests of earlier runs and starts sending. A second call does nothing.
+    /// Recovers the requests of earlier runs and starts sending. Calls after the first one do nothing.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func start() async throws {
         guard phase == .ready else { return }
         phase = .running
+        await credentials.onAcceptance { [weak self] in await self?.credentialAccepted($0) }
         try await reporting {
             let lanes = try await store.recover(releasing: HoldReason.releasableByRestart)
             announce(lanes)
         }
-        backgroundTasks = [
+        // `stop()` may have been called meanwhile.
+        guard phase == .running else { return }
+        backgroundTasks += [
             Task { await self.followChanges() }, Task { await self.sweep() },
             Task { await self.keepLeases() },
-            Task { await self.sweepSpool() }, Task { await self.watchStore() },
+            Task { await self.sweepSpool() }, Task { await self.reseal() }, Task { await self.watchStore() },
         ]
+        for tag in tagHandlers.keys { startDelivery(of: tag) }
     }
 
-    /// Tries all waiting requests now. It ignores backoff, `Retry-After` and unreachable hosts once, and releases
-    /// requests that are held for trust, configuration or credentials. Paused, user-held and scheduled requests keep
-    /// waiting. Returns before the attempts end.
+    /// Tries all waiting requests now, even if their lane is closed (by backoff or `Retry-After`) or their host is
+    /// unreachable.
+    ///
+    /// Requests that are held for ``HoldReason/trust``, ``HoldReason/configuration`` or ``HoldReason/auth`` are
+    /// released. Other held requests, scheduled requests and paused lanes continue to wait. The call does not wait for
+    /// the attempts. If the queue is not running, the call does nothing.
     ///
     /// - Throws: ``QueueError`` of the store.
     public func flush() async throws {
@@ -164,14 +274,19 @@ extension OfflineQueue {
         }
     }
 
-    /// Stops the queue and releases its directory. No new request is sent. Requests in flight may finish within
-    /// ``Configuration/stopTimeout``; the next start handles the rest.
+    /// Stops the queue and releases its directory.
+    ///
+    /// No attempt starts any more. Requests in flight may finish within ``Configuration/stopTimeout``; after that their
+    /// attempts are cancelled. The next start continues with all unfinished requests. Uploads that no request uses are
+    /// removed.
     public func stop() async {
         guard phase != .stopped else { return }
         phase = .stopped
         handle(.stop)
         for watch in watches.values { watch.cancel() }
+        for probe in portalProbes.values { probe.cancel() }
         for chore in backgroundTasks { chore.cancel() }
+        for tag in tagHandlers.values { tag.task?.cancel() }
         await drained(within: configuration.stopTimeout)
         for id in Array(sendWaiters.keys) { resolve(id, .queued(id: id, reason: .stopped)) }
         wakeCompletionWaiters()
@@ -180,9 +295,10 @@ extension OfflineQueue {
         await store.close()
         capacityWaiters.changed()
         failureContinuation.finish()
+        warningContinuation.finish()
     }
 
-    /// Runs the body and reports an error after which the queue no longer writes.
+    /// Runs an operation of the store. If its error ends the store, the queue stops sending.
     func reporting<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await body()
@@ -191,6 +307,9 @@ extension OfflineQueue {
             throw error
         }
     }
+
+    /// Reports a problem with which the queue continues.
+    func warn(_ problem: String) { warningContinuation.yield(problem) }
 
     /// Stops sending if the error ends the store. Stored requests wait for the next start.
     func failed(_ error: any Error) {

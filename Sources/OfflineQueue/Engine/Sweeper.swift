@@ -1,10 +1,11 @@
 internal import Synchronization
 
-/// The pause between two sweeps. A request with a short time to live shortens it.
+/// The timer of ``OfflineQueue/sweep()``, which waits between two sweeps. A request that expires soon shortens the
+/// wait.
 final class Sweeper: Sendable {
-    /// The maximum pause. Expiry is not urgent, but a step of the wall clock may make requests due early.
+    /// The maximum wait: 60 s. A step of the wall clock may make requests expire earlier than the last sweep found.
     static let longestPause: Duration = .seconds(60)
-    /// The minimum pause, so that a slow clock does not cause a busy loop.
+    /// The minimum wait: 20 ms. It prevents a busy loop if the store's clock is slower than the timer's clock.
     private static let shortestPause: Duration = .milliseconds(20)
 
     private struct State {
@@ -15,7 +16,10 @@ final class Sweeper: Sendable {
 
     private let state = Mutex(State())
 
-    /// Waits for the given time, between ``shortestPause`` and ``longestPause``, or until the task is cancelled.
+    /// Waits for the given time, but at least ``shortestPause`` and at most ``longestPause``. Cancelling the task ends
+    /// the wait.
+    ///
+    /// - Parameter wanted: The time to wait; `nil` for ``longestPause``.
     func pause(_ wanted: Duration?) async {
         let length = max(Self.shortestPause, min(wanted ?? Self.longestPause, Self.longestPause))
         await withTaskCancellationHandler {
@@ -33,7 +37,7 @@ final class Sweeper: Sendable {
         }
     }
 
-    /// Ends the pause after the given delay, because a request expires then.
+    /// Shortens the current or next wait, so that it ends after `delay` at the latest.
     func shortenPause(to delay: Duration) {
         state.withLock { state in
             let end = ContinuousClock.now + max(Self.shortestPause, delay)

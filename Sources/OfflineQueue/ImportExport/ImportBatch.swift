@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Collects requests of an export until they are restored, and the body that the current lines contain.
+/// Collects requests of an export, with their bodies, until the store restores them together.
 struct ImportBatch {
     private static let rows = 256
     private static let bytes = 1 << 20
@@ -24,7 +24,7 @@ struct ImportBatch {
 
     var isFull: Bool { requests.count >= Self.rows || size >= Self.bytes }
 
-    /// Sets the ids that the queue already knows, whose requests are skipped.
+    /// Sets the ids that the queue already knows. Requests with these ids are skipped.
     mutating func skip(_ ids: Set<String>) {
         known = ids
     }
@@ -70,7 +70,8 @@ struct ImportBatch {
         requests.append(RestoredRequest(archived, new))
     }
 
-    /// Records the outcomes after the batch was restored, and removes the bodies that no row needs.
+    /// Counts the outcomes after the store has restored the batch, and removes the bodies of requests that were not
+    /// restored.
     mutating func record(_ outcomes: [Restoration]) async {
         var unused: [String] = []
         for (request, outcome) in zip(requests, outcomes) {
@@ -85,8 +86,10 @@ struct ImportBatch {
         if !unused.isEmpty { await spool.remove(unused) }
     }
 
-    /// Removes the bodies of the batch. After an error that ends the store it is unknown whether rows refer to them, so
-    /// they are left for the sweep of the next start.
+    /// Removes the bodies of the batch after a failed import.
+    ///
+    /// After an error that ends the store, rows may refer to the bodies. In that case they are kept, and the next start
+    /// removes those that no row refers to.
     func giveUp(after error: any Error) async {
         guard (error as? QueueError)?.endsStore != true else { return }
         await spool.remove(requests.compactMap(\.file))
@@ -94,7 +97,7 @@ struct ImportBatch {
 }
 
 extension RestoredRequest {
-    /// The file of the body, if it has one.
+    /// The name of the body's spool file; `nil` if the body has no file.
     fileprivate var file: String? {
         if case .spooled(let body) = new.body { body.name } else { nil }
     }

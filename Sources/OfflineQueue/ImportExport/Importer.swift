@@ -1,8 +1,11 @@
 internal import Foundation
 internal import NetwatchEventLoop
 
-/// Imports an export. Reads it two or three times: to check it, to restore the requests, and, if there are
-/// dependencies, to link those that came later than their dependents.
+/// Imports an export. It reads the file two or three times:
+///
+/// 1. to check the export and the room for it;
+/// 2. to restore the requests;
+/// 3. if requests have dependencies: to link requests to dependencies that follow them in the export.
 struct Importer {
     private static let pieceBytes = 256 * 1024
 
@@ -11,7 +14,13 @@ struct Importer {
     private let freeBytes: @Sendable (Int64) async throws -> Void
     private var archive: any QueueArchive { store.archive }
 
-    /// - Parameter freeBytes: Removes uploads whose clients are gone, if that makes these bytes fit.
+    /// Creates an importer.
+    ///
+    /// - Parameters:
+    ///   - store: The store that receives the requests.
+    ///   - file: The export.
+    ///   - freeBytes: Removes uploads that receive no more pieces, if the given number of bytes then fits into the
+    ///     queue.
     init(
         store: any QueueStore,
         file: any SpoolFile,
@@ -55,7 +64,7 @@ struct Importer {
 // MARK: - Checking
 
 extension Importer {
-    /// The size of what an import would add.
+    /// The size of the requests that an import would add.
     private struct Sum {
         var requests = 0
         var bytes: Int64 = 0
@@ -71,7 +80,8 @@ extension Importer {
         }
     }
 
-    /// Checks the export and the room for it. Returns whether requests have dependencies.
+    /// Checks the whole export, and that its new requests fit into the queue. Returns whether any request has
+    /// dependencies.
     private func check() async throws -> Bool {
         var (sum, pending): (Sum, [(ArchivedRequest, NewRequest)]) = (Sum(), [])
         try await read { events in
@@ -87,11 +97,11 @@ extension Importer {
         guard sum.requests <= room.requests, sum.bytes <= bytes else {
             throw QueueError(
                 .queueFull,
-                "the export has \(sum.requests) new requests of \(sum.bytes) bytes; the queue has room for "
+                "the export has \(sum.requests) new requests, \(sum.bytes) bytes in total; the queue has room for "
                     + "\(room.requests) requests and \(bytes) bytes"
             )
         }
-        // A row is written twice: to the log, and from there to the database.
+        // SQLite writes each row twice: first to the log, and later from the log to the database.
         guard 2 * sum.diskBytes <= room.diskBytes else {
             throw QueueError(
                 .queueFull,
@@ -111,7 +121,7 @@ extension Importer {
     }
 }
 
-// MARK: - Bringing in
+// MARK: - Restoring
 
 extension Importer {
     private func restoreAll() async throws -> ImportResult {

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import NetwatchEventLoop
 
-/// Fills one page of an export with lines.
+/// Writes one page of an export.
 struct PageWriter {
     private let limit: Int
     private let spool: BodySpool
@@ -19,7 +19,9 @@ struct PageWriter {
         data += ArchiveFormat.header(created: .now, includingDead: includingDead)
     }
 
-    /// Returns the position of the next page; `nil` after the last.
+    /// Adds requests to the page until it is full or there are no more.
+    ///
+    /// - Returns: The position of the next page; `nil` if this is the last page.
     mutating func fill(
         from archive: any ArchiveRows,
         after start: ExportCursor,
@@ -30,7 +32,7 @@ struct PageWriter {
             let rows = try await archive.rows(after: cursor, bytes: max(1, limit - data.count))
             if cursor.partial != 0, rows.first?.cursor.position != cursor.partial { giveUpPartial(&cursor) }
             for row in rows {
-                if let offset = try await write(row, from: cursor.bodyBytes) {
+                if let offset = try await write(row, from: cursor.bodyBytes, of: archive) {
                     (cursor.partial, cursor.bodyBytes) = (row.cursor.position, offset)
                     return cursor
                 }
@@ -43,17 +45,29 @@ struct PageWriter {
         }
     }
 
-    /// Ends a request whose body was being exported, but which is finished by now.
+    /// Ends a request whose body was exported in part by the previous page, but which has finished since then.
     private mutating func giveUpPartial(_ cursor: inout ExportCursor) {
         data += ArchiveFormat.void
         (cursor.partial, cursor.bodyBytes) = (0, 0)
     }
 
-    /// Writes a request, or continues its body. If the page is full before the body is complete, returns the number of
-    /// body bytes written so far. Otherwise returns `nil`.
-    private mutating func write(_ row: ArchivedRow, from offset: Int64) async throws -> Int64? {
+    /// Writes a request, or continues its body at an offset.
+    ///
+    /// - Returns: The number of body bytes that were written, on all pages, if the page became full before the body was
+    ///   complete; `nil` if the request is complete or was left out.
+    private mutating func write(
+        _ row: ArchivedRow,
+        from offset: Int64,
+        of archive: any ArchiveRows
+    ) async throws -> Int64? {
         switch row.content {
-        case .success((let request, .spooled(let body))): return try await write(request, body, from: offset)
+        case .success((let request, .spooled(let body))):
+            switch try await file(of: body, in: row, of: archive, isBegun: offset > 0) {
+            case .open(let file): return try await write(request, body, file, from: offset)
+            case .fault(let fault): leaveOut(row.id, "\(fault)", isBegun: offset > 0)
+            // An export may leave out a request that finishes during the export.
+            case .finished: if offset > 0 { data += ArchiveFormat.void }
+            }
         case .success((let request, let body)): try write(request, body)
         case .failure(let error): leaveOut(row.id, error.message, isBegun: offset > 0)
         }
@@ -80,19 +94,13 @@ extension PageWriter {
     private mutating func write(
         _ request: ArchivedRequest,
         _ body: SpooledBody,
+        _ file: any SpoolFile,
         from start: Int64
     ) async throws -> Int64? {
-        let file: any SpoolFile
-        do throws(SpooledBodyFault) {
-            file = try await open(body, isBegun: start > 0)
-        } catch {
-            leaveOut(request.id, "\(error)", isBegun: start > 0)
-            return nil
-        }
         if start == 0 { data += try ArchiveFormat.request(request) }
         var offset = start
         while offset < body.size {
-            // Every page must make progress.
+            // Every page must contain at least one chunk, so that the export makes progress.
             if isFull, offset > start { return offset }
             guard let chunk = try await chunk(of: file, at: offset, of: body) else {
                 leaveOut(request.id, "\(SpooledBodyFault.changed("truncated"))", isBegun: true)
@@ -104,14 +112,51 @@ extension PageWriter {
         return nil
     }
 
-    /// Verifies the file only when its body begins. Later changes are detected by the hash when the export is read.
+    private enum OpenedFile {
+        case open(any SpoolFile)
+        case fault(SpooledBodyFault)
+        /// The request has finished since its row was read, and its body was removed.
+        case finished
+    }
+
+    /// Opens the file of a row's body.
+    ///
+    /// If the file is missing, the row is read again: the conversion to another encryption key may have replaced the
+    /// file meanwhile.
+    private func file(
+        of body: SpooledBody,
+        in row: ArchivedRow,
+        of archive: any ArchiveRows,
+        isBegun: Bool
+    ) async throws -> OpenedFile {
+        var body = body
+        while true {
+            let fault: SpooledBodyFault
+            do throws(SpooledBodyFault) { return .open(try await open(body, isBegun: isBegun)) } catch {
+                fault = error
+            }
+            guard fault == .missing else { return .fault(fault) }
+            guard let current = try await currentBody(of: row, in: archive) else { return .finished }
+            guard current.name != body.name else { return .fault(fault) }
+            body = current
+        }
+    }
+
+    private func currentBody(of row: ArchivedRow, in archive: any ArchiveRows) async throws -> SpooledBody? {
+        let before = ExportCursor(part: row.cursor.part, position: row.cursor.position - 1)
+        let found = try await archive.rows(after: before, bytes: 1).first
+        guard let found, found.cursor.position == row.cursor.position, found.id == row.id,
+            case .spooled(let body) = try found.content.get().body
+        else { return nil }
+        return body
+    }
+
+    /// Opens the file of a body. The file is verified only when the body begins.
+    ///
+    /// If the file changes after that, the import detects it by the body's hash.
     private func open(_ body: SpooledBody, isBegun: Bool) async throws(SpooledBodyFault) -> any SpoolFile {
         guard isBegun else { return try await spool.open(body).file }
-        do throws(SystemError) {
-            return try await spool.openFile { files throws(SystemError) in try files.open(body.name) }
-        } catch {
-            throw .unreadable(error)
-        }
+        return try await spool.openUnverified(body)
     }
 
     private func chunk(of file: any SpoolFile, at offset: Int64, of body: SpooledBody) async throws -> Data? {

@@ -1,11 +1,15 @@
-/// Detects dependency cycles among requests that are enqueued together. In a FIFO lane each request also depends on the
-/// one before it.
+/// Detects dependency cycles among requests that are enqueued together.
+///
+/// In a FIFO lane, each request also waits for the request before it.
 enum DependencyOrder {
-    /// - Throws: ``QueueError`` with `cyclicDependency`, which names the cycle.
+    /// Checks that no request waits for itself through its dependencies.
+    ///
+    /// - Throws: ``QueueError`` with `cyclicDependency` and a message that names the requests of the cycle.
     static func check(_ requests: [NewRequest]) throws(QueueError) {
         guard requests.contains(where: { !$0.options.dependencies.isEmpty }) else { return }
         var open = waits(of: requests)
-        // A request that depends on none of the remaining ones is not part of a cycle.
+        // A request that waits for none of the remaining requests is not part of a cycle. What remains is cycles, and
+        // requests that wait for them.
         while true {
             let free = open.filter { !$0.value.contains { open[$0] != nil } }.map(\.key)
             guard !free.isEmpty else { break }
@@ -15,7 +19,7 @@ enum DependencyOrder {
         throw QueueError(.cyclicDependency, "dependency cycle: \(circle(from: first, open))")
     }
 
-    /// The ids that each request waits for, by its id.
+    /// Returns the ids of the requests that each request waits for, by the id of the waiting request.
     private static func waits(of requests: [NewRequest]) -> [String: [String]] {
         var (waits, last) = ([String: [String]](), [LaneKey: String]())
         for request in requests where waits[request.id] == nil {

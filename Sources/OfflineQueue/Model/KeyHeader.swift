@@ -1,7 +1,8 @@
-/// The idempotency key of a request and its header form.
+/// The idempotency key of a request, with the name of its header field.
 package struct KeyHeader: Hashable, Sendable {
     package let name: String
     package let value: String
+    /// Whether the value is sent in quotes.
     package let isQuoted: Bool
 
     package init(name: String, value: String, isQuoted: Bool) {

@@ -1,8 +1,10 @@
-/// The right to send a request until its outcome is stored. Every later write names the lease's token, so that a sender
-/// that lost its lease changes nothing.
+/// The exclusive right to send a request until its outcome is stored.
+///
+/// The write of the outcome names the lease's token. If the sender has lost its lease, the token no longer matches and
+/// the write changes nothing.
 package struct Lease: Hashable, Sendable {
     package let token: String
-    /// The run of the queue that claimed the request; it rises each time the store is opened.
+    /// The number of the opening of the store in which the request was claimed. It rises with each opening.
     package let ownerEpoch: Int64
 
     package init(token: String, ownerEpoch: Int64) {

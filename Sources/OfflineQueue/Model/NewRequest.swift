@@ -1,24 +1,29 @@
 internal import ClientCore
 package import Foundation
 
-/// A validated request with defaults filled in for unset options.
+/// A validated request, ready to be stored. It has its id, its lane and its idempotency key.
 package struct NewRequest: Sendable {
     package let id: String
     package let lane: LaneKey
     package let method: String
     package let url: String
-    /// The header lines as ``HeaderText`` writes them, without the idempotency key.
+    /// The header lines in the form of ``HeaderText``, without the idempotency key.
     package let headers: String
     package let key: KeyHeader?
     package let options: EnqueueOptions
-    /// The stored body. Empty until the caller has stored the content of the validated request.
+    /// The stored body. It is `.none` until the caller has validated the request and stored the body.
     package var body: StoredBody
+    /// For a webhook: the id of the request whose outcome it reports.
+    var webhookOf: String?
 
     /// The size of the URL and the headers in bytes.
     var headBytes: Int64 { Int64(url.utf8.count + headers.utf8.count) }
-    /// The size that counts against the queue's limit: URL, headers and body, in bytes.
-    package var size: Int64 { headBytes + body.size }
+    /// The size of URL, headers and body in bytes, which counts against ``QueueLimits/bytes``, with the bytes that are
+    /// reserved for the webhook.
+    package var size: Int64 { headBytes + body.size + (options.onDone?.reservedBytes ?? 0) }
 
+    /// Validates a request and its options. The content of the request's body is not read.
+    ///
     /// - Throws: ``QueueError`` if the request or an option is invalid.
     package init(
         _ request: QueueRequest,
@@ -27,10 +32,22 @@ package struct NewRequest: Sendable {
         for purpose: RequestChecks.Purpose = .store,
         now: Date = Date()
     ) throws(QueueError) {
-        let origin = try RequestChecks.check(request, for: purpose)
-        try RequestChecks.check(options, now: now)
+        // An import contains only requests whose secrets were removed when they were enqueued.
+        let isReplaced = options.credential != nil && purpose == .store
+        let request = isReplaced ? SecretRemoval.apply(to: request) : request
+        let origin = try RequestChecks.check(
+            request,
+            for: purpose,
+            allowsSignature: options.allowsSignature
+        )
+        try RequestChecks.check(options, for: purpose, now: now)
         let mode: LaneKey.Mode = options.isFIFO ? .fifo : .parallel
-        lane = LaneKey(origin: origin, label: options.lane ?? "", mode: mode)
+        lane = LaneKey(
+            origin: origin,
+            label: options.lane ?? "",
+            mode: mode,
+            constraints: options.constraints
+        )
         let (key, others) = try Self.key(of: request, options, for: purpose)
         id = options.id ?? UUIDv7.make()
         method = request.method
@@ -41,18 +58,20 @@ package struct NewRequest: Sendable {
         self.body = body
     }
 
-    /// Returns the idempotency key and the other header lines. The caller may also give the key as a header.
+    /// Returns the idempotency key, and the header lines without it.
+    ///
+    /// A caller may give the key as a header line instead of an option.
     private static func key(
         of request: QueueRequest,
         _ options: EnqueueOptions,
         for purpose: RequestChecks.Purpose
     ) throws(QueueError) -> (KeyHeader?, [QueueRequest.Header]) {
         var key = options.idempotencyKey
-        // Without a key, a header of that name is an ordinary header.
+        // If the caller wants no key, a header line with the key's name is an ordinary header line.
         guard key.source != .none else { return (nil, request.headers) }
         let name = key.headerName.lowercased()
         let given = request.headers.first { $0.name.lowercased() == name }
-        if let given, key.source == .automatic { key.source = .value(given.value) }
+        if let given, key.source == .automatic { key.source = .value(key.unquoted(given.value)) }
         try RequestChecks.check(key, for: purpose)
         let others = request.headers.filter { $0.name.lowercased() != name }
         guard let value = key.value(method: request.method, isAtMostOnce: options.isAtMostOnce) else {
@@ -63,9 +82,18 @@ package struct NewRequest: Sendable {
 }
 
 extension IdempotencyKey {
-    /// Returns the key's value. A request that is sent at most once gets no random key, because the server never sees
-    /// it twice.
-    fileprivate func value(method: String, isAtMostOnce: Bool) -> String? {
+    /// Returns the key in a header value, which is quoted if ``isQuoted`` is set.
+    fileprivate func unquoted(_ value: String) -> String {
+        guard isQuoted, value.utf8.count >= 2, value.hasPrefix("\""), value.hasSuffix("\"") else {
+            return value
+        }
+        return String(value.dropFirst().dropLast())
+    }
+
+    /// Returns the key's value; `nil` for no key.
+    ///
+    /// A request that is sent at most once gets no random key, because the server never receives it twice.
+    func value(method: String, isAtMostOnce: Bool) -> String? {
         switch source {
         case .value(let value): value
         case .automatic where !HTTPMethod.isIdempotent(method) && !isAtMostOnce:
@@ -74,6 +102,6 @@ extension IdempotencyKey {
         }
     }
 
-    /// Returns a random key.
+    /// Returns a random value for a key.
     static func randomValue() -> String { UUIDv4.make() }
 }

@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// The origin of a request's URL: scheme, host and port (RFC 6454).
-package struct Origin: Hashable, Sendable {
+package struct Origin: Hashable, Sendable, CustomStringConvertible {
     package let scheme: String
     /// The host in lower case; an IPv6 address without brackets.
     package let host: String
@@ -13,15 +13,18 @@ package struct Origin: Hashable, Sendable {
         self.port = port
     }
 
-    /// Parses the origin of an absolute URL.
+    /// Creates the origin of an absolute URL.
     ///
-    /// - Parameter allowsUserInfo: Whether the URL may contain a user name and a password, which are not stored.
+    /// - Parameter allowsUserInfo: Whether the URL may contain a user name and a password. Default `false`, because the
+    ///   queue stores no secrets.
+    /// - Throws: ``QueueError`` with `invalidURL`.
     package init(url: String, allowsUserInfo: Bool = false) throws(QueueError) {
+        guard !url.isEmpty else { throw QueueError(.invalidURL, "the URL must not be empty") }
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
             throw QueueError(.invalidURL, "\(quoted(url)) is not a URL")
         }
         guard allowsUserInfo || (parts.user == nil && parts.password == nil) else {
-            throw QueueError(.invalidURL, "the URL contains a user name or password; secrets are not stored")
+            throw QueueError(.invalidURL, "the URL contains a user name or password: \(SecretRemoval.hint)")
         }
         guard let scheme = parts.scheme?.lowercased(), let usual = Self.usualPorts[scheme] else {
             throw QueueError(.invalidURL, "the scheme of \(quoted(url)) is not http or https")
@@ -35,16 +38,31 @@ package struct Origin: Hashable, Sendable {
         self.init(scheme: scheme, host: host, port: port)
     }
 
-    /// Returns a user-specified host in the form that origins use. Returns `nil` for text that cannot be a URL's host,
-    /// such as a URL.
+    /// Returns a host that a user typed, in the form of ``host``; `nil` if the text cannot be a URL's host.
+    ///
+    /// An IPv6 address is accepted with and without brackets.
     package static func host(named text: String) -> String? {
         let bare = String(withoutBrackets(text))
         // An IPv6 address contains at least two colons. A single colon precedes a port.
         let literal = bare.count(where: { $0 == ":" }) > 1 ? "[\(bare)]" : bare
-        guard let host = try? Origin(url: "http://\(literal)/").host, host == bare.lowercased() else {
-            return nil
-        }
+        guard HostText.isValid(bare), let host = try? Origin(url: "http://\(literal)/").host,
+            host == bare.lowercased()
+        else { return nil }
         return host
+    }
+
+    /// Returns a host of the configuration in the form of ``host``.
+    ///
+    /// - Throws: ``QueueError`` with `invalidConfiguration`, for example for a name with a port or a scheme, or for a
+    ///   pattern such as `*.example.com`.
+    package static func configuredHost(_ text: String) throws(QueueError) -> String {
+        if let host = host(named: text) { return host }
+        throw HostText.refusal(of: text)
+    }
+
+    /// The origin with its port, such as `https://api.example.com:443` or `http://[::1]:8080`.
+    package var description: String {
+        "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 
     private static func withoutBrackets(_ host: String) -> Substring {

@@ -1,10 +1,12 @@
 internal import ClientCore
 internal import NetwatchTransport
 
-// The rules for header fields, with one wording for all refusals.
+// The validation of header fields.
 
 extension RequestChecks {
-    /// The reasons for refusing a field, by its lowercase name. Secrets have a separate error code.
+    /// The reasons why header fields are refused, by their lowercase names.
+    ///
+    /// Fields that contain secrets are not listed here, because they have a separate error code.
     private static let refusedFields: [String: String] = {
         let rows: [(String, [String])] = [
             ("the client sets it from the URL", ["host"]),
@@ -18,13 +20,15 @@ extension RequestChecks {
         return Dictionary(uniqueKeysWithValues: rows.flatMap { row in row.1.map { ($0, row.0) } })
     }()
 
-    /// Refused by all versions: these fields say where the body ends, and a second value could contradict the client's.
+    /// The fields that determine where the body ends. All versions have refused them, because a caller's value could
+    /// contradict the client's value.
     private static let framingNames: Set<String> = ["content-length", "transfer-encoding"]
 
-    /// Refuses header fields that the caller may not set.
+    /// Refuses invalid header fields, and fields that the caller must not set.
     ///
-    /// Of an imported request, only secrets, the framing fields, and values with CR, LF or NUL are refused, as by
-    /// versions before 4.
+    /// An imported request may have been accepted by an older version of netwatch, which had fewer rules. In imported
+    /// requests, only these are therefore refused: invalid names, secrets, fields that determine where the body ends,
+    /// values with CR, LF or NUL, and too many bytes.
     ///
     /// - Throws: ``QueueError``: `invalidHeader`, `secretHeader`.
     static func checkHeaders(
@@ -36,7 +40,7 @@ extension RequestChecks {
         guard bytes <= limit else {
             throw QueueError(
                 .invalidHeader,
-                "the header fields have \(bytes) bytes; at most \(limit) are accepted"
+                "the header fields have \(bytes) bytes in total; at most \(limit) are accepted"
             )
         }
         for header in headers {
@@ -49,18 +53,20 @@ extension RequestChecks {
         }
     }
 
-    /// Refuses a name that is not a token, and a field that the caller may not set.
+    /// Refuses a name that is not a token, and the name of a field that the caller must not set.
     static func checkHeaderName(_ name: String, for purpose: Purpose = .store) throws(QueueError) {
         guard HTTPToken.isValid(name) else {
             throw QueueError(
                 .invalidHeader,
-                "the header name \(quoted(name)) is not a token of RFC 9110, like X-Note"
+                "the header name \(quoted(name)) is not a token of RFC 9110 such as X-Note"
             )
         }
         let key = name.lowercased()
-        if SecretHeaderFields.request.contains(key) {
+        // Versions before 5 accepted the fields that are not in `standard`, so an import accepts them, too.
+        let secrets = purpose == .import ? SecretHeaderFields.standard : SecretHeaderFields.request
+        if secrets.contains(key) {
             guard purpose != .send else { return }
-            throw QueueError(.secretHeader, "`\(name)` is refused: secrets are not stored")
+            throw QueueError(.secretHeader, "`\(name)` is refused: \(SecretRemoval.hint)")
         }
         let proxy = key.hasPrefix("proxy-") ? "it is for a proxy" : nil
         guard let reason = refusedFields[key] ?? proxy, purpose != .import || framingNames.contains(key)

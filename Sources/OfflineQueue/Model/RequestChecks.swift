@@ -1,14 +1,16 @@
+internal import ClientCore
 internal import Foundation
 internal import NetwatchTransport
 
-/// Validation of a request and its options before anything is written.
+/// The validation of a request and its options, before anything is written.
 package enum RequestChecks {
-    /// The use of a request, which decides about some rules.
+    /// The purpose of a request, on which some rules depend.
     package enum Purpose: Sendable {
-        /// The request is written to the store, which takes no secrets.
+        /// The request is enqueued. It must not contain secrets, because it is stored.
         case store
-        /// An older version with fewer rules may have accepted the request. It must not prevent the import of an
-        /// export. If necessary, the request fails at its first attempt instead.
+        /// The request is imported. Fewer rules apply, because an older version with fewer rules may have accepted it,
+        /// and one request must not prevent the import of the whole export. A request that the client cannot send fails
+        /// at its first attempt.
         case `import`
         /// The request is sent without being stored. It may contain secrets.
         case send
@@ -16,13 +18,16 @@ package enum RequestChecks {
 
     /// Validates a request and returns its origin.
     ///
-    /// - Throws: ``QueueError`` that names the invalid value.
+    /// - Throws: ``QueueError`` with a message that quotes the invalid value.
     @discardableResult
-    package static func check(_ request: QueueRequest, for purpose: Purpose = .store) throws(QueueError)
-        -> Origin
-    {
+    package static func check(
+        _ request: QueueRequest,
+        for purpose: Purpose = .store,
+        allowsSignature: Bool = false
+    ) throws(QueueError) -> Origin {
         try checkMethod(of: request, for: purpose)
         let origin = try origin(of: request.url, for: purpose)
+        if purpose == .store { try checkSecrets(in: request.url, allowsSignature: allowsSignature) }
         try checkHeaders(request.headers, for: purpose)
         return origin
     }
@@ -36,19 +41,23 @@ package enum RequestChecks {
             )
         }
         let origin = try Origin(url: url, allowsUserInfo: purpose == .send)
-        guard purpose == .import || isHost(origin.host) else {
+        guard purpose == .import || HostText.isValid(origin.host) else {
             throw QueueError(.invalidURL, "the host \(quoted(origin.host)) is not a name or an address")
         }
         return origin
     }
 
-    /// Returns whether a resolver may accept the host. libcurl converts non-ASCII letters. An IPv6 address contains
-    /// colons and may have a zone.
-    private static func isHost(_ host: String) -> Bool {
-        host.unicodeScalars.allSatisfy { scalar in
-            !scalar.isASCII || scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
-                || "-._:%".unicodeScalars.contains(scalar)
+    private static func checkSecrets(in url: String, allowsSignature: Bool) throws(QueueError) {
+        let signatures = SecretQueryItems.signatures
+        if let name = SecretQueryItems.firstName(in: url, except: signatures) {
+            throw QueueError(.invalidURL, "the query item \(quoted(name)) is refused: \(SecretRemoval.hint)")
         }
+        guard !allowsSignature, let name = SecretQueryItems.firstName(in: url) else { return }
+        let hint = "the option to allow a signed URL stores it until it expires"
+        throw QueueError(
+            .invalidURL,
+            "the query item \(quoted(name)) is refused: \(SecretRemoval.hint); \(hint)"
+        )
     }
 
     private static func checkMethod(of request: QueueRequest, for purpose: Purpose) throws(QueueError) {
@@ -56,7 +65,7 @@ package enum RequestChecks {
         guard HTTPToken.isValid(method) else {
             throw QueueError(
                 .invalidMethod,
-                "the method \(quoted(method)) is not a token of RFC 9110, like POST"
+                "the method \(quoted(method)) is not a token of RFC 9110 such as POST"
             )
         }
         guard method != "CONNECT", purpose == .import || method != "TRACE" else {
@@ -74,17 +83,30 @@ package enum RequestChecks {
 // MARK: - Options
 
 extension RequestChecks {
-    /// The maximum of all durations. A longer one would mean "for ever", which the queue does not support.
+    /// The maximum of each duration that a caller can set: 366 days, so that no request waits for ever.
     static let longestTime: Duration = .seconds(366 * 86_400)
     private static let maximumDependencies = 64
 
-    static func check(_ options: EnqueueOptions, now: Date) throws(QueueError) {
+    static func check(
+        _ options: EnqueueOptions,
+        for purpose: Purpose = .store,
+        now: Date
+    ) throws(QueueError) {
         if let id = options.id { try checkPrintable(id, "id") }
+        if let tag = options.tag { try checkPrintable(tag, "tag") }
+        if let webhook = options.onDone { try check(webhook, for: purpose) }
         if let key = options.replaceKey { try checkPrintable(key, "replace key") }
         if let lane = options.lane, lane.isEmpty || lane.utf8.count > 255 {
             throw QueueError(
                 .invalidOption,
                 "the label of the lane has \(lane.utf8.count) bytes; 1 to 255 are accepted"
+            )
+        }
+        if let name = options.credential { try CredentialName.check(name) }
+        guard options.credential == nil || !options.allowsSignature else {
+            throw QueueError(
+                .invalidOption,
+                "a signed URL cannot be combined with a credential: it needs none"
             )
         }
         try checkOrder(options)
@@ -95,14 +117,23 @@ extension RequestChecks {
         if let most = options.maximumAttempts, most < 1 {
             throw QueueError(
                 .invalidOption,
-                "the maximum number of attempts is \(most), but must be at least 1"
+                "the maximum number of attempts is \(most); it must be at least 1"
             )
+        }
+    }
+
+    private static func check(_ webhook: Webhook, for purpose: Purpose) throws(QueueError) {
+        do throws(QueueError) {
+            try check(webhook.request(reporting: Data()), for: purpose)
+            if let name = webhook.credential { try CredentialName.check(name) }
+        } catch {
+            throw QueueError(error.code, "the webhook is refused: \(error.message)")
         }
     }
 
     private static func checkOrder(_ options: EnqueueOptions) throws(QueueError) {
         guard (0...9).contains(options.priority) else {
-            throw QueueError(.invalidOption, "the priority \(options.priority) is not 0 (first) to 9 (last)")
+            throw QueueError(.invalidOption, "the priority is \(options.priority); it must be 0 to 9")
         }
         guard !options.isFIFO || options.priority == EnqueueOptions.defaultPriority else {
             throw QueueError(.invalidOption, "`priority` cannot be combined with `fifo`")
@@ -113,7 +144,7 @@ extension RequestChecks {
         guard options.timeToLive >= .milliseconds(1), options.timeToLive <= longestTime else {
             throw QueueError(
                 .invalidOption,
-                "a time to live of \(options.timeToLive.words) is not 1 ms to 366 days"
+                "the time to live is \(options.timeToLive.words); it must be 1 ms to 366 days"
             )
         }
         let latest = now.addingTimeInterval(366 * 86_400)
@@ -125,7 +156,7 @@ extension RequestChecks {
         }
         guard let start = options.notBefore else { return }
         guard start <= latest else {
-            throw QueueError(.invalidOption, "the time \(printable(start)) is not within the next 366 days")
+            throw QueueError(.invalidOption, "the start time \(printable(start)) is more than 366 days ahead")
         }
         guard start < options.end(from: now) else {
             throw QueueError(
@@ -135,7 +166,7 @@ extension RequestChecks {
         }
     }
 
-    /// Returns the nearest date that Foundation can print, because it cannot print every date.
+    /// Returns the nearest date that Foundation can print. It cannot print dates that are too far away.
     private static func printable(_ date: Date) -> Date { Timestamp(date).date }
 
     private static func checkDependencies(_ options: EnqueueOptions) throws(QueueError) {
@@ -154,6 +185,7 @@ extension RequestChecks {
     }
 
     static func checkPrintable(_ text: String, _ name: String) throws(QueueError) {
+        guard !text.isEmpty else { throw QueueError(.invalidOption, "the \(name) must not be empty") }
         guard isPrintable(text) else {
             throw QueueError(
                 .invalidOption,
@@ -180,7 +212,8 @@ extension RequestChecks {
 }
 
 extension EnqueueOptions {
-    /// Returns the time at which the request is given up.
+    /// Returns the time at which a request that is enqueued at `now` is given up: at the end of ``timeToLive`` or at
+    /// ``deadline``, whichever is earlier.
     func end(from now: Date) -> Date {
         let (seconds, attoseconds) = timeToLive.components
         let end = now.addingTimeInterval(Double(seconds) + Double(attoseconds) / 1e18)

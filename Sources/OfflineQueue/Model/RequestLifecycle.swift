@@ -1,4 +1,4 @@
-/// An edit of a request in flight, which is applied as soon as the attempt's outcome allows it.
+/// An edit of a request in flight. It is applied when the attempt has ended without a final outcome.
 package enum PendingEdit: String, Hashable, Sendable {
     case cancel
     case hold
@@ -6,10 +6,10 @@ package enum PendingEdit: String, Hashable, Sendable {
 
 /// The immutable properties of a request that determine its state transitions.
 package struct RequestRules: Hashable, Sendable {
-    /// Whether sending it twice is harmless: the method is idempotent or the request has a key, and it is not an
-    /// at-most-once request.
+    /// Whether the request may be sent twice: its method is idempotent or it has an idempotency key, and
+    /// ``EnqueueOptions/isAtMostOnce`` is not set.
     package let mayBeSentTwice: Bool
-    /// The number of counted attempts after which it is given up; `nil` for no limit.
+    /// The number of counted attempts after which the request is given up; `nil` for no limit.
     package let maximumAttempts: Int?
 
     package init(mayBeSentTwice: Bool, maximumAttempts: Int? = nil) {
@@ -18,14 +18,15 @@ package struct RequestRules: Hashable, Sendable {
     }
 }
 
-/// The state machine of one request. All state changes follow its transitions.
+/// The state machine of one request. It decides every change of a request's state.
 package struct RequestLifecycle: Hashable, Sendable {
     package enum Phase: Hashable, Sendable {
-        /// Its body is being stored. Only a spool file exists, and a crash discards it.
+        /// The request's body is being stored. The request has no row yet, so a crash discards the request.
         case staging
-        /// It waits until other requests are delivered.
+        /// The request waits until its dependencies are delivered.
         case blocked
         case pending(due: Timestamp)
+        /// An attempt is in progress. `pendingEdit` is applied when the attempt ends.
         case inflight(Lease, pendingEdit: PendingEdit?)
         case held(HoldReason)
         case finished(Ending)
@@ -39,34 +40,40 @@ package struct RequestLifecycle: Hashable, Sendable {
         case superseded
     }
 
+    /// An event in the life of the request. T1 to T7 are the names of transitions that other comments refer to.
     package enum Event: Hashable, Sendable {
-        /// T1. It is stored on disk.
+        /// T1. The request was stored on disk. `isBlocked`: whether it waits for its dependencies.
         case accepted(due: Timestamp, isBlocked: Bool)
-        /// T1b. A newer request has the same replace key.
+        /// T1b. A newer request with the same replace key was stored.
         case replaced
-        /// T2. Its next attempt begins.
+        /// T2. The request's next attempt begins.
         case claimed(Lease)
-        /// T3. Its attempt has ended. `due` applies only to a retry.
+        /// T3. The attempt has ended. `due` applies only if the verdict is a retry.
         case concluded(token: String, Verdict, due: Timestamp)
-        /// T4. Its sender is gone: a new owner opened the store, or the lease expired.
+        /// T4. The sender ended during the attempt: a new owner opened the store, or the lease expired.
         case abandoned(token: String, now: Timestamp)
-        /// T5. A user or program cancels it.
+        /// T5. A user or program cancels the request.
         case cancelled
-        /// T6. Its time has passed, or its room is needed.
+        /// T6. The request's time has passed, or a newer request needs its room.
         case givenUp(DeathCause, reason: String)
-        /// T7. A user or program retries it.
+        /// T7. A user or program retries the request.
         case requeued(now: Timestamp)
-        /// A user or program holds it.
+        /// A user or program holds the request.
         case held
-        /// The causes of these hold reasons may be resolved. `isBlocked`: it still waits for its dependencies.
+        /// Holds with one of these reasons end. `isBlocked`: whether the request still waits for its dependencies.
         case released(Set<HoldReason>, now: Timestamp, isBlocked: Bool)
-        /// Its dependencies were delivered.
+        /// The credential of a request that is held because of it has changed. The counters start again: the earlier
+        /// attempts say nothing about the new credential, and the budget of retries must not delay the request.
+        case credentialChanged(now: Timestamp, isBlocked: Bool)
+        /// The last dependency of the request was delivered.
         case unblocked(now: Timestamp)
-        /// One of its dependencies will never be delivered.
+        /// A dependency of the request was given up, cancelled or replaced.
         case dependencyFailed
+        /// The request must not be sent as it is stored: it cannot be decrypted, or its constraints cannot be evaluated.
+        case unusable(HoldReason)
     }
 
-    /// The error for an event that does not apply to the phase. The state does not change.
+    /// The error for an event that does not apply to the current phase. The phase does not change.
     package enum Refusal: Error, Hashable, Sendable {
         case notStaging
         case notPending
@@ -91,6 +98,7 @@ package struct RequestLifecycle: Hashable, Sendable {
     }
 
     package static let expiredReason = "time to live exceeded"
+    package static let interruptedReason = "the process ended during the attempt"
 
     package mutating func apply(_ event: Event) throws(Refusal) {
         switch event {
@@ -106,17 +114,24 @@ package struct RequestLifecycle: Hashable, Sendable {
         case .held: try hold()
         case .released(let reasons, let now, let isBlocked):
             try release(reasons, to: isBlocked ? .blocked : .pending(due: now))
+        case .credentialChanged(let now, let isBlocked):
+            try release([.auth], to: isBlocked ? .blocked : .pending(due: now))
+            (attempts, deferrals) = (0, 0)
         case .unblocked(let now):
             guard phase == .blocked else { throw .notBlocked }
             phase = .pending(due: now)
         case .dependencyFailed:
-            // A user's hold is not a decision to send the request without its dependency.
+            // A request that a user holds is included, because the hold is not a decision to send the request without
+            // its dependency.
             guard [.blocked, .held(.user), .held(.dependency)].contains(phase) else { throw .notBlocked }
             phase = .held(.dependency)
+        case .unusable(let reason):
+            guard case .pending = phase else { throw .notPending }
+            phase = .held(reason)
         }
     }
 
-    /// Whether it is unfinished and not in flight.
+    /// Whether the request is stored, unfinished and not in flight.
     package var isWaiting: Bool {
         switch phase {
         case .blocked, .pending, .held: true
@@ -139,7 +154,9 @@ extension RequestLifecycle {
         attempts += 1
     }
 
-    /// Returns the pending edit of the request, if the token matches its lease.
+    /// Returns the pending edit of the request in flight.
+    ///
+    /// - Throws: ``Refusal/staleLease`` if the request is not in flight under a lease with this token.
     private func pendingEdit(under token: String) throws(Refusal) -> PendingEdit? {
         guard case .inflight(let lease, let pendingEdit) = phase, lease.token == token else {
             throw .staleLease
@@ -147,17 +164,18 @@ extension RequestLifecycle {
         return pendingEdit
     }
 
-    /// Applies a verdict. A final verdict is recorded as it is, even if an edit is pending.
+    /// Applies a verdict. If the verdict is final, a pending edit has no effect.
     private mutating func conclude(_ verdict: Verdict, pendingEdit: PendingEdit?, due: Timestamp) {
         switch verdict {
         case .delivered(let status): phase = .finished(.delivered(status: status))
         case .dead(let cause, let reason): phase = .finished(.dead(cause, reason: reason))
-        case .held(let reason): wait(.held(reason), pendingEdit)
+        case .held(let reason):
+            // The attempt failed for lack of a credential. Otherwise such attempts would use up the maximum number when
+            // a flush or a restart repeats them.
+            if reason == .auth { discountAttempt() }
+            wait(.held(reason), pendingEdit)
         case .retry(let countsAsAttempt):
-            if !countsAsAttempt {
-                attempts -= 1
-                deferrals += 1
-            }
+            if !countsAsAttempt { discountAttempt() }
             if countsAsAttempt, let most = rules.maximumAttempts, attempts >= most {
                 let reason = "failed \(attempts) \(attempts == 1 ? "time" : "times")"
                 phase = .finished(.dead(.attemptsUsedUp, reason: reason))
@@ -165,6 +183,11 @@ extension RequestLifecycle {
                 wait(.pending(due: due), pendingEdit)
             }
         }
+    }
+
+    private mutating func discountAttempt() {
+        attempts -= 1
+        deferrals += 1
     }
 
     private mutating func abandon(pendingEdit: PendingEdit?, now: Timestamp) {
@@ -198,12 +221,12 @@ extension RequestLifecycle {
 
     private mutating func hold() throws(Refusal) {
         switch phase {
-        // A pending cancellation takes precedence.
+        // A pending cancellation takes precedence over the hold.
         case .inflight(let lease, let pendingEdit):
             phase = .inflight(lease, pendingEdit: pendingEdit ?? .hold)
         case .blocked, .pending: phase = .held(.user)
-        // A user's hold replaces reasons that a flush or restart would release. Other reasons already wait for a user
-        // and say more.
+        // The user's hold replaces a reason that a flush or a restart would release. Any other hold already lasts until
+        // a user ends it, and its reason is more specific.
         case .held(let reason): if HoldReason.releasableByRestart.contains(reason) { phase = .held(.user) }
         case .staging, .finished: throw .alreadyFinished
         }
@@ -218,7 +241,7 @@ extension RequestLifecycle {
         }
     }
 
-    /// Retries a waiting, held or dead request now, with reset counters.
+    /// Makes a waiting, held or dead request due now, and resets its counters.
     private mutating func requeue(now: Timestamp) throws(Refusal) {
         switch phase {
         case .finished(.dead), .held, .pending, .blocked: break

@@ -1,18 +1,28 @@
 package import Foundation
 
-/// The stored content of a request.
+/// The body of a request as it is stored.
 package enum StoredBody: Hashable, Sendable {
     case none
+    /// The body is in the database.
     case inline(Data)
+    /// The body is a file in the spool.
     case spooled(SpooledBody)
-    /// The row names a file that the spool cannot have created.
+    /// The row contains the name of a file that the spool cannot have created.
     case unreadable
-    /// The body of a known id is no longer available. `nil` if not even its length is known.
+    /// The caller enqueues a known id again, and its body is no longer available for comparison. `size` is `nil` if the
+    /// body's length is not known either.
     case gone(size: Int64?)
 
-    /// The maximum size of a body stored in its row. Larger bodies are spool files, because SQLite reads and writes
-    /// large blobs more slowly ([SQLite's measurement](https://www.sqlite.org/intern-v-extern-blob.html)).
+    /// The maximum size of a body that is stored in the database: 64 KiB.
+    ///
+    /// A larger body is a file in the spool, because SQLite reads and writes large blobs more slowly than a file system
+    /// does ([SQLite's measurement](https://www.sqlite.org/intern-v-extern-blob.html)).
     package static let maximumInlineBytes = 64 * 1024
+
+    /// The name of the body's file; `nil` if the body is not in a file.
+    var fileName: String? {
+        if case .spooled(let body) = self { body.name } else { nil }
+    }
 
     package var size: Int64 {
         switch self {

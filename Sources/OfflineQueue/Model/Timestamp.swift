@@ -1,7 +1,7 @@
 package import Foundation
 internal import Glibc
 
-/// A wall-clock time in its stored form: milliseconds since 1970.
+/// A wall-clock time in milliseconds since 1970, the form in which the database stores times.
 package struct Timestamp: Hashable, Comparable, Sendable {
     package let milliseconds: Int64
 
@@ -16,11 +16,11 @@ package struct Timestamp: Hashable, Comparable, Sendable {
         return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
-    /// About 30,000 years, in milliseconds.
+    /// The maximum distance of a timestamp from 1970 in milliseconds: about 30,000 years.
     private static let farthest = 1e15
 
     package init(_ date: Date) {
-        // A date may exceed the range of milliseconds or be NaN, so it is limited. NaN becomes far in the future.
+        // `Int64(_:)` would crash if a date were NaN or out of range. NaN becomes the farthest time in the future.
         let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
         self.milliseconds = Int64(max(-Self.farthest, min(Self.farthest, milliseconds)))
     }
@@ -31,7 +31,7 @@ package struct Timestamp: Hashable, Comparable, Sendable {
         left.milliseconds < right.milliseconds
     }
 
-    /// Adds a duration. Rounds up, so that nothing is due too early.
+    /// Returns the time after a duration, rounded up to a millisecond so that nothing is due too early.
     package static func + (moment: Timestamp, duration: Duration) -> Timestamp {
         let (seconds, attoseconds) = duration.components
         let milliseconds = (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000

@@ -1,5 +1,6 @@
-/// Ids that sort by the millisecond of their creation (RFC 9562 §5.7). Their order is only a convenience for readers;
-/// the queue relies on the store's sequence.
+/// Generates ids that sort by the millisecond of their creation (RFC 9562 §5.7).
+///
+/// Their order is only a convenience for readers. The queue orders requests by the store's sequence numbers.
 package enum UUIDv7 {
     package static func make(at moment: Timestamp = .now) -> String {
         var generator = SystemRandomNumberGenerator()
@@ -9,8 +10,9 @@ package enum UUIDv7 {
     }
 }
 
-/// Random ids (RFC 9562 §5.4), in lower case. Foundation's take four times as long, because it opens `/dev/urandom` for
-/// each.
+/// Generates random ids (RFC 9562 §5.4) in lower case.
+///
+/// Foundation's `UUID()` takes four times as long, because it opens `/dev/urandom` for each id.
 enum UUIDv4 {
     static func make() -> String {
         var generator = SystemRandomNumberGenerator()
@@ -19,9 +21,24 @@ enum UUIDv4 {
     }
 }
 
-/// Formats UUIDs digit by digit, because every enqueued request gets two of them.
+/// Derives ids from other values (RFC 9562 §5.8): the same values always have the same id.
+enum UUIDv8 {
+    static func make(from digest: SHA256Digest) -> String {
+        let (high, low) = (number(digest.bytes[0..<8]), number(digest.bytes[8..<16]))
+        return UUIDText.make(high: high & ~0xf000 | 0x8000, low: low)
+    }
+
+    private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+        bytes.reduce(0) { $0 << 8 | UInt64($1) }
+    }
+}
+
+/// Formats UUIDs. This must be fast, because every enqueued request gets up to two of them. Each digit is therefore
+/// written directly into the string's buffer.
 private enum UUIDText {
-    /// - Parameter low: The lower 64 bits. Their first two bits are replaced with the variant.
+    /// - Parameters:
+    ///   - high: The first 64 bits of the UUID.
+    ///   - low: The last 64 bits. The UUID's variant replaces the first two of them.
     static func make(high: UInt64, low: UInt64) -> String {
         let low = low & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
         return String(unsafeUninitializedCapacity: 36) { text in

@@ -1,7 +1,7 @@
 /// The effect of an attempt on its request.
 package enum Verdict: Hashable, Sendable {
     case delivered(status: Int)
-    /// The request is retried. An attempt without a network does not count.
+    /// The request is retried. `countsAsAttempt` is `false`, for example, if the network was down.
     case retry(countsAsAttempt: Bool)
     case held(HoldReason)
     case dead(DeathCause, reason: String)

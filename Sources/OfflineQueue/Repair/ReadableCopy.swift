@@ -1,13 +1,17 @@
 internal import Foundation
 
-/// A readable copy of a truncated database, extended to the length in its header. SQLite refuses to read a truncated
-/// database, although all pages before the end are intact. A database that is not truncated is used in place. Blocks.
+/// A database that SQLite can read, made from one that may be truncated. SQLite refuses to read a database file that is
+/// shorter than its header says, although the remaining pages are intact. Such a file is copied, and the copy is
+/// extended to the length in the header. A database that is not truncated is used in place. All methods block.
 struct ReadableCopy {
-    /// The path of the readable database.
+    /// The path of the readable database: the copy, or the original if there is no copy.
     let path: String
     private let directory: String?
 
-    /// - Throws: An error when the copy cannot be written, for example because the disk is full.
+    /// Copies the database if it is truncated.
+    ///
+    /// - Parameter directory: The directory of the database; a copy is created in a new directory inside it.
+    /// - Throws: An error if the copy cannot be written, for example because the disk is full.
     init(of directory: String) throws {
         let original = "\(directory)/queue.sqlite"
         guard let length = Self.claimedLength(of: original), length > FileSystem.size(of: original) else {
@@ -26,12 +30,13 @@ struct ReadableCopy {
         (path, self.directory) = ("\(copy)/queue.sqlite", copy)
     }
 
+    /// Removes the copy, if there is one.
     func remove() {
         if let directory { try? FileManager.default.removeItem(atPath: directory) }
     }
 
-    /// The size according to the header ([file format](https://www.sqlite.org/fileformat.html), 1.3): the page size
-    /// times the number of pages.
+    /// Returns the size of the database according to its header ([file format](https://www.sqlite.org/fileformat.html),
+    /// 1.3): the page size times the number of pages. Returns `nil` if there is no plausible header.
     private static func claimedLength(of path: String) -> Int64? {
         guard let file = FileHandle(forReadingAtPath: path), let header = try? file.read(upToCount: 32),
             header.count == 32
@@ -40,7 +45,7 @@ struct ReadableCopy {
             header.dropFirst(offset).prefix(count).reduce(0) { $0 << 8 | Int64($1) }
         }
         let size = number(16, 2) == 1 ? 65_536 : number(16, 2)
-        // A damaged header may contain any number, so numbers of pages that no queue can reach are ignored.
+        // A damaged header may contain any number. A number of pages that no queue can reach counts as damage.
         return number(28, 4) <= 1 << 24 ? size * number(28, 4) : nil
     }
 }

@@ -3,10 +3,11 @@ internal import Foundation
 internal import GRDB
 internal import Synchronization
 
-/// Reads the rows of a damaged database one by one, and skips those that cannot be read.
+/// Reads the rows of a damaged database one by one, and skips the rows that cannot be read.
 ///
-/// Rows are looked up by number only. When reading fails, the reader doubles its step until it finds a row that can be
-/// read. From there it goes backward until reading fails again. The rows in between are the gap.
+/// Rows are looked up only by their number, without an index. When reading fails, the reader jumps ahead, twice as far
+/// each time, until a row can be read. From there it reads backward until reading fails again. The rows between the two
+/// failures are recorded as a gap.
 final class SalvagedRows: ArchiveRows {
     private struct Notes {
         var gaps: [ClosedRange<Int64>] = []
@@ -18,18 +19,21 @@ final class SalvagedRows: ArchiveRows {
     private let copy: ReadableCopy
     private let database: DatabaseQueue
     private let notes = Mutex(Notes())
+    private let sealer: Sealer
 
     /// Opens the database. Blocks.
-    init(in directory: String) throws {
+    init(in directory: String, _ sealer: Sealer) throws {
+        self.sealer = sealer
         copy = try ReadableCopy(of: directory)
         database = try DatabaseQueue(path: copy.path, configuration: QueueDatabase.readingConfiguration)
     }
 
-    /// The ranges of rows that could not be read, and notes about other failures.
+    /// The gaps in the table `request`, as ranges of row numbers, and notes about all failures.
     var damage: (gaps: [ClosedRange<Int64>], notes: [String]) {
         notes.withLock { ($0.gaps, $0.texts) }
     }
 
+    /// Closes the database and removes the copy, if there is one. Blocks.
     func close() {
         try? database.close()
         copy.remove()
@@ -41,7 +45,8 @@ final class SalvagedRows: ArchiveRows {
         }
     }
 
-    /// The number of unfinished requests, as the store itself counts them for the limits; `nil` when it cannot be read.
+    /// The number of unfinished requests according to the store's own counter; `nil` if the counter cannot be read. It
+    /// shows how many requests were lost.
     func counted() async -> Int? {
         await DispatchQueue.global().run { [self] in
             try? database.writeWithoutTransaction { try $0.row(StoreStatements.load)?["requests"] }
@@ -49,7 +54,7 @@ final class SalvagedRows: ArchiveRows {
     }
 
     private func page(of database: Database, after cursor: ExportCursor, bytes: Int) -> [ArchivedRow] {
-        let table = SalvagedTable(part: cursor.part, database: database)
+        let table = SalvagedTable(part: cursor.part, database: database, sealer: sealer)
         var (rows, size, position): ([ArchivedRow], Int, Int64) = ([], 0, cursor.position)
         while size < bytes, rows.count < Self.longestPage, let next = next(after: position, table) {
             let row = table.row(at: next)
@@ -86,12 +91,12 @@ final class SalvagedRows: ArchiveRows {
     }
 }
 
-/// A table of a damaged database. Valid only while its connection is in use.
+/// A table of a damaged database. Valid only within the call that gave access to the connection.
 private struct SalvagedTable {
     enum Failure: Error, CustomStringConvertible {
-        /// Reading failed here, but may succeed elsewhere.
+        /// Reading failed at this row, but may succeed at others.
         case damaged(String)
-        /// Reading fails everywhere, because the table is missing.
+        /// Reading fails at every row, for example because the table is missing.
         case unknown(String)
 
         var description: String {
@@ -105,8 +110,10 @@ private struct SalvagedTable {
     private let key: String
     private let database: Database
     private let columns: String
+    private let sealer: Sealer
 
-    init(part: ExportCursor.Part, database: Database) {
+    init(part: ExportCursor.Part, database: Database, sealer: Sealer) {
+        self.sealer = sealer
         self.database = database
         (name, key) = part == .waiting ? ("request", "seq") : ("history", "position")
         columns = ArchivedRequest.columns(of: name, in: database)
@@ -114,6 +121,7 @@ private struct SalvagedTable {
 
     private var condition: String { name == "history" ? " AND state = 'dead' AND is_whole = 1" : "" }
 
+    /// Returns the number of the first row after a position; `nil` if there is none.
     func first(after position: Int64) throws(Failure) -> Int64? {
         let sql =
             "SELECT \(key) FROM \(name) NOT INDEXED WHERE \(key) > ?\(condition) ORDER BY \(key) LIMIT 1"
@@ -128,12 +136,15 @@ private struct SalvagedTable {
         return try reading { try database.row(sql, [low, high])?.place(key, after: low, before: high) }
     }
 
-    /// Returns the first readable row after an unreadable one; `nil` when there is none.
+    /// Returns the number of the first readable row behind a gap; `nil` if there is none.
+    ///
+    /// - Parameter position: The number before the gap.
     func beyondGap(after position: Int64) -> Int64? {
         var step: Int64 = 1
         while step < .max / 4, position + step < .max / 2 {
             do throws(Failure) {
-                // When no row is found, the end of the table can be reached, but readable rows may have been skipped.
+                // If no row is found, the end of the table is readable, but the jump may have skipped readable rows.
+                // Therefore this goes backward from the end.
                 let found = try first(after: position + step)
                 return backward(from: found ?? .max, to: position)
             } catch {
@@ -143,7 +154,8 @@ private struct SalvagedTable {
         return nil
     }
 
-    /// Goes backward from a readable row, and returns the last row before reading fails.
+    /// Reads backward from `start` until reading fails, and returns the lowest row number that could be read; `nil` if
+    /// there is none.
     private func backward(from start: Int64, to position: Int64) -> Int64? {
         var (place, found): (Int64, Int64?) = (start, start == .max ? nil : start)
         while let next = try? last(from: position, below: place) { (place, found) = (next, next) }
@@ -168,6 +180,7 @@ private struct SalvagedTable {
 // MARK: - One row
 
 extension SalvagedTable {
+    /// Reads one request and validates it. The result contains the error if that fails.
     func row(at position: Int64) -> ArchivedRow {
         let cursor = ExportCursor(part: name == "request" ? .waiting : .dead, position: position)
         var id = "number \(position)"
@@ -189,14 +202,15 @@ extension SalvagedTable {
         let lane = try lane(at: position)
         let bytes = try fetch("SELECT bytes FROM body WHERE seq = ?", [sequence])
             .flatMap { try $0["bytes"] as Data? }
-        let found = try fetch(
+        let stored = try fetch(
             "SELECT \(columns), ? AS label, ? AS mode, ? AS bytes FROM \(name) NOT INDEXED WHERE \(key) = ?",
             [lane?.label ?? "", (lane?.mode ?? .parallel).rawValue, bytes, position]
         )
-        guard let found else { throw Failure.unknown("the row no longer exists") }
-        var request = try ArchivedRequest(found)
+        guard let stored else { throw Failure.unknown("the row no longer exists") }
+        let found = try stored.opened(by: sealer)
+        var request = try ArchivedRequest(found).withoutSecrets()
         if request.mayWaitForOthers { find(dependenciesOf: sequence, &request) }
-        // Whether the lane keeps order is unknown, so the request is held.
+        // Without its lane it is unknown whether the request must wait for earlier ones, so it is held.
         if lane == nil, request.state != .dead { request.hold(.user) }
         return (request, try StoredBody(whole: found))
     }
@@ -207,7 +221,7 @@ extension SalvagedTable {
         return try row?["seq"] ?? 0
     }
 
-    /// Returns `nil` when the lane cannot be read.
+    /// Returns the label and mode of the row's lane; `nil` if the lane cannot be read.
     private func lane(at position: Int64) throws -> (label: String, mode: LaneKey.Mode)? {
         let found: StoredRow?
         if name == "history" {
@@ -220,8 +234,8 @@ extension SalvagedTable {
         return try? found.map { try ($0["label"], $0["mode"]) }
     }
 
-    /// Reads the dependencies. If one of them cannot be read, it is unknown whether the request may be sent, so it is
-    /// held.
+    /// Reads the ids of the requests on which a request depends. If one of them cannot be read, it is unknown whether
+    /// the request may be sent. The request is then held.
     private func find(dependenciesOf sequence: Int64, _ request: inout ArchivedRequest) {
         do {
             let sql = "SELECT on_seq FROM depends WHERE seq = ? AND is_any = 0"

@@ -3,20 +3,26 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Exports what can be read of a store that was set aside.
+/// Exports the readable requests of a store that was set aside, to a file in the store's new directory.
 struct Salvager {
     private static let maximumLostEntries = 1000
 
     private let directory: String
+    private let keys: KeyRing?
 
-    init(directory: String) {
+    /// - Parameter keys: The keys of an encrypted store. Without them, encrypted requests are left out of the export.
+    init(directory: String, keys: KeyRing? = nil) {
         self.directory = directory
+        self.keys = keys
     }
 
+    /// Writes the export, and returns what was saved and what was lost.
+    ///
+    /// - Throws: ``QueueError`` if the export cannot be written. Damage of the store is no error.
     func run() async throws -> Salvage {
         let file = try await offPool { () throws(SystemError) in try SalvageFile(in: directory) }
         var salvage = Salvage(path: file.path)
-        let spool = try await BodySpool.opening("\(directory)/spool")
+        let spool = try await BodySpool.opening("\(directory)/spool", keys: keys)
         let rows = try await open(&salvage)
         var trailer = try ExportTrailer()
         try await write(ArchiveFormat.header(created: .now, includingDead: true), to: file, &trailer)
@@ -41,7 +47,9 @@ struct Salvager {
 
     private func open(_ salvage: inout Salvage) async throws -> SalvagedRows? {
         do {
-            return try await DispatchQueue.global().run { [directory] in try SalvagedRows(in: directory) }
+            return try await DispatchQueue.global().run { [directory, keys] in
+                try SalvagedRows(in: directory, Sealer(keys: keys, lastKeyID: nil))
+            }
         } catch {
             salvage.notes.append("the database cannot be opened: \(error)")
             return nil
@@ -98,12 +106,12 @@ extension Salvage {
     }
 }
 
-/// The file of an export. Its methods block.
+/// The file to which the export is written. Its methods block.
 private final class SalvageFile: Sendable {
     let path: String
     private let file: FileDescriptor
 
-    /// Creates a new file.
+    /// Creates the file `export.ndjson`, or `export-2.ndjson` and so on if that exists.
     init(in directory: String) throws(SystemError) {
         var (path, number) = ("\(directory)/export.ndjson", 1)
         while access(path, F_OK) == 0 {

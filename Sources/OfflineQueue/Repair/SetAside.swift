@@ -3,8 +3,10 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Moves a store away. After a crash at any time either the old store is in place, or no store can be opened: the
-/// damage note is written first and removed last.
+/// Moves a damaged store into a new directory, so that the queue can start with an empty store.
+///
+/// The file `queue.damaged` is written first and removed last. While it exists, no store can be opened in the
+/// directory. A crash therefore leaves either the old store in place, or a move that the next call completes.
 struct SetAside: Sendable {
     private static let files = [
         "queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm", "queue.sqlite-journal", "spool",
@@ -12,12 +14,17 @@ struct SetAside: Sendable {
 
     private let directory: QueueDirectory
 
-    /// - Parameter directory: The caller must hold its lock until ``run(evenIfSound:)`` returns.
+    /// - Parameter directory: The directory of the store. The caller must hold its locks until ``run(evenIfSound:)``
+    ///   returns.
     init(_ directory: QueueDirectory) {
         self.directory = directory
     }
 
-    /// Returns the new path and the reason; `nil` when the store is sound and was not moved.
+    /// Checks the store, and moves it if it is damaged. Completes a move that an earlier run has begun.
+    ///
+    /// - Parameter evenIfSound: Whether to move the store even if it is not damaged.
+    /// - Returns: The new path and the reason for the move; `nil` if the store was not moved, because it is sound.
+    /// - Throws: ``QueueError`` if the store cannot be checked or moved.
     func run(evenIfSound: Bool) async throws -> (path: String, reason: String)? {
         let found = await DispatchQueue.global().run { [directory] in
             directory.damage.target == nil ? nil : directory.damage.text
@@ -34,9 +41,10 @@ struct SetAside: Sendable {
         }
     }
 
-    /// Runs a full check. Returns what is wrong; `nil` when nothing is.
+    /// Checks the whole store, and returns the first damage; `nil` if it is sound.
     ///
-    /// - Throws: ``QueueError`` when the store must not be moved.
+    /// - Throws: ``QueueError`` if the database belongs to another program or to a newer version, or if it cannot be
+    ///   opened now.
     private func diagnosis() async throws -> String? {
         do {
             let inspector = try await DispatchQueue.global().run { [directory] in
@@ -75,8 +83,8 @@ struct SetAside: Sendable {
         return path
     }
 
-    /// Moves a file, unless an earlier run has moved it. In that case opening the directory may have created an empty
-    /// file in its place.
+    /// Moves a file, unless an earlier run has already moved it. In that case there may be a new, empty file at the old
+    /// path, because opening the directory creates the database file.
     private func move(_ name: String, to target: String) throws(SystemError) {
         let (old, new) = ("\(directory.path)/\(name)", "\(target)/\(name)")
         guard access(old, F_OK) == 0 else { return }

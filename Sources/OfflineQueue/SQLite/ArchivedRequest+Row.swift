@@ -3,28 +3,34 @@ internal import Foundation
 internal import GRDB
 
 extension ArchivedRequest {
-    /// The columns that ``init(row:)`` reads, in addition to `label`, `mode` and `bytes`.
+    /// The columns that ``init(_:)`` reads, in addition to `label`, `mode` and `bytes`.
     static let columns = """
         seq, id, state, scheduled_at, hold_reason, priority, created_at, life, expire_at, attempts, deferrals,
         maximum_attempts, method, url, headers, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted,
-        at_most_once, replace_key, expectation, timeouts, last_status, last_error
+        at_most_once, replace_key, expectation, timeouts, credential, tag, on_done, webhook_of, constraints,
+        key_id, body_key, last_status, last_error
         """
 
-    /// Returns the columns of a table. The table may have the schema of an older version, because inspection and
-    /// salvage do not migrate the database.
+    /// Returns the list of columns to select from `request` or `history`. The table may have an older schema, because
+    /// inspection and salvage do not migrate the database. A column that is missing is read as NULL.
     static func columns(of table: String, in database: Database) -> String {
-        let found = (try? database.columns(in: table)) ?? []
-        let all =
-            found.isEmpty || found.contains { $0.name == "timeouts" }
-            ? columns : columns.replacing(" timeouts,", with: " NULL AS timeouts,")
+        let found = Set(((try? database.columns(in: table)) ?? []).map(\.name))
+        let missing = found.isEmpty ? [] : laterColumns.subtracting(found)
+        let all = columns.split(whereSeparator: { $0 == "," || $0.isWhitespace })
+            .map { missing.contains(String($0)) ? "NULL AS \($0)" : String($0) }.joined(separator: ", ")
         guard table == "history" else { return all }
         return all.replacing("scheduled_at, hold_reason,", with: "")
             + ", NULL AS scheduled_at, NULL AS hold_reason"
     }
 
-    /// Reads a row of `request` or `history`. The row does not contain the dependencies.
+    /// The columns that versions of the schema after 3 have added.
+    private static let laterColumns: Set = [
+        "timeouts", "credential", "tag", "on_done", "webhook_of", "constraints", "key_id", "body_key",
+    ]
+
+    /// Creates a request from a row of `request` or `history`. Its dependencies are not in the row, and must be added.
     ///
-    /// - Throws: ``DamagedColumn`` or ``QueueError`` when the row does not hold a request.
+    /// - Throws: ``DamagedColumn`` or ``QueueError`` if the row does not contain a valid request.
     init(_ row: StoredRow) throws {
         id = try row["id"]
         method = try row["method"]
@@ -44,6 +50,11 @@ extension ArchivedRequest {
         after = []
         expect = try row["expectation"]
         timeouts = try row["timeouts"]
+        credential = try row["credential"]
+        tag = try row["tag"]
+        onDone = try Webhook(stored: row["on_done"])
+        webhookOf = try row["webhook_of"]
+        constraints = try row["constraints"]
         state = .pending
         attempts = try row["attempts"]
         deferrals = try row["deferrals"]
@@ -58,10 +69,10 @@ extension ArchivedRequest {
         case "blocked": state = .blocked
         case "dead": state = .dead
         case "held": (state, holdReason) = (.held, try row["hold_reason"])
-        // A request that was being sent is read as a restart would leave it.
+        // A request in flight gets the state that it would have after a restart of the queue.
         case "inflight" where mayBeSentTwice: state = .pending
         case "inflight": (state, holdReason) = (.held, HoldReason.ambiguous.rawValue)
-        case let other: throw QueueError(.storeUnusable, "unknown state \(quoted(other))")
+        case let other: throw QueueError(.storeUnusable, "the state \(quoted(other)) is unknown")
         }
     }
 
@@ -81,23 +92,31 @@ extension ArchivedRequest.Key {
 // MARK: - Bodies
 
 extension StoredBody {
-    /// Reads the location of the body, and checks the length of an inline one.
+    /// Creates the value from a row. The length of an inline body is checked; a spooled body is not read.
     ///
-    /// - Throws: ``DamagedColumn`` or ``QueueError`` when the body is missing or has another length.
+    /// - Throws: ``DamagedColumn`` or ``QueueError`` if the body is missing, has a wrong length, or has an invalid file
+    ///   name.
     init(whole row: StoredRow) throws {
         let size: Int64 = try row["body_bytes"]
         if row.isNull("body_file") {
             let bytes = try row["bytes"] ?? Data()
             guard bytes.count == size else {
-                throw QueueError(.storeUnusable, "its body has \(bytes.count) bytes instead of \(size)")
+                throw QueueError(.storeUnusable, "the body has \(bytes.count) bytes instead of \(size)")
             }
             self = bytes.isEmpty ? .none : .inline(bytes)
         } else {
             let (name, digest): (String, String) = try (row["body_file"], row["body_sha256"])
-            guard let body = SpooledBody(name: name, size: size, digest: digest) else {
+            guard
+                let body = SpooledBody(
+                    name: name,
+                    size: size,
+                    digest: digest,
+                    sealedKey: try row["body_key"]
+                )
+            else {
                 throw QueueError(
                     .storeUnusable,
-                    "its body refers to the invalid file name \(quoted(name))"
+                    "the body's file name \(quoted(name)) is invalid"
                 )
             }
             self = .spooled(body)

@@ -3,24 +3,26 @@ internal import Foundation
 internal import GRDB
 internal import Synchronization
 
-/// Inspects a database through a separate connection, so that writers do not wait for it.
+/// Checks a database through a separate connection, so that writers do not wait for the check.
 ///
-/// The connection is opened read-only, has `query_only` set, and never checkpoints: before SQLite 3.51.3, two
-/// connections that write or checkpoint at once may damage a database. SQLite cannot restart the log during a read, so
-/// the log grows. Rows are therefore read in pages, each in a separate transaction.
+/// The connection neither writes nor checkpoints, see ``QueueDatabase/readingConfiguration``. SQLite cannot restart the
+/// write-ahead log during a read, so the log grows in the meantime. Rows are therefore read in pages, each in a
+/// separate transaction.
 final class Inspector: Sendable {
     private static let page = 512
     private static let maximumProblems = 100
 
     private let database: DatabaseQueue
     private let isEnded = Mutex(false)
+    private let sealer: Sealer
 
     /// Opens the connection. Blocks.
-    init(database path: String) throws {
+    init(database path: String, sealer: Sealer = .none) throws {
+        self.sealer = sealer
         database = try DatabaseQueue(path: path, configuration: QueueDatabase.readingConfiguration)
     }
 
-    /// Ends the inspection in progress with an error. May be called on any thread.
+    /// Ends the inspection in progress, which throws `CancellationError`. May be called on any thread.
     func end() {
         isEnded.withLock { $0 = true }
         database.interrupt()
@@ -29,9 +31,9 @@ final class Inspector: Sendable {
     /// Closes the connection. Blocks.
     func close() { try? database.close() }
 
-    /// Inspects the database and the spool.
+    /// Checks the database and the spool.
     ///
-    /// - Parameter isNamed: Returns whether a row refers to a spool file now. May block.
+    /// - Parameter isNamed: Returns whether a row currently refers to the spool file of this name. May block.
     func inspect(
         _ spool: BodySpool,
         isNamed: @escaping @Sendable (String) -> Bool
@@ -43,7 +45,9 @@ final class Inspector: Sendable {
                 while let page = try await rows(part, after: position) {
                     position = page.last
                     report.add(page.faults)
-                    report.requests += page.count
+                    for row in page.sealed { report.found(.encryptionKey, row.id, row.reason) }
+                    report.unchecked += page.sealed.count
+                    report.requests += page.count - page.sealed.count
                     for body in page.bodies { await report.check(body, in: spool, isNamed) }
                 }
             }
@@ -73,7 +77,8 @@ final class Inspector: Sendable {
 // MARK: - The database as a whole
 
 extension Inspector {
-    /// Checks the database with SQLite's own checks, and compares the counts that the limits use.
+    /// Runs SQLite's own checks of the database's structure. Also checks that the counters, which are used to enforce
+    /// the limits, match the rows.
     func structure() async throws -> QueueVerification {
         try await read { database in
             var report = QueueVerification()
@@ -97,7 +102,8 @@ extension Inspector {
         }
     }
 
-    /// Uses one statement for each comparison, so that both sides are read at the same moment.
+    /// Compares the counters with the rows. One statement reads both sides of a comparison, so that they are of the
+    /// same moment.
     private static func checkCounters(_ database: Database, _ report: inout QueueVerification) throws {
         let totals = """
             SELECT 'queue' AS name, meta.requests AS noted, (SELECT count(*) FROM request) AS found,
@@ -120,7 +126,7 @@ extension Inspector {
             report.found(
                 .counter,
                 (try? row["name"]) ?? "lane",
-                "its counters say \(noted.0) requests and \(noted.1) bytes; it has \(found.0) and \(found.1)"
+                "the counters show \(noted.0) requests and \(noted.1) bytes; actual: \(found.0) and \(found.1)"
             )
         }
     }
@@ -133,27 +139,29 @@ extension Inspector {
         var last: Int64
         var count = 0
         var faults: [(id: String, reason: String)] = []
+        /// The requests whose encryption key is missing.
+        var sealed: [(id: String, reason: String)] = []
         var bodies: [(id: String, body: SpooledBody)] = []
     }
 
-    /// Returns `nil` at the end, and when no further row can be read.
+    /// Reads and checks the next page of rows; `nil` at the end, or if no further row can be read.
     private func rows(_ part: ExportCursor.Part, after position: Int64) async throws -> Page? {
-        try await read { database -> Page? in
+        try await read { [sealer] database -> Page? in
             var page = Page(last: position)
             do {
                 let sql = part == .waiting ? Self.waitingRows(database) : Self.deadRows(database)
                 for row in try database.rows(sql, [position, Self.page]) {
                     page.last = try row.place("position", after: page.last)
-                    page.check(row)
+                    page.check(row, sealer)
                 }
             } catch let error where StoreFault.isDamage(error) {
-                // The check of the structure has already reported it.
+                // ``structure()`` has already reported the damage.
             }
             return page.count > 0 ? page : nil
         }
     }
 
-    /// For an inline body, its length is sufficient.
+    /// The statement reads only the length of an inline body, because nothing else of it is checked.
     private static func waitingRows(_ database: Database) -> String {
         """
         SELECT \(ArchivedRequest.columns(of: "request", in: database)), seq AS position, label, mode, length(bytes) AS length
@@ -171,15 +179,18 @@ extension Inspector {
 }
 
 extension Inspector.Page {
-    fileprivate mutating func check(_ row: StoredRow) {
+    fileprivate mutating func check(_ row: StoredRow, _ sealer: Sealer) {
         count += 1
         let id = (try? row["id"]) ?? "number \((try? row["position"] as Int64) ?? 0)"
         do {
+            let row = try row.opened(by: sealer)
             var request = try ArchivedRequest(row)
             let body = try SpooledBody(row)
             if let body { bodies.append((id, body)) }
             request.body = body.map { ArchivedRequest.Body(bytes: $0.size, sha256: $0.digest.description) }
             _ = try request.validated()
+        } catch let fault as SealFault where fault.isKeyMissing {
+            sealed.append((id, "\(fault)"))
         } catch {
             faults.append((id, QueueError(reading: error).message))
         }
@@ -187,16 +198,18 @@ extension Inspector.Page {
 }
 
 extension SpooledBody {
-    /// Returns `nil` when the body is in the row and has the right length.
+    /// Creates the reference to a spooled body. Returns `nil` for an inline body, whose length is checked.
     fileprivate init?(_ row: StoredRow) throws {
         guard row.isNull("body_file") else {
             guard case .spooled(let body) = try StoredBody(whole: row) else { return nil }
             self = body
             return
         }
-        let (size, length): (Int64, Int64) = try (row["body_bytes"], row["length"] ?? 0)
+        let size: Int64 = try row["body_bytes"]
+        var length: Int64 = try row["length"] ?? 0
+        if !row.isNull("key_id"), length > 0 { length -= Int64(EncryptionKey.overhead) }
         guard size == length else {
-            throw QueueError(.storeUnusable, "its body has \(length) bytes instead of \(size)")
+            throw QueueError(.storeUnusable, "the body has \(length) bytes instead of \(size)")
         }
         return nil
     }
@@ -207,8 +220,8 @@ extension QueueVerification {
         for fault in faults { found(.request, fault.id, fault.reason) }
     }
 
-    /// Verifies a body. If no row refers to the body any more, its request has ended during the check, and the fault is
-    /// ignored.
+    /// Verifies a spooled body. A fault is ignored if no row refers to the body any more, because its request ended
+    /// during the check.
     fileprivate mutating func check(
         _ found: (id: String, body: SpooledBody),
         in spool: BodySpool,

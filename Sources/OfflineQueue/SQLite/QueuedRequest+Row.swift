@@ -1,10 +1,14 @@
+internal import ClientCore
 internal import Foundation
 internal import GRDB
 
-// Reads requests from rows, in the form that users see.
+// Converts rows to the public type `QueuedRequest`.
 
 extension QueuedRequest {
-    /// - Throws: ``DamagedColumn``, also for a state that the table cannot hold.
+    /// Creates a request from a row of `request`, joined with its lane, or of `history`.
+    ///
+    /// - Parameter isOver: Whether the row is one of `history`.
+    /// - Throws: ``DamagedColumn`` if a column has an invalid value, or if the state does not fit the table.
     init(row: StoredRow, isOver: Bool, now: Timestamp) throws {
         func moment(_ column: String) throws -> Date? {
             try (row[column] as Int64?).map { Timestamp(milliseconds: $0).date }
@@ -21,10 +25,11 @@ extension QueuedRequest {
             holdReason: isOver
                 ? nil : (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
             method: row["method"],
-            url: row["url"],
+            url: SecretQueryItems.redacting(row["url"]),
             lane: label.isEmpty ? nil : label,
             isFIFO: row["mode"] == LaneKey.Mode.fifo.rawValue,
             priority: row["priority"],
+            tag: row["tag"],
             bodyBytes: row["body_bytes"],
             attempts: row["attempts"],
             deferrals: row["deferrals"],
@@ -51,9 +56,9 @@ extension QueuedRequest {
 }
 
 extension LaneClosure {
-    /// Returns `nil` when the lane is not closed now.
+    /// Creates the closure of a lane by `Retry-After`. Returns `nil` if the lane is not closed now.
     ///
-    /// - Parameter row: A row with the lane's columns.
+    /// - Parameter row: A row with the columns `not_before` and `closed_by` of a lane.
     init?(lane row: StoredRow, now: Timestamp) throws {
         guard let end = (try row["not_before"] as Int64?).map(Timestamp.init(milliseconds:)), end > now else {
             return nil

@@ -29,7 +29,8 @@ extension SQLiteQueueStore: QueueArchive {
         try await write(rows: links.count) { try $0.link(links) }
     }
 
-    /// Returns `true` when the database cannot be read, so that the file is kept.
+    /// Returns whether a row refers to the spool file of this name. Also returns `true` if the database cannot be read,
+    /// so that the file is kept.
     package func isFileNamed(_ name: String) -> Bool {
         let found = try? batcher.readBlocking { database in
             try database.row(
@@ -53,8 +54,21 @@ extension SQLiteQueueStore: QueueArchive {
 
     private func inspectDatabase() async throws -> QueueVerification {
         let inspector = try await DispatchQueue.global().run { [environment] in
-            try Inspector(database: "\(environment.directory)/queue.sqlite")
+            try Inspector(database: "\(environment.directory)/queue.sqlite", sealer: environment.sealer)
         }
+        let report: Result<QueueVerification, any Error>
+        do {
+            report = .success(try await inspect(with: inspector))
+        } catch {
+            report = .failure(error)
+        }
+        // Whoever closes the last connection writes the log to the database and removes it. This must be the store, so
+        // the inspector's connection must not remain open until its last reference is released.
+        await DispatchQueue.global().run { inspector.close() }
+        return try report.get()
+    }
+
+    private func inspect(with inspector: Inspector) async throws -> QueueVerification {
         try beginInspection(inspector)
         defer { endInspection(inspector) }
         var report = try await inspector.inspect(spool) { self.isFileNamed($0) }
@@ -62,7 +76,7 @@ extension SQLiteQueueStore: QueueArchive {
         return report
     }
 
-    /// Reads the log between two commits.
+    /// Reads the write-ahead log while no commit is in progress.
     private func currentLog() async throws -> LogReport? {
         try await batcher.read { [environment] _ in
             do throws(SystemError) {
@@ -75,11 +89,11 @@ extension SQLiteQueueStore: QueueArchive {
 }
 
 extension QueueVerification {
-    /// Adds the findings of the log.
+    /// Adds the findings about the write-ahead log.
     ///
     /// - Parameters:
-    ///   - opened: The log that an earlier owner left.
-    ///   - current: The log between two commits of this owner.
+    ///   - opened: The log that the previous owner left when it ended.
+    ///   - current: The log of this owner, read between two commits.
     fileprivate mutating func add(opened: LogReport?, current: LogReport?) {
         if let damage = current?.damageWhileOpen { found(.database, Self.log, damage) }
         guard let opened, let note = opened.note else { return }

@@ -3,26 +3,31 @@ internal import Foundation
 internal import GRDB
 internal import Synchronization
 
-/// A queue store in one directory, owned by one process: SQLite in WAL mode. Every commit of durability `full` is
-/// synced.
+/// A queue store in an SQLite database (WAL mode) in one directory, which one process owns. Every commit of durability
+/// `full` is synced before its callers are resumed.
 package final class SQLiteQueueStore: QueueStore {
     package let changes = LaneChanges()
-    /// Always `nil`: the directory's lock acts as the lease and ends with the process.
+    package let completions = CompletionChanges()
+    /// Always `nil`: leases do not expire. When the process that holds them ends, its lock on the directory ends, too.
+    /// The next owner of the directory then recovers the requests.
     package var leaseDuration: Duration? { nil }
 
     let batcher: CommitBatcher
     private let reader: StoreReader
     let environment: StoreEnvironment
     package let spool: BodySpool
-    /// The content of the log when the store was opened.
+    /// The write-ahead log that the previous owner left; `nil` if there was none.
     let openedLog: LogReport?
-    /// The inspections in progress; `nil` once the store is closing.
+    /// Notes about encryption keys that were missing when the store was opened.
+    private let missingKeys: [String]
+    /// The inspections in progress, which ``close()`` ends; `nil` when the store is closing.
     private let inspections = Mutex<[Inspector]?>([])
 
-    /// Increases with every opening. Distinguishes the leases of this run from those of runs that died.
+    /// The number of this run of the queue, which increases each time the store is opened. It distinguishes leases of
+    /// this run from those of runs that ended without a stop.
     package var ownerEpoch: Int64 { environment.ownerEpoch }
 
-    /// Opens the store in a directory. Creates the directory and its parents if they are missing.
+    /// Opens the store in a directory, and creates the directory and its parents if they are missing.
     ///
     /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnusable`, `storeUnavailable`,
     ///   `storeFailed`.
@@ -32,6 +37,7 @@ package final class SQLiteQueueStore: QueueStore {
         clock: StoreClock = .system,
         files: (any SpoolFiles)? = nil
     ) async throws {
+        let keys = try await Self.keys(in: settings.encryptionKeyFile)
         if let foreign = CommitBatcher.foreignProcess { throw foreign }
         let directory = try await DispatchQueue.global().run { try QueueDirectory(path: path) }
         let database: DatabaseQueue
@@ -41,9 +47,9 @@ package final class SQLiteQueueStore: QueueStore {
             let reserve = FileSystem.space(at: path).map(settings.limits.diskReserve(of:)) ?? 0
             let spool =
                 if let files {
-                    BodySpool(files: files, reserve: reserve)
+                    BodySpool(files: files, reserve: reserve, keys: keys)
                 } else {
-                    try await BodySpool.opening("\(path)/spool", reserve: reserve)
+                    try await BodySpool.opening("\(path)/spool", reserve: reserve, keys: keys)
                 }
             self.spool = spool
             environment = try await batcher.write(CommitBatcher.Load(rows: 1)) { database in
@@ -52,8 +58,14 @@ package final class SQLiteQueueStore: QueueStore {
                     directory: path,
                     settings: settings,
                     clock: clock,
-                    stagedBytes: spool.stagedBytes
+                    stagedBytes: spool.stagedBytes,
+                    events: batcher.events,
+                    keys: keys
                 )
+            }
+            do { try environment.sealer.requireUnlocked() } catch { spool.refuseBodies(with: error) }
+            missingKeys = try await batcher.read { [environment] in
+                try Self.missingKeys($0, environment.sealer)
             }
             batcher.watch(try await Self.location(of: directory, spool))
             reader = try await Self.reader(of: directory)
@@ -87,7 +99,27 @@ package final class SQLiteQueueStore: QueueStore {
         }
     }
 
-    package var openingNotes: [String] { [openedLog?.note].compactMap(\.self) }
+    package var openingNotes: [String] { [openedLog?.note].compactMap(\.self) + missingKeys }
+
+    private static func keys(in path: String?) async throws -> KeyRing? {
+        guard let path else { return nil }
+        return try await DispatchQueue.global().run { () throws(QueueError) in try KeyFile(path: path).keys()
+        }
+    }
+
+    /// Returns a note for each key that encrypts requests and that the queue does not have.
+    private static func missingKeys(_ database: Database, _ sealer: Sealer) throws -> [String] {
+        let ids: [String] = try database.rows(StoreStatements.keyIDs).map { try $0["key"] }
+        // The requests are counted only for a note, because that takes a time proportional to their number.
+        guard ids.contains(where: { sealer.keys?[$0] == nil }) else { return [] }
+        return try database.rows(StoreStatements.keyUse).compactMap { row in
+            let (id, requests): (String, Int) = try (row["key_id"], row["number"])
+            guard sealer.keys?[id] == nil else { return nil }
+            return
+                "the encryption key `\(id)` of \(requests) stored requests is missing; they are held until it is "
+                + "in the key file again"
+        }
+    }
 
     package func check() async throws {
         try await DispatchQueue.global().run { [batcher] in try batcher.checkLocation() }
@@ -105,7 +137,7 @@ package final class SQLiteQueueStore: QueueStore {
     package func plan(of sql: String) async throws -> [String] {
         try await batcher.read { database in
             let statement = try database.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
-            // EXPLAIN does not run the statement, so no values are needed.
+            // EXPLAIN does not run the statement, so it needs no argument values.
             statement.setUncheckedArguments(StatementArguments())
             return try Row.fetchAll(statement).map { $0["detail"] }
         }
@@ -119,8 +151,10 @@ package final class SQLiteQueueStore: QueueStore {
         for inspector in inspectors ?? [] { inspector.end() }
         await batcher.close { [reader] in reader.close() }
         changes.finish()
+        batcher.events.feed.finish()
     }
 
+    /// Records an inspection, so that closing the store ends it.
     func beginInspection(_ inspector: Inspector) throws {
         try inspections.withLock { inspections in
             guard inspections != nil else { throw QueueError(.stopped, "the queue is closed") }
@@ -132,7 +166,8 @@ package final class SQLiteQueueStore: QueueStore {
         inspections.withLock { $0?.removeAll { $0 === inspector } }
     }
 
-    /// Runs `body` in a transaction, possibly shared with other writes, and applies its effects after the commit.
+    /// Runs `body` in a transaction, which other writes may share. After the commit, posts the changed lanes and
+    /// removes the spool files that are no longer needed.
     func write<Value: Sendable>(
         rows: Int,
         bytes: Int64 = 0,
@@ -143,12 +178,15 @@ package final class SQLiteQueueStore: QueueStore {
         let load = CommitBatcher.Load(rows: rows, bytes: bytes, durability: durability, isAtomic: isAtomic)
         let (value, effects) = try await batcher.write(load) { [environment] database in
             var transaction = StoreTransaction(database, environment)
-            let value = try body(&transaction)
-            return (value, try transaction.effects())
+            return try environment.events.operation(at: transaction.now.date) {
+                let value = try body(&transaction)
+                return (value, try transaction.effects())
+            }
         }
         changes.post(effects.lanes)
-        // After a commit without a sync, a power failure may bring the rows back. The next sweep removes the files
-        // then.
+        completions.post(effects.completed)
+        // If the commit was not synced, a power failure may bring the rows back, so their files must stay. The next
+        // sweep of the spool removes files without a row.
         if durability == .full, !effects.freed.isEmpty {
             CrashPoint.concluded.reached()
             await spool.remove(effects.freed)
@@ -156,7 +194,8 @@ package final class SQLiteQueueStore: QueueStore {
         return value
     }
 
-    /// Runs `body` on the committed state. Does not wait for writes in progress, except while a long log is truncated.
+    /// Runs `body` on the committed state. It waits for writes in progress only while ``LogTruncation`` has paused the
+    /// reader.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (StoreTransaction) throws -> Value
     ) async throws -> Value {
@@ -176,6 +215,8 @@ package final class SQLiteQueueStore: QueueStore {
 // MARK: - The protocol
 
 extension SQLiteQueueStore {
+    package func events() async throws -> QueueEvents { QueueEvents(try await batcher.subscribe()) }
+
     package func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
         let bytes = requests.reduce(0) { $0 + $1.size }
         let durability: Durability = requests.contains { $0.options.durability == .full } ? .full : .normal
@@ -220,7 +261,9 @@ extension SQLiteQueueStore {
     }
 
     package func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
-        try await write(rows: ids.count) { transaction in try ids.map { try transaction.edit(edit, $0) } }
+        try await write(rows: ids.count, isAtomic: edit.mayBeRefused) { [environment] transaction in
+            try environment.events.during(edit.eventCause) { try ids.map { try transaction.edit(edit, $0) } }
+        }
     }
 
     package func edit(
@@ -229,7 +272,26 @@ extension SQLiteQueueStore {
         isDryRun: Bool
     ) async throws -> FilteredEdit {
         if isDryRun { return try await read { try $0.count(edit, matching: filter) } }
-        return try await write(rows: CommitBatcher.maximumRows) { try $0.edit(edit, matching: filter) }
+        return try await write(rows: CommitBatcher.maximumRows, isAtomic: edit.mayBeRefused) {
+            [environment] transaction in
+            try environment.events.during(edit.eventCause) { try transaction.edit(edit, matching: filter) }
+        }
+    }
+
+    package func setCredential(_ name: String, of ids: [String]) async throws -> [EditResult] {
+        try await write(rows: ids.count, isAtomic: true) { transaction in
+            try ids.map { try transaction.setCredential(name, of: $0) }
+        }
+    }
+
+    package func releaseRequests(heldForCredential name: String, triedBefore time: Timestamp?) async throws {
+        // In the order of the requests, so that a request that is held again meanwhile is not released twice.
+        var place: Int64? = 0
+        while let last = place {
+            place = try await write(rows: StoreTransaction.releasedAtOnce) {
+                try $0.releaseRequests(heldForCredential: name, triedBefore: time, after: last)
+            }
+        }
     }
 
     package func expire() async throws -> Duration? {
@@ -256,11 +318,31 @@ extension SQLiteQueueStore {
         try await read { try $0.storedStates(of: ids) }
     }
 
+    package func completion(of tag: String, after position: Int64) async throws -> StoredCompletion? {
+        try await read { try $0.completion(of: tag, after: position) }
+    }
+
+    package func removeCompletion(at position: Int64) async throws {
+        try await write(rows: 1, durability: .normal) { try $0.removeCompletion(at: position) }
+    }
+
     package func counts() async throws -> QueueCounts {
         try await read { try $0.counts() }
     }
 
     package func statistics() async throws -> QueueStatistics {
         try await read { try $0.statistics() }
+    }
+}
+
+extension QueueEdit {
+    /// Whether the edit can fail after it has changed rows: there may be no room for the webhook of a later request, and
+    /// the encryption key for a new idempotency key may be missing.
+    fileprivate var mayBeRefused: Bool {
+        if case .retry = self { true } else { false }
+    }
+
+    fileprivate var eventCause: EventRecorder.Cause? {
+        if case .retry = self { .retry } else { nil }
     }
 }

@@ -2,12 +2,14 @@ internal import CNetwatchLinux
 internal import Foundation
 internal import Glibc
 
-/// The clocks of a store. Rows hold times of the wall clock; the boot clock shows how far these can be trusted.
+/// The clocks of a store. Rows contain times of the wall clock. A comparison with the boot clock, which cannot be set,
+/// shows whether these times can be trusted.
 package struct StoreClock: Sendable {
+    /// The times of both clocks at one moment.
     package struct Reading: Hashable, Sendable {
-        /// `CLOCK_REALTIME`: jumps when the clock is set.
+        /// The wall clock (`CLOCK_REALTIME`), which steps when it is set.
         package var wall: Timestamp
-        /// `CLOCK_BOOTTIME` in milliseconds: never jumps, starts at boot, and continues during suspend.
+        /// The boot clock (`CLOCK_BOOTTIME`): the milliseconds since boot, including suspends. It never steps.
         package var sinceBoot: Int64
 
         package init(wall: Timestamp, sinceBoot: Int64) {
@@ -15,14 +17,16 @@ package struct StoreClock: Sendable {
             self.sinceBoot = sinceBoot
         }
 
-        /// The wall clock minus the boot clock, in milliseconds. Changes when the wall clock is set.
+        /// The wall clock minus the boot clock, in milliseconds. It changes only when the wall clock is set or slewed.
         var offset: Int64 { wall.milliseconds - sinceBoot }
     }
 
-    /// Identifies this boot.
+    /// The id of this boot. Readings of the boot clock can be compared only within one boot.
     package let bootID: String
+    /// Reads both clocks.
     package let read: @Sendable () -> Reading
-    /// Whether the kernel reports the wall clock as synchronized (adjtimex(2)). Takes longer than reading the clock.
+    /// Returns whether the kernel reports the wall clock as synchronized (adjtimex(2)). This takes longer than reading
+    /// the clocks.
     package let isSynchronized: @Sendable () -> Bool
 
     package init(
@@ -49,8 +53,8 @@ package struct StoreClock: Sendable {
         }
     )
 
-    /// The kernel's boot id, see random(4). Without it every process counts as a separate boot, so that the boot clocks
-    /// of two boots are never mixed up.
+    /// The kernel's boot id (random(4)). If it cannot be read, each process uses a random id and counts as a separate
+    /// boot. Readings of the boot clock from different boots are then never compared.
     private static let kernelBootID: String = {
         let file = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         return file?.trimmingCharacters(in: .whitespacesAndNewlines) ?? UUID().uuidString

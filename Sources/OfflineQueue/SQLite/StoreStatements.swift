@@ -1,14 +1,14 @@
-/// The statements that run for requests, each with the index that it uses.
+/// The SQL statements for requests. The comments name the index that a statement uses.
 package enum StoreStatements {
-    // MARK: Coming in
+    // MARK: Enqueuing
 
     static let isKnown = """
         SELECT EXISTS (SELECT 1 FROM request WHERE id = ?1) OR EXISTS (SELECT 1 FROM history WHERE id = ?1)
         """
 
     package static let findKnown = """
-        SELECT state, key_value, last_status, last_error FROM request WHERE id = :id
-        UNION ALL SELECT state, key_value, last_status, last_error FROM history WHERE id = :id
+        SELECT id, key_id, state, key_value, last_status, last_error FROM request WHERE id = :id
+        UNION ALL SELECT id, key_id, state, key_value, last_status, last_error FROM history WHERE id = :id
         """
 
     private static let areNamed = "id IN (SELECT value FROM json_each(:ids))"
@@ -18,19 +18,19 @@ package enum StoreStatements {
         UNION ALL SELECT id, state, NULL, last_status, last_error FROM history WHERE \(areNamed)
         """
 
-    /// Selects a lane with the load of the whole queue. A pause of the queue counts as a pause of every lane.
+    /// Selects a lane with the counters of the whole queue. While the queue is paused, every lane counts as paused.
     private static let laneColumns = """
-        SELECT id, scheme, host, port, label, mode, not_before, requests, bytes,
+        SELECT id, scheme, host, port, label, mode, lane_constraints, not_before, requests, bytes,
         is_paused OR (SELECT is_paused FROM meta) AS is_paused, (SELECT requests FROM meta) AS all_requests,
         (SELECT bytes FROM meta) AS all_bytes FROM lane
         """
 
     package static let findLane = "\(laneColumns) WHERE id = ?"
     package static let findLaneByKey =
-        "\(laneColumns) WHERE (scheme, host, port, label, mode) = (?, ?, ?, ?, ?)"
+        "\(laneColumns) WHERE (scheme, host, port, label, mode, lane_constraints) = (?, ?, ?, ?, ?, ?)"
     static let busyLanes = "\(laneColumns) WHERE requests > 0"
     package static let insertLane =
-        "INSERT INTO lane (scheme, host, port, label, mode) VALUES (?, ?, ?, ?, ?)"
+        "INSERT INTO lane (scheme, host, port, label, mode, lane_constraints) VALUES (?, ?, ?, ?, ?, ?)"
 
     static let pages = """
         SELECT page_count * page_size AS size, freelist_count * page_size AS free
@@ -40,45 +40,49 @@ package enum StoreStatements {
     package static let load = "SELECT requests, bytes FROM meta"
     static let laneLoad = "SELECT requests, bytes FROM lane WHERE id = ?"
 
-    static let oldest = """
-        SELECT * FROM request WHERE state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
+    /// The condition that dropping a request frees room. A webhook would take the place of a request that has one.
+    private static let isDroppable = """
+        state <> 'inflight' AND seq <> :kept AND on_done IS NULL AND webhook_of IS NULL
         """
 
-    /// Index: `request_order`.
-    static let oldestOfLane = """
-        SELECT * FROM request WHERE lane_id = :lane AND state <> 'inflight' AND seq <> :kept ORDER BY seq LIMIT 1
-        """
+    static let oldest = "SELECT * FROM request WHERE \(isDroppable) ORDER BY seq LIMIT 1"
 
-    /// Index: `request_replaced`.
+    /// Selects the oldest request of a lane that may be dropped, except the one with the number `kept`. Index:
+    /// `request_order`.
+    static let oldestOfLane =
+        "SELECT * FROM request WHERE lane_id = :lane AND \(isDroppable) ORDER BY seq LIMIT 1"
+
+    /// Selects the waiting request with a replace key. Index: `request_replaced`.
     static let findReplaceable = """
         SELECT * FROM request WHERE lane_id = ? AND replace_key = ? AND state <> 'inflight'
         """
 
-    /// `expire_at` follows the clock, together with all other requests of this boot: see
-    /// `StoreTransaction.followClock`.
+    /// Argument 10 is the expiry time by the boot clock. `expire_at` is the same time by the wall clock, and
+    /// `StoreTransaction.followClock` adjusts it when the wall clock is set.
     package static let insertRequest = """
         INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, boot,
         boot_expire_at, expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
-        key_header, key_value, key_quoted, at_most_once, replace_key, expectation, timeouts)
+        key_header, key_value, key_quoted, at_most_once, replace_key, expectation, timeouts, credential, tag, on_done,
+        webhook_of, constraints, key_id, body_key)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?10 + (SELECT clock_offset FROM meta), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?, ?)
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
-    /// Running it twice changes no value, but leaves a page to write.
+    /// Toggles a value. Run twice, it changes nothing, but forces SQLite to write a page.
     static let touch = "UPDATE meta SET is_paused = 1 - is_paused"
 
     package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"
 
-    /// Index: `request_sent`.
+    /// Selects the request in flight with a replace key. Index: `request_sent`.
     static let findSentWithKey = """
         SELECT seq, id FROM request WHERE lane_id = ? AND replace_key = ? AND state = 'inflight'
         """
 
-    // MARK: Being claimed
+    // MARK: Claiming
 
     private static let priorities = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
 
-    /// Index: `request_due`, with one search per priority.
+    /// Selects the earliest due time in a parallel lane. Index: `request_due`, with one search for each priority.
     static let dueInParallelLane = """
         SELECT min(first) AS next_at FROM (
             SELECT (
@@ -89,50 +93,75 @@ package enum StoreStatements {
         )
         """
 
-    /// Selects the priorities that have a request to claim. Index: `request_due`, with one search per priority.
-    static let claimablePriorities = """
-        SELECT column1 AS priority FROM \(priorities) WHERE EXISTS (
-            SELECT 1 FROM request
+    /// Selects each priority with the due time of its first request; `NULL` if none is due. Index: `request_due`, with
+    /// one search for each priority.
+    package static let claimablePriorities = """
+        SELECT column1 AS priority, (
+            SELECT next_at FROM request
             WHERE lane_id = :lane AND state = 'pending' AND priority = column1 AND next_at <= :now
-        )
+            ORDER BY next_at, seq LIMIT 1
+        ) AS first
+        FROM \(priorities)
         """
 
-    /// Index: `request_order`. The head of a FIFO lane is its first request, whatever its state.
+    /// Selects the due time of the first request of a FIFO lane, if that request is pending. Index: `request_order`.
     static let headOfLane = """
         SELECT next_at FROM request WHERE state = 'pending'
         AND seq = (SELECT seq FROM request WHERE lane_id = :lane ORDER BY seq LIMIT 1)
         """
 
-    /// Index: `request_due`.
+    /// Selects requests of one priority in a parallel lane that are due at a time, with their bodies. Index:
+    /// `request_due`.
     package static let claimableInParallelLane = """
         SELECT request.*, bytes FROM request LEFT JOIN body USING (seq)
-        WHERE lane_id = :lane AND state = 'pending' AND priority = :priority AND next_at <= :now
+        WHERE lane_id = :lane AND state = 'pending' AND priority = :priority AND next_at <= :until
         ORDER BY next_at, request.seq LIMIT :limit
         """
 
-    /// Index: `request_order`.
+    /// Selects the first request of a FIFO lane with its body, if it is due. Index: `request_order`.
     package static let claimableHeadOfLane = """
         SELECT request.*, bytes FROM request LEFT JOIN body USING (seq)
         WHERE state = 'pending' AND next_at <= :now AND :limit > 0
         AND request.seq = (SELECT seq FROM request WHERE lane_id = :lane ORDER BY seq LIMIT 1)
         """
 
+    /// While a request is in flight, `next_at` is the start of its attempt.
     package static let claim = """
-        UPDATE request SET state = 'inflight', attempts = attempts + 1, lease_token = :token, owner_epoch = :epoch
+        UPDATE request SET state = 'inflight', attempts = attempts + 1, lease_token = :token, owner_epoch = :epoch,
+        next_at = :now
         WHERE seq = :seq
         """
 
-    /// As ``StoredRequest/earliest(from:)``, but it may be in the past.
+    static let postpone = "UPDATE request SET next_at = :due WHERE seq = :seq"
+
+    /// The earliest time at which a request may be sent, as in ``StoredRequest/earliest(from:)``, except that it may be
+    /// in the past.
     static let earliest = "max(ifnull(scheduled_at, 0), min(ifnull(busy_until, 0), :busiest))"
 
-    /// Index: `request_due`.
+    /// Makes pending requests of a lane due at `latest`, unless they are due earlier or ``earliest`` is later. Index:
+    /// `request_due`.
     static let bringForward = """
         UPDATE request SET next_at = max(:latest, \(earliest)) WHERE lane_id = :lane
         AND state = 'pending' AND priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND next_at > :latest
         AND next_at > \(earliest)
         """
 
-    // MARK: Coming out
+    /// Moves due times in the future by a negative step of the wall clock, but not before the current time or
+    /// ``earliest``. A request that began to wait after the step is due early, but not before the current time.
+    static let followClockBack = """
+        UPDATE request SET next_at = max(:now, next_at + :step, \(earliest))
+        WHERE state = 'pending' AND next_at > :now AND next_at > \(earliest)
+        """
+
+    /// Selects held requests after a row number. Those with an encryption key that is not among the keys are left out.
+    static let held = """
+        SELECT * FROM request WHERE state = 'held' AND lane_id = ifnull(:lane, lane_id) AND seq > :after
+        AND hold_reason IN (SELECT value FROM json_each(:reasons))
+        AND (hold_reason <> 'key' OR key_id IS NULL OR key_id IN (SELECT value FROM json_each(:keys)))
+        ORDER BY seq LIMIT 256
+        """
+
+    // MARK: Concluding
 
     static let findRequest = "SELECT * FROM request WHERE seq = ?"
     static let findRequestByID = "SELECT * FROM request WHERE id = ?"
@@ -144,6 +173,15 @@ package enum StoreStatements {
         conflict_at = CASE :status WHEN \(FailureTable.conflictStatus) THEN ifnull(conflict_at, :now)
         ELSE iif(:status IS NULL, conflict_at, NULL) END
         WHERE seq = :seq AND lease_token IS :fence
+        """
+
+    /// Selects requests that are held because of their credential, and whose last attempt ended at a time or before.
+    /// Index: `request_credential`.
+    static let heldForCredential = """
+        SELECT * FROM request WHERE credential = :name AND state = 'held' AND hold_reason = 'auth' AND seq > :after
+        AND NOT EXISTS
+        (SELECT 1 FROM attempt WHERE attempt.seq = request.seq AND started_at + microseconds / 1000 > :latest)
+        ORDER BY seq LIMIT :limit
         """
 
     package static let overrun = "UPDATE request SET busy_until = ?, overruns = overruns + 1 WHERE seq = ?"
@@ -170,17 +208,18 @@ package enum StoreStatements {
         """
 
     package static let insertResponse = """
-        INSERT OR REPLACE INTO response (seq, status, headers, body, is_truncated) VALUES (?, ?, ?, ?, ?)
+        INSERT OR REPLACE INTO response (seq, status, headers, body, is_truncated, key_id) VALUES (?, ?, ?, ?, ?, ?)
         """
 
-    /// Index: `depends_on`.
+    /// Selects the requests that depend on a request. Index: `depends_on`.
     package static let dependents = "SELECT seq, is_any FROM depends WHERE on_seq = ?"
 
     static let dependencies = """
         SELECT id FROM depends JOIN request ON request.seq = on_seq WHERE depends.seq = ? AND is_any = 0 ORDER BY on_seq
         """
 
-    /// Index: the one of `history.seq`, or the primary key of `request`.
+    /// Selects the id and the state of a request that was not delivered. Indexes: the one on `history.seq`, and the
+    /// primary key of `request`.
     static let fate = """
         SELECT id, state FROM history WHERE seq = :seq UNION ALL SELECT id, 'superseded' FROM request WHERE seq = :seq
         """
@@ -188,13 +227,13 @@ package enum StoreStatements {
     static let recordFailedDependency =
         "UPDATE request SET last_error = :loss WHERE seq = :seq AND last_error IS NULL"
 
-    /// The assignment that removes what `recordFailedDependency` wrote. The error of an attempt stays.
+    /// The assignment that removes the message of `recordFailedDependency`. The error of an attempt stays.
     static let withoutFailedDependency = """
         last_error = iif(hold_reason IS 'dependency' AND attempts + deferrals = 0, NULL, last_error)
         """
 
-    /// Finds out whether a request waits for another one: directly, through other requests, or because of its position
-    /// in a FIFO lane.
+    /// Selects a row if the request `seq` waits for the request `other`: directly, through other requests, or because
+    /// of its position in a FIFO lane.
     static let isNeeded = """
         WITH RECURSIVE needed (seq) AS (
             VALUES (:seq)
@@ -206,37 +245,76 @@ package enum StoreStatements {
         ) SELECT 1 FROM needed WHERE seq = :other
         """
 
-    /// Index: `request_inflight`.
+    /// Selects the requests in flight that earlier runs of the queue have left. Index: `request_inflight`.
     static let orphans = "SELECT * FROM request WHERE state = 'inflight' AND owner_epoch < ?"
 
-    // MARK: Growing old
+    // MARK: Completions
 
-    /// Whether the `expire_at` of a request can be trusted: see `StoreTransaction.isExpired`.
+    /// Selects the first unhandled completion of a tag after a position, with the finished request. Index:
+    /// `completion_tag`.
+    static let nextCompletion = """
+        SELECT history.*, completion.position AS completion FROM completion CROSS JOIN history USING (seq)
+        WHERE completion.tag = :tag AND completion.position > :after ORDER BY completion.position LIMIT 1
+        """
+    static let removeCompletion = "DELETE FROM completion WHERE position = ?"
+    static let completionCounts = """
+        SELECT tag, count(*) AS number FROM completion GROUP BY tag ORDER BY tag LIMIT ?
+        """
+
+    // MARK: Encryption
+
+    /// Selects the ids of the keys that encrypt requests. It takes one search of each index per key, however many
+    /// requests there are. Indexes: `request_key`, `history_key`.
+    static let keyIDs = """
+        WITH RECURSIVE waiting (key) AS (
+            SELECT min(key_id) FROM request WHERE key_id IS NOT NULL
+            UNION ALL SELECT (SELECT min(key_id) FROM request WHERE key_id > key) FROM waiting WHERE key IS NOT NULL
+        ), finished (key) AS (
+            SELECT min(key_id) FROM history WHERE key_id IS NOT NULL
+            UNION ALL SELECT (SELECT min(key_id) FROM history WHERE key_id > key) FROM finished WHERE key IS NOT NULL
+        )
+        SELECT key FROM waiting WHERE key IS NOT NULL UNION SELECT key FROM finished WHERE key IS NOT NULL
+        """
+
+    /// Counts the encrypted requests by their key. Indexes: `request_key` and `history_key`.
+    static let keyUse = """
+        SELECT key_id, sum(number) AS number FROM (
+            SELECT key_id, count(*) AS number FROM request WHERE key_id IS NOT NULL GROUP BY key_id
+            UNION ALL SELECT key_id, count(*) FROM history WHERE key_id IS NOT NULL GROUP BY key_id
+        ) GROUP BY key_id ORDER BY key_id
+        """
+
+    // MARK: Expiring
+
+    /// The condition that the `expire_at` of a request can be trusted, as ``StoreTransaction/isExpired(_:)`` explains.
     private static let isTrusted = "(boot = :boot OR :trusted OR life <= :sinceBoot)"
 
-    /// Index: `request_expiry`.
+    /// Selects expired requests whose expiry time can be trusted. Index: `request_expiry`.
     static let expired = """
         SELECT * FROM request WHERE expire_at <= :now AND state <> 'inflight' AND \(isTrusted)
         ORDER BY expire_at LIMIT :limit
         """
 
-    /// Index: `request_expiry`.
+    /// Selects the earliest expiry time that can be trusted. Index: `request_expiry`.
     static let nextToExpire = """
         SELECT expire_at FROM request WHERE state <> 'inflight' AND \(isTrusted) ORDER BY expire_at LIMIT 1
         """
 
-    /// The statements whose cost must not grow with the queue.
+    /// The statements whose execution time must not grow with the length of the queue, by name.
     package static let flat: [String: String] = [
         "isKnown": isKnown, "findKnown": findKnown, "findLane": findLane, "findLaneByKey": findLaneByKey,
         "oldestOfLane": oldestOfLane, "findReplaceable": findReplaceable, "findSentWithKey": findSentWithKey,
         "dueInParallelLane": dueInParallelLane, "headOfLane": headOfLane,
+        "postpone": postpone,
         "claimablePriorities": claimablePriorities, "claimableInParallelLane": claimableInParallelLane,
         "claimableHeadOfLane": claimableHeadOfLane,
         "claim": claim, "bringForward": bringForward, "findRequest": findRequest,
         "findRequestByID": findRequestByID, "updateState": updateState, "insertHistory": insertHistory,
-        "overrun": overrun, "deleteRequest": deleteRequest, "deleteBody": deleteBody,
+        "heldForCredential": heldForCredential, "overrun": overrun, "deleteRequest": deleteRequest,
+        "deleteBody": deleteBody,
         "insertAttempt": insertAttempt,
         "forgetAttempts": deleteOldAttempts, "dependents": dependents, "orphans": orphans,
         "expired": expired, "nextToExpire": nextToExpire,
+        "nextCompletion": nextCompletion, "removeCompletion": removeCompletion,
     ]
 }

@@ -1,9 +1,9 @@
 internal import Foundation
 internal import GRDB
 
-/// Reads rows for an export.
+/// Reads the rows of an export.
 extension StoreTransaction {
-    /// The maximum number of rows that are read at once, however small they are.
+    /// The maximum number of rows in one page, even if they are small.
     private static let longestPage = 512
 
     func archivedRows(after cursor: ExportCursor, bytes: Int) throws -> [ArchivedRow] {
@@ -37,7 +37,8 @@ extension StoreTransaction {
     private func archived(_ row: StoredRow, _ cursor: ExportCursor) -> ArchivedRow {
         let id = (try? row["id"]) ?? "number \(cursor.position)"
         do {
-            var request = try ArchivedRequest(row)
+            let row = try opened(row)
+            var request = try ArchivedRequest(row).withoutSecrets()
             let body = try StoredBody(whole: row)
             request.after = try dependencyIDs(of: request, at: try row["seq"])
             request.body = try ArchivedRequest.Body(body)
@@ -55,7 +56,7 @@ extension StoreTransaction {
             let found = try rows(StoreStatements.dependencies, [sequence])
             return try found.map { try $0["id"] }
         } catch {
-            throw QueueError(.storeUnusable, "its dependencies cannot be read: \(error)")
+            throw QueueError(.storeUnusable, "the request's dependencies cannot be read: \(error)")
         }
     }
 

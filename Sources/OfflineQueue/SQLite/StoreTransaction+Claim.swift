@@ -1,10 +1,10 @@
 internal import Foundation
 internal import GRDB
 
-/// T2: claims requests for sending.
+/// Claims requests for sending (transition T2).
 extension StoreTransaction {
-    /// The number of rows after which a claim stops reading. Past that, many of them turned out to be expired, and the
-    /// rest is left to another transaction.
+    /// The number of rows after which a claim stops reading. It reads so many only if most of them have expired. A
+    /// later transaction continues.
     private static let mostLookedAt = 256
 
     mutating func claim(_ claims: [LaneClaim]) throws -> [ClaimedBatch] {
@@ -16,11 +16,12 @@ extension StoreTransaction {
         guard let lane = try lane(claim.lane), !lane.isPaused else {
             return ClaimedBatch(lane: claim.lane, requests: [], due: nil, isElsewhere: false)
         }
-        // Most conclusions claim the lane's next request, so they need not read the lane again.
+        // The lane was just read and is not empty, so it need not be read again at the end of the transaction.
         if !lane.isEmpty { drainedLanes.remove(lane.id) }
         if let reasons = claim.releasing { try makeDue(lane: lane.id, releasing: reasons) }
         let lease = Lease(token: token, ownerEpoch: environment.ownerEpoch)
-        let requests = try take(claim.limit, of: lane, lease)
+        var retries = RetryCounter(claim.retries)
+        let requests = try take(claim.limit, of: lane, lease, &retries)
         if requests.isEmpty { try repairClock(inLane: lane.id) }
         return ClaimedBatch(
             lane: lane.id,
@@ -30,68 +31,103 @@ extension StoreTransaction {
         )
     }
 
-    private mutating func take(_ limit: Int, of lane: StoredLane, _ lease: Lease) throws -> [ClaimedRequest] {
-        guard lane.key.mode == .parallel else {
-            let arguments: StatementArguments = ["lane": lane.id, "now": now.milliseconds, "limit": limit]
-            return try take(try rows(StoreStatements.claimableHeadOfLane, arguments), lease)
-        }
-        let priorities: [Int] = try rows(
-            StoreStatements.claimablePriorities,
-            ["lane": lane.id, "now": now.milliseconds]
-        ).map { try $0["priority"] }
+    private mutating func take(
+        _ limit: Int,
+        of lane: StoredLane,
+        _ lease: Lease,
+        _ retries: inout RetryCounter
+    ) throws -> [ClaimedRequest] {
+        if lane.key.mode == .parallel { return try takeByPriority(limit, of: lane.id, lease, &retries) }
+        let arguments: StatementArguments = ["lane": lane.id, "now": now.milliseconds, "limit": limit]
+        return try take(try rows(StoreStatements.claimableHeadOfLane, arguments), lease, &retries)
+    }
+
+    private mutating func takeByPriority(
+        _ limit: Int,
+        of lane: Int64,
+        _ lease: Lease,
+        _ retries: inout RetryCounter
+    ) throws -> [ClaimedRequest] {
         var (taken, lookedAt) = ([ClaimedRequest](), 0)
-        for priority in priorities.sorted() where taken.count < limit && lookedAt < Self.mostLookedAt {
-            var (wanted, found) = (0, 0)
-            repeat {
-                wanted = limit - taken.count
-                let rows = try rows(
-                    StoreStatements.claimableInParallelLane,
-                    ["lane": lane.id, "priority": priority, "now": now.milliseconds, "limit": wanted]
-                )
-                found = rows.count
-                lookedAt += found
-                taken += try take(rows, lease)
-                // Expired rows were given up instead of claimed, so there may be more.
-            } while taken.count < limit && found == wanted && lookedAt < Self.mostLookedAt
+        while taken.count < limit, lookedAt < Self.mostLookedAt, let turn = try nextTurn(inLane: lane) {
+            let wanted = limit - taken.count
+            let rows = try rows(
+                StoreStatements.claimableInParallelLane,
+                ["lane": lane, "priority": turn.priority, "until": turn.until, "limit": wanted]
+            )
+            lookedAt += rows.count
+            taken += try take(rows, lease, &retries)
+            // Otherwise some of the rows may have expired or been postponed, so there may be more to claim.
+            if turn.isLast, rows.count < wanted { break }
         }
         return taken
     }
 
-    /// Claims requests. Expired ones are given up instead.
-    private mutating func take(_ rows: [StoredRow], _ lease: Lease) throws -> [ClaimedRequest] {
+    /// Claims the requests of these rows, gives up those that have expired, and postpones retries that are not
+    /// permitted now.
+    private mutating func take(
+        _ rows: [StoredRow],
+        _ lease: Lease,
+        _ retries: inout RetryCounter
+    ) throws -> [ClaimedRequest] {
         try rows.compactMap { row in
             var request = try StoredRequest(row: row)
             guard try !isExpired(row) else {
                 try move(request, by: .givenUp(.expired, reason: RequestLifecycle.expiredReason))
                 return nil
             }
+            if request.state.attempts > 0, let delay = retries.delayOfNext() {
+                let due = now + min(delay, settings.longestDelay)
+                try execute(StoreStatements.postpone, ["seq": request.sequence, "due": due.milliseconds])
+                return nil
+            }
+            let opened: StoredRow
+            do { opened = try self.opened(row) } catch let fault as SealFault {
+                try hold(request, .key, because: "\(fault)")
+                return nil
+            }
+            if let fault = RequestConstraints(stored: try row["constraints"]).fault {
+                try hold(request, .configuration, because: fault)
+                return nil
+            }
             try request.state.apply(.claimed(lease))
             try execute(
                 StoreStatements.claim,
-                ["seq": request.sequence, "token": lease.token, "epoch": lease.ownerEpoch]
+                [
+                    "seq": request.sequence, "token": lease.token, "epoch": lease.ownerEpoch,
+                    "now": now.milliseconds,
+                ]
             )
-            return try ClaimedRequest(row: row, lease: lease, request.state, now: now)
+            return try ClaimedRequest(row: opened, lease: lease, request.state, now: now)
         }
     }
 
-    /// Corrects due times that lie far in the future because the clock was set back.
+    /// Holds a pending request that must not be sent as it is, so that the others can be claimed.
+    private mutating func hold(_ request: StoredRequest, _ reason: HoldReason, because fault: String) throws {
+        try move(request, by: .unusable(reason))
+        try execute("UPDATE request SET last_error = ? WHERE seq = ?", [fault, request.sequence])
+    }
+
+    /// Corrects due times that are too far in the future because the wall clock was set back.
     private func repairClock(inLane lane: Int64) throws {
         let latest = (now + settings.longestDelay).milliseconds
         try bringForward(inLane: lane, latest)
     }
 
+    /// Releases requests that are held for one of the reasons, and makes all pending requests of the lane due.
     private mutating func makeDue(lane: Int64, releasing reasons: Set<HoldReason>) throws {
         try release(reasons, inLane: lane)
         try bringForward(inLane: lane, now.milliseconds)
     }
 
-    /// Makes requests due no later than `latest`, but neither before their scheduled time nor while the server may
-    /// still be busy with the previous attempt.
+    /// Makes the pending requests of a lane due at `latest` (in milliseconds), unless they are due earlier. A request
+    /// is not moved to a time before its scheduled time, or before the server should be done with the previous attempt.
     private func bringForward(inLane lane: Int64, _ latest: Int64) throws {
         try execute(StoreStatements.bringForward, ["lane": lane, "latest": latest, "busiest": busiest])
     }
 
-    /// The latest time until which a server can still be busy with an attempt, even if the clock was set.
+    /// The latest plausible value of the column `busy_until`, in milliseconds. A later one means that the wall clock
+    /// was set back.
     var busiest: Int64 { (now + AttemptTimeouts.longest).milliseconds }
 
     /// Releases requests that are held for one of the reasons.
@@ -99,29 +135,111 @@ extension StoreTransaction {
     /// - Parameter lane: The lane; `nil` for all lanes.
     mutating func release(_ reasons: Set<HoldReason>, inLane lane: Int64?) throws {
         guard !reasons.isEmpty else { return }
-        let names = reasons.map(\.rawValue).sorted()
-        let held = try rows(
-            """
-            SELECT * FROM request WHERE state = 'held' AND lane_id = ifnull(?, lane_id)
-            AND hold_reason IN (SELECT value FROM json_each(?))
-            """,
-            [lane, "[\"\(names.joined(separator: "\",\""))\"]"]
-        )
-        for row in held {
-            let request = try StoredRequest(row: row)
-            let isBlocked = try isBlocked(request.sequence)
-            let due = try request.earliest(from: now)
-            try move(request, by: .released(reasons, now: due, isBlocked: isBlocked))
-            changedLanes.insert(request.lane)
+        var last: Int64 = 0
+        while case let held = try heldRows(reasons, inLane: lane, after: last), !held.isEmpty {
+            for row in held { try release(row, reasons) }
+            last = try held[held.count - 1]["seq"]
         }
     }
 
+    private mutating func release(_ row: StoredRow, _ reasons: Set<HoldReason>) throws {
+        let request = try StoredRequest(row: row)
+        let isBlocked = try isBlocked(request.sequence)
+        let due = try request.earliest(from: now)
+        try move(request, by: .released(reasons, now: due, isBlocked: isBlocked))
+        changedLanes.insert(request.lane)
+    }
+
+    /// Returns held rows in the order of their numbers. Rows whose encryption key is still missing are left out: they
+    /// would only be held again.
+    private func heldRows(
+        _ reasons: Set<HoldReason>,
+        inLane lane: Int64?,
+        after last: Int64
+    ) throws -> [StoredRow] {
+        let keys = environment.sealer.keys?.keys.map(\.id) ?? []
+        return try rows(
+            StoreStatements.held,
+            [
+                "lane": lane, "reasons": Self.array(reasons.map(\.rawValue)), "keys": Self.array(keys),
+                "after": last,
+            ]
+        )
+    }
+
+    /// Returns a JSON array of names, which contain no characters that must be escaped.
+    private static func array(_ names: [String]) -> String {
+        "[\(names.map { "\"\($0)\"" }.joined(separator: ","))]"
+    }
+
+    /// Returns the tokens of all current leases.
     func liveTokens() throws -> Set<String> {
         Set(
             try rows("SELECT DISTINCT lease_token FROM request WHERE state = 'inflight'").map {
                 try $0["lease_token"]
             }
         )
+    }
+}
+
+// MARK: - Order
+
+extension StoreTransaction {
+    /// The priority whose requests are claimed next, until those of another priority go first.
+    private struct Turn {
+        let priority: Int
+        /// The latest due time of the requests to claim, in milliseconds.
+        let until: Int64
+        /// Whether no other priority has due requests.
+        let isLast: Bool
+    }
+
+    /// Returns the priority whose first due request goes next; `nil` if no request is due.
+    ///
+    /// A request that has been due for ``StoreSettings/ageingStep`` goes before younger ones of the next higher
+    /// priority. The requests are therefore in the order of their due time plus one step for each level of priority.
+    /// The index has the requests of each priority in the order of their due times, so only the first one of each
+    /// priority must be compared.
+    private func nextTurn(inLane lane: Int64) throws -> Turn? {
+        let step = Int64(settings.ageingStep / .milliseconds(1))
+        let rows = try rows(StoreStatements.claimablePriorities, ["lane": lane, "now": now.milliseconds])
+        let heads: [(rank: Int64, priority: Int)] = try rows.compactMap { row in
+            guard let first = try row["first"] as Int64? else { return nil }
+            let priority: Int = try row["priority"]
+            return (first + Int64(priority) * step, priority)
+        }
+        let order = heads.sorted { $0 < $1 }
+        guard let (_, priority) = order.first else { return nil }
+        guard let rival = order.dropFirst().first else {
+            return Turn(priority: priority, until: now.milliseconds, isLast: true)
+        }
+        // Of two requests with the same rank, the one with the higher priority goes first.
+        let isBehindEqual: Int64 = rival.priority < priority ? 1 : 0
+        let until = rival.rank - Int64(priority) * step - isBehindEqual
+        return Turn(priority: priority, until: min(until, now.milliseconds), isLast: false)
+    }
+}
+
+/// Counts the retries that a claim may still take, and spaces those that it postpones.
+private struct RetryCounter {
+    /// `nil` for any number.
+    private let allowance: RetryAllowance?
+    private var taken = 0
+    private var postponed = 0
+
+    init(_ allowance: RetryAllowance?) {
+        self.allowance = allowance
+    }
+
+    /// Returns by how much the next retry is postponed; `nil` if it may be sent.
+    mutating func delayOfNext() -> Duration? {
+        guard let allowance else { return nil }
+        guard taken >= allowance.count else {
+            taken += 1
+            return nil
+        }
+        defer { postponed += 1 }
+        return allowance.wait + RetryAllowance.spacing * postponed
     }
 }
 
@@ -143,7 +261,8 @@ extension ClaimedRequest {
             attempts: state.attempts,
             deferrals: state.deferrals,
             timeouts: AttemptTimeouts(stored: row["timeouts"]),
-            overruns: row["overruns"]
+            overruns: row["overruns"],
+            credential: row["credential"]
         )
     }
 }
@@ -154,7 +273,12 @@ extension StoredBody {
             self = (try row["bytes"] as Data?).map(StoredBody.inline) ?? .none
             return
         }
-        let body = SpooledBody(name: name, size: try row["body_bytes"], digest: try row["body_sha256"])
+        let body = try SpooledBody(
+            name: name,
+            size: row["body_bytes"],
+            digest: row["body_sha256"],
+            sealedKey: row["body_key"]
+        )
         self = body.map(StoredBody.spooled) ?? .unreadable
     }
 }
@@ -169,7 +293,7 @@ extension KeyHeader {
 }
 
 extension Expectation {
-    /// Uses the default when the stored text cannot be parsed, for example after a manual edit.
+    /// Parses the column `expectation`. If that is not possible, for example after a manual edit, the default is used.
     init(row: StoredRow) throws {
         self = (try row["expectation"] as String?).flatMap { try? Expectation(parsing: $0) } ?? .success
     }

@@ -1,14 +1,14 @@
 internal import Foundation
 internal import GRDB
 
-/// T3 and T4: ends attempts.
+/// Stores the outcomes of attempts (T3), and recovers requests of dead owners (T4).
 extension StoreTransaction {
-    /// Returns `false` when the lease is no longer current.
+    /// Stores the outcome of an attempt. Returns `false`, and changes nothing, if the lease is no longer current.
     mutating func conclude(_ conclusion: Conclusion) throws -> Bool {
         guard let request = try request(conclusion.sequence), request.token == conclusion.token else {
             return false
         }
-        // An overrun may exceed every backoff, because the server may be busy for that long.
+        // After a timeout, the server may stay busy for as long as the timeout, so the delay may exceed the maximum.
         let delay = max(min(conclusion.delay, settings.longestDelay), conclusion.overrun ?? .zero)
         if let attempt = conclusion.attempt { try record(attempt, of: conclusion) }
         try move(
@@ -29,28 +29,39 @@ extension StoreTransaction {
         return true
     }
 
-    /// The maximum number of attempts that are kept per request.
+    /// The maximum number of recorded attempts of a request.
     private static let rememberedAttempts = 32
 
-    private func record(_ attempt: AttemptRecord, of conclusion: Conclusion) throws {
+    /// - Parameter start: The start of the attempt. Default `nil`: the attempt ends now.
+    private func record(
+        _ attempt: AttemptRecord,
+        of conclusion: Conclusion,
+        from start: Timestamp? = nil
+    ) throws {
         let (seconds, attoseconds) = attempt.duration.components
         let microseconds = seconds * 1_000_000 + attoseconds / 1_000_000_000_000
         let error = conclusion.detail.map { String(decoding: $0.utf8.prefix(512), as: UTF8.self) }
         try execute(
             StoreStatements.insertAttempt,
             [
-                conclusion.sequence, now.milliseconds - microseconds / 1000, microseconds, conclusion.status,
-                attempt.curlCode, error,
+                conclusion.sequence, start?.milliseconds ?? now.milliseconds - microseconds / 1000,
+                microseconds,
+                conclusion.status, attempt.curlCode, error,
             ]
         )
         try execute(StoreStatements.deleteOldAttempts, [conclusion.sequence, Self.rememberedAttempts])
     }
 
-    /// Recovers requests whose owner died.
+    /// Recovers requests in flight that an earlier owner left when it ended. Each of their attempts counts, and is
+    /// recorded like any other, because the server may have received the request.
     mutating func recover() throws {
         for row in try rows(StoreStatements.orphans, [environment.ownerEpoch]) {
             let request = try StoredRequest(row: row)
-            try move(request, by: .abandoned(token: request.token!, now: now))
+            let interruption = Conclusion(interrupting: request)
+            let start = Timestamp(milliseconds: try row["next_at"])
+            // The wall clock may have been set back since the start.
+            try record(.interrupted, of: interruption, from: min(start, now))
+            try move(request, by: .abandoned(token: request.token!, now: now), interruption)
         }
     }
 }
@@ -58,7 +69,7 @@ extension StoreTransaction {
 // MARK: - The end of a request
 
 extension StoreTransaction {
-    /// Moves a request to the history, so that the tables that claims read stay small.
+    /// Moves a finished request to the table `history`, so that the tables that claims read stay small.
     mutating func finish(
         _ request: StoredRequest,
         as ending: RequestLifecycle.Ending,
@@ -68,41 +79,55 @@ extension StoreTransaction {
         let response = outcome?.response
         let size: Int64 = try request.row["size"]
         let kept = size - (isDead ? 0 : request.bodyBytes) + (response?.size ?? 0)
-        try execute(
-            StoreStatements.insertHistory,
-            [
-                "state": request.state.name.rawValue, "now": now.milliseconds, "whole": isDead, "kept": kept,
-                "attempts": request.state.attempts, "deferrals": request.state.deferrals,
-                "status": outcome?.status, "detail": ending.description(after: outcome),
-                "seq": request.sequence,
-                "fence": request.token,
-            ]
-        )
+        try environment.events.during(ending.eventCause) {
+            try execute(
+                StoreStatements.insertHistory,
+                [
+                    "state": request.state.name.rawValue, "now": now.milliseconds, "whole": isDead,
+                    "kept": kept,
+                    "attempts": request.state.attempts, "deferrals": request.state.deferrals,
+                    "status": outcome?.status, "detail": ending.description(after: outcome),
+                    "seq": request.sequence,
+                    "fence": request.token,
+                ]
+            )
+        }
         try requireChange(of: request.sequence)
         try execute(StoreStatements.deleteRequest, [request.sequence])
-        if let response { try keep(response, of: request.sequence) }
+        if let response { try keep(response, of: request) }
         if !isDead { try freeBody(request.sequence, file: request.bodyFile) }
-        // A superseded request leaves a successor in its lane, and the requests that depend on it wait for that.
+        if let tag: String = try request.row["tag"] { completedTags.insert(tag) }
+        if !request.row.isNull("on_done") {
+            try enqueueWebhook(ofFinished: request.sequence, isExpired: ending.isExpired)
+        }
+        // A superseded request has a successor in the same lane. The requests that depended on it now wait for the
+        // successor.
         guard ending != .superseded else { return }
         drainedLanes.insert(request.lane)
         try resolveDependents(of: request.sequence, isDelivered: ending.isDelivered)
     }
 
-    private func keep(_ response: RecordedResponse, of sequence: Int64) throws {
+    private func keep(_ response: RecordedResponse, of request: StoredRequest) throws {
+        let sealer = try sealerForWriting()
+        // An encrypted store without its key keeps no plaintext.
+        guard !sealer.isLocked else { return }
         try execute(
             StoreStatements.insertResponse,
             [
-                sequence, response.status, HeaderText.encode(response.headers), response.body,
-                response.isTruncated,
+                request.sequence, response.status,
+                try sealer.seal(HeaderText.encode(response.headers), .responseHeaders, of: request.id),
+                try sealer.seal(response.body, .responseBody, of: request.id),
+                response.isTruncated, sealer.keyID,
             ]
         )
     }
 
+    /// Deletes a body: the row, or the spool file after the commit.
     mutating func freeBody(_ sequence: Int64, file: String?) throws {
         if let file { freedFiles.append(file) } else { try execute(StoreStatements.deleteBody, [sequence]) }
     }
 
-    /// Unblocks the requests that depend on a finished one. If it was not delivered, holds them instead.
+    /// Unblocks the requests that depend on a finished request, or holds them if it was not delivered.
     mutating func resolveDependents(of sequence: Int64, isDelivered: Bool) throws {
         let dependents = try rows(StoreStatements.dependents, [sequence])
         guard !dependents.isEmpty else { return }
@@ -119,28 +144,47 @@ extension StoreTransaction {
         }
     }
 
-    /// Holds a request whose dependency failed, and records why. Only the first loss is recorded, because that is the
-    /// one that users look for.
+    /// Holds a request whose dependency failed, and records the reason as its last error. Only the first failed
+    /// dependency is recorded, because it is the cause that users look for.
     mutating func hold(_ dependent: StoredRequest, because loss: String) throws {
         try move(dependent, by: .dependencyFailed)
         try execute(StoreStatements.recordFailedDependency, ["seq": dependent.sequence, "loss": loss])
     }
 
-    /// Describes what became of a request that others depend on. A superseded request may still be in the table.
+    /// Returns a message about a request that was not delivered, for the requests that depend on it. A superseded
+    /// request may still be in the table `request`.
     private func loss(of sequence: Int64) throws -> String {
         let found = try row(StoreStatements.fate, ["seq": sequence])
         guard let found else { return "depends on a request that no longer exists" }
         return "depends on \(quoted(try found["id"] as String)), which is \(try found["state"] as String)"
     }
 
-    /// Returns whether the request still waits for others.
+    /// Returns whether the request still waits for other requests.
     func isBlocked(_ sequence: Int64) throws -> Bool {
         try row("SELECT 1 FROM depends WHERE seq = ? LIMIT 1", [sequence]) != nil
     }
 }
 
+extension Conclusion {
+    /// The outcome of an attempt during which the process of its queue ended.
+    fileprivate init(interrupting request: StoredRequest) {
+        self.init(
+            sequence: request.sequence,
+            token: request.token!,
+            verdict: .retry(countsAsAttempt: true),
+            detail: RequestLifecycle.interruptedReason
+        )
+    }
+}
+
+extension AttemptRecord {
+    /// The record of an attempt during which the process ended, so that its duration is not known. 42 is
+    /// CURLE_ABORTED_BY_CALLBACK.
+    fileprivate static let interrupted = AttemptRecord(duration: .zero, curlCode: 42)
+}
+
 extension RecordedResponse {
-    /// The approximate size in the database in bytes.
+    /// The approximate size of the response in the database, in bytes.
     fileprivate var size: Int64 {
         Int64(headers.reduce(body.count) { $0 + HeaderText.size($1.name, $1.value) })
     }
@@ -153,13 +197,19 @@ extension RequestLifecycle.Ending {
 
     var isDead: Bool { reason != nil }
 
-    /// The reason why the request was given up. If its attempts are used up, the last failure follows:
-    /// `failed 3 times: HTTP 503`.
+    /// The last error to store with the finished request. For a request that was given up after its last permitted
+    /// attempt, it contains the error of that attempt: `failed 3 times: HTTP 503`.
     fileprivate func description(after outcome: Conclusion?) -> String? {
         guard let reason, let cause = outcome?.detail, case .retry? = outcome?.verdict else {
             return reason ?? outcome?.detail
         }
         return "\(reason): \(cause)"
+    }
+
+    fileprivate var eventCause: EventRecorder.Cause? { isExpired ? .expiry : nil }
+
+    fileprivate var isExpired: Bool {
+        if case .dead(.expired, _) = self { true } else { false }
     }
 
     /// The reason why the request was given up; `nil` for any other ending.

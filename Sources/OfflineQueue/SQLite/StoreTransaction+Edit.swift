@@ -1,7 +1,7 @@
 internal import Foundation
 internal import GRDB
 
-/// T5, T7 and other edits of single requests by users.
+/// Edits single requests: cancels (T5), retries (T7), holds and releases them.
 extension StoreTransaction {
     mutating func edit(_ edit: QueueEdit, _ id: String) throws -> EditResult {
         guard let request = try request(id: id) else { return try editHistory(edit, id) }
@@ -15,7 +15,7 @@ extension StoreTransaction {
         return .done(try self.request(id: id)?.state.name ?? .cancelled)
     }
 
-    /// Returns the event for an edit. A retry, and a release after a failed dependency, also remove the request's
+    /// Returns the event for an edit. A retry, and a release after a failed dependency, first remove the request's
     /// dependencies.
     private func event(of edit: QueueEdit, _ request: StoredRequest) throws -> RequestLifecycle.Event {
         switch edit {
@@ -39,33 +39,37 @@ extension StoreTransaction {
         try execute("DELETE FROM depends WHERE seq = ?", [sequence])
     }
 
-    /// Removes dependencies, and the record that one of them failed.
+    /// Removes the request's dependencies, and the recorded error about the failed one.
     private func clearFailedDependency(of sequence: Int64) throws {
         try deleteDependencies(of: sequence)
         try execute("UPDATE request SET \(StoreStatements.withoutFailedDependency) WHERE seq = ?", [sequence])
     }
 
-    /// Removes dependencies, the scheduled time, and the records of a failed dependency and of earlier conflicts
-    /// and overruns.
+    /// Removes everything that a retried request must not wait for:
+    ///
+    /// - its dependencies, and the recorded error about a failed one,
+    /// - its scheduled time,
+    /// - the records of 409 responses and of timeouts.
     private func clearConditions(of sequence: Int64) throws {
         try deleteDependencies(of: sequence)
         try execute("UPDATE request SET \(Self.withoutConditions) WHERE seq = ?", [sequence])
     }
 
-    /// The assignments that clear what a retried request no longer waits for.
+    /// The assignments that reset the columns of `request` that can delay a retried request.
     static let withoutConditions = """
         scheduled_at = NULL, conflict_at = NULL, overruns = 0, busy_until = NULL, \(StoreStatements.withoutFailedDependency)
         """
 
-    /// The assignments that restart a request's original lifetime. They take the arguments of `renewal`.
+    /// The assignments that restart a request's original time to live. Their arguments are ``renewal``.
     static let restartedLifetime = """
         boot = :boot, boot_expire_at = :sinceBoot + life,
         expire_at = :sinceBoot + life + (SELECT clock_offset FROM meta)
         """
 
+    /// The arguments of ``restartedLifetime``.
     var renewal: StatementArguments { ["boot": environment.boot, "sinceBoot": clock.sinceBoot] }
 
-    /// Restarts the request's original lifetime.
+    /// Restarts the request's original time to live.
     private func restartLifetime(of sequence: Int64) throws {
         try execute(
             "UPDATE request SET \(Self.restartedLifetime) WHERE seq = :seq",
@@ -73,33 +77,48 @@ extension StoreTransaction {
         )
     }
 
-    private func renewKey(of sequence: Int64) throws {
-        try execute(
-            "UPDATE request SET key_value = ? WHERE seq = ? AND key_value IS NOT NULL",
-            [IdempotencyKey.randomValue(), sequence]
+    /// Gives the request a new random idempotency key, if it has one.
+    func renewKey(of sequence: Int64) throws {
+        let row = try row(
+            "SELECT id, key_id FROM request WHERE seq = ? AND key_value IS NOT NULL",
+            [sequence]
         )
+        guard let row else { return }
+        var value = IdempotencyKey.randomValue()
+        // The whole row is either encrypted or plaintext.
+        if !row.isNull("key_id") {
+            try environment.sealer.requireUnlocked()
+            value = try environment.sealer.seal(value, .key, of: try row["id"])
+        }
+        try execute("UPDATE request SET key_value = ? WHERE seq = ?", [value, sequence])
     }
 }
 
-// MARK: - What was given up
+// MARK: - Finished requests
 
 extension StoreTransaction {
     private mutating func editHistory(_ edit: QueueEdit, _ id: String) throws -> EditResult {
         guard let row = try row("SELECT * FROM history WHERE id = ?", [id]) else { return .unknown }
+        if try isRetriable(edit, row), let refusal = try refusalOfRetry(row) { throw refusal }
         return try editHistory(edit, row)
     }
 
     mutating func editHistory(_ edit: QueueEdit, _ row: StoredRow) throws -> EditResult {
-        let state: QueuedRequest.State = try row["state"]
-        guard case .retry(let newKey) = edit, state == .dead, try row["is_whole"], try !isTaken(row) else {
-            return .refused(state)
+        guard case .retry(let newKey) = edit, try isRetriable(edit, row), try refusalOfRetry(row) == nil
+        else {
+            return .refused(try row["state"])
         }
         try restore(row)
         if newKey { try renewKey(of: try row["seq"]) }
         return .done(.pending)
     }
 
-    /// Returns whether a newer request with the same replace key is waiting.
+    private func isRetriable(_ edit: QueueEdit, _ row: StoredRow) throws -> Bool {
+        guard case .retry = edit, try row["state"] == QueuedRequest.State.dead else { return false }
+        return try row["is_whole"] && !isTaken(row)
+    }
+
+    /// Returns whether another request with the same replace key is waiting.
     private func isTaken(_ row: StoredRow) throws -> Bool {
         guard let key = try row["replace_key"] as String? else { return false }
         return try waiting(withKey: key, inLane: try lane(of: row).id) != nil
@@ -107,10 +126,17 @@ extension StoreTransaction {
 
     private func lane(of row: StoredRow) throws -> StoredLane {
         let origin = try Origin(url: try row["url"])
-        return try lane(of: try LaneKey(origin: origin, label: row["label"], mode: row["mode"]))
+        let key = try LaneKey(
+            origin: origin,
+            label: row["label"],
+            mode: row["mode"],
+            constraints: RequestConstraints(stored: row["constraints"])
+        )
+        return try lane(of: key)
     }
 
-    /// T7: puts a dead request back to its old position, with the same key and its full original lifetime.
+    /// Makes a dead request pending again (T7), at its old position, with the same key and its full original time to
+    /// live.
     private mutating func restore(_ row: StoredRow) throws {
         var state = try RequestLifecycle(
             phase: .finished(.dead(.imported, reason: "")),

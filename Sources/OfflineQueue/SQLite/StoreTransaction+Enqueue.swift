@@ -1,9 +1,10 @@
 internal import Foundation
 internal import GRDB
 
-/// T1: stores new requests.
+/// Stores new requests (transition T1).
 extension StoreTransaction {
     mutating func enqueue(_ requests: [NewRequest]) throws -> [EnqueuedRequest] {
+        try environment.sealer.requireUnlocked()
         try DependencyOrder.check(requests)
         let batch = requests.count > 1 ? Set(requests.map(\.id)) : []
         var pending = Pending()
@@ -12,16 +13,18 @@ extension StoreTransaction {
         return enqueued
     }
 
-    /// The part of a batch that can be written only after all of its requests are stored.
+    /// The changes that can be written only after all requests of a batch are stored.
     private struct Pending {
-        /// Dependencies that were not found when the dependent request was stored.
+        /// For a stored request (`place` is its sequence number), the ids of the dependencies that were not in the
+        /// table `request` when it was stored.
         var missing: [(place: Int64, ids: [String])] = []
+        /// The replaced requests with the requests that replace them, by their sequence numbers.
         var replacements: [(old: Int64, new: Int64)] = []
     }
 
     private mutating func complete(_ pending: Pending) throws {
-        // A request may depend on a later one of the batch, if that one was stored. The dependent request itself may
-        // have been replaced or dropped for a later one.
+        // The missing dependency may be a later request of the batch, which is stored by now. The request that depends
+        // on it may itself have been replaced or dropped by a later one.
         for (place, ids) in pending.missing {
             guard let request = try request(place) else { continue }
             guard let lost = try depend(place, on: ids).first, request.state.phase == .blocked else {
@@ -29,15 +32,17 @@ extension StoreTransaction {
             }
             try hold(request, because: "depends on \(quoted(lost)), which will not be delivered")
         }
-        // Only now is it known whether a successor waits for the requests that depend on it.
+        // Only after the loop above are all dependencies known. A replacing request may wait for one of the requests
+        // that depend on the replaced one.
         for (old, new) in pending.replacements { try transferDependents(of: old, to: new) }
         for (_, new) in pending.replacements where try request(new) == nil {
             try resolveDependents(of: new, isDelivered: false)
         }
     }
 
-    /// Throws every refusal before it writes anything but the lane, because other requests share the transaction. The
-    /// next sweep deletes a lane without requests.
+    /// Stores one request. It throws any refusal before it writes, because other requests share the transaction. There
+    /// are two exceptions. ``freeCapacity(for:in:replacing:)`` may already have dropped other requests. A new lane may
+    /// have been written; the next ``expire()`` deletes it if it has no requests.
     private mutating func enqueue(
         _ new: NewRequest,
         of batch: Set<String>,
@@ -47,7 +52,8 @@ extension StoreTransaction {
         if case .gone = new.body {
             throw QueueError(
                 .bodyFileUnusable,
-                "the request \(quoted(new.id)) was removed during the call; try again"
+                "the stored request \(quoted(new.id)) was removed during the call, and its body is no longer "
+                    + "available; enqueue it again with a body"
             )
         }
         let lane = try lane(of: new.lane)
@@ -62,7 +68,7 @@ extension StoreTransaction {
         try state.apply(.accepted(due: due, isBlocked: isBlocked || sent != nil))
         if let replaced {
             try move(replaced, by: .replaced)
-            // In a FIFO lane the replaced request may have blocked others.
+            // In a FIFO lane, other requests may have waited behind the replaced one.
             changedLanes.insert(lane.id)
         }
         let place = try insert(new, lane: lane.id, state: state, due: due)
@@ -98,7 +104,7 @@ extension StoreTransaction {
         )
     }
 
-    /// Returns the waiting request that the new one replaces.
+    /// Returns the waiting request with the same replace key, which the new one replaces; `nil` if there is none.
     private func replaced(by new: NewRequest, in lane: StoredLane) throws -> StoredRequest? {
         guard let key = new.options.replaceKey, let found = try waiting(withKey: key, inLane: lane.id) else {
             return nil
@@ -107,9 +113,9 @@ extension StoreTransaction {
         return found
     }
 
-    /// Returns the request with the same replace key that is being sent. The new request waits for its end, whatever
-    /// the outcome. If it were sent at the same time, or before the older one's next attempt, the server might end up
-    /// with the older state.
+    /// Returns the sequence number of the request in flight with the same replace key; `nil` if there is none. The new
+    /// request must wait until that one has ended, in any way. If both were sent in the wrong order, the server would
+    /// end up with the older state.
     private func sent(withKeyOf new: NewRequest, in lane: StoredLane) throws -> Int64? {
         guard let key = new.options.replaceKey,
             let row = try row(StoreStatements.findSentWithKey, [lane.id, key])
@@ -118,6 +124,7 @@ extension StoreTransaction {
         return try row["seq"]
     }
 
+    /// Throws if the new request depends on the request that it would replace or wait for.
     private func checkIndependence(of new: NewRequest, from id: String) throws {
         guard new.options.dependencies.contains(id) else { return }
         let reason = "the request would replace \(quoted(id)), which it depends on"
@@ -128,18 +135,21 @@ extension StoreTransaction {
         max(now, new.options.notBefore.map { Timestamp($0) } ?? now)
     }
 
-    /// Returns whether an id is known. This runs for every new request and is rarely true, and a bare number is cheaper
-    /// to read than a row.
+    /// Returns whether a request with this id is stored. This is checked for every new request and is rarely true.
+    /// Reading a single number takes less time than reading a row.
     func isKnown(_ id: String) throws -> Bool {
         try Bool.fetchOne(try database.cachedStatement(sql: StoreStatements.isKnown), arguments: [id])!
     }
 
-    /// Returns the request that already has the id, finished or not.
+    /// Returns the stored request with the same id, finished or not; `nil` if there is none.
+    ///
+    /// - Throws: ``QueueError`` with `idConflict` if its content differs from that of the new one.
     private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
-        guard try isKnown(new.id), let row = try row(StoreStatements.findKnown, ["id": new.id]) else {
+        guard try isKnown(new.id), let found = try row(StoreStatements.findKnown, ["id": new.id]) else {
             return nil
         }
         try checkContent(of: new)
+        let row = try openedForCaller(found)
         if new.options.durability == .full { try touch() }
         return try EnqueuedRequest(
             id: new.id,
@@ -155,7 +165,7 @@ extension StoreTransaction {
         )
     }
 
-    private func insert(
+    func insert(
         _ new: NewRequest,
         lane: Int64,
         state: RequestLifecycle,
@@ -164,24 +174,25 @@ extension StoreTransaction {
         let options = new.options
         let end = min(Timestamp(options.end(from: now.date)), now + options.timeToLive)
         let life = end.milliseconds - now.milliseconds
-        var file: SpooledBody?
-        if case .spooled(let body) = new.body { file = body }
+        let content = try SealedContent(new, by: sealerForWriting())
         try execute(
             StoreStatements.insertRequest,
             [
                 new.id, lane, state.name.rawValue, due.milliseconds,
                 options.notBefore.map { _ in due.milliseconds },
                 options.priority, now.milliseconds, life, environment.boot, clock.sinceBoot + life,
-                options.maximumAttempts, new.method, new.url, new.headers, new.size, new.body.size,
-                file?.name, file?.digest.description,
-                new.key?.name,
-                new.key?.value, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
+                options.maximumAttempts, new.method, new.url, content.headers, new.size, new.body.size,
+                new.body.fileName, content.digest, new.key?.name,
+                content.keyValue, new.key?.isQuoted ?? false, options.isAtMostOnce, options.replaceKey,
                 options.expectation == .success ? nil : options.expectation.description,
-                options.timeouts.stored,
+                options.timeouts.stored, options.credential, options.tag, options.onDone?.stored,
+                new.webhookOf,
+                options.constraints.isEmpty ? nil : options.constraints.description,
+                content.keyID, content.bodyKey,
             ]
         )
         let sequence = database.lastInsertedRowID
-        if case .inline(let data) = new.body { try execute(StoreStatements.insertBody, [sequence, data]) }
+        if let body = content.body { try execute(StoreStatements.insertBody, [sequence, body]) }
         return sequence
     }
 }
@@ -206,9 +217,12 @@ extension NewRequest {
 // MARK: - Dependencies
 
 extension StoreTransaction {
-    /// Returns whether a dependency is not delivered yet. Dependencies in the same batch are not.
+    /// Returns whether the request must wait for a dependency that is not delivered yet. Dependencies in the same batch
+    /// count as not delivered.
+    ///
+    /// - Throws: ``QueueError`` with `unknownDependency` if a dependency is unknown or will never be delivered.
     private func isBlocked(_ new: NewRequest, in batch: Set<String>) throws -> Bool {
-        // Checks all of them, so that an unknown id does not go unnoticed.
+        // Checks all dependencies, so that every unknown id is refused.
         try !new.options.dependencies.filter { try !isDelivered($0, batch) }.isEmpty
     }
 
@@ -232,8 +246,10 @@ extension StoreTransaction {
         }
     }
 
-    /// Stores the dependencies of a request. Returns those that are neither waiting nor delivered: they come later in
-    /// the batch, or were removed to make room for the request itself.
+    /// Stores the dependencies of a request.
+    ///
+    /// - Returns: The dependencies that are not stored, or that ended without being delivered. The former come later in
+    ///   the batch, the latter were dropped to make room for this request.
     private func depend(_ sequence: Int64, on ids: [String]) throws -> [String] {
         try ids.filter { id in
             try execute(

@@ -1,21 +1,22 @@
 internal import Foundation
 internal import GRDB
 
-/// T6: gives up expired requests and removes old history.
+/// Gives up expired requests (T6), and removes finished requests whose retention period is over.
 extension StoreTransaction {
-    /// The maximum number of requests that one transaction gives up or removes.
+    /// The maximum number of requests that one transaction gives up, and that each of its statements removes.
     private static let batch = 256
 
-    /// Returns whether a request has expired. During the boot in which it was enqueued, the boot clock decides. Later
-    /// the wall clock decides, provided that it is synchronized or this boot alone has lasted for the request's
-    /// lifetime.
+    /// Returns whether a request has expired.
+    ///
+    /// During the boot in which it was enqueued, the boot clock decides. After a reboot the wall clock decides. It is
+    /// trusted only if it is synchronized, or if the machine has already run for the request's time to live.
     func isExpired(_ row: StoredRow) throws -> Bool {
         if try row["boot"] == environment.boot { return try row["boot_expire_at"] <= clock.sinceBoot }
         return try row["expire_at"] <= now.milliseconds
             && (environment.clock.isSynchronized() || row["life"] <= clock.sinceBoot)
     }
 
-    /// The arguments that select the requests whose `expire_at` can be trusted.
+    /// The arguments of the statements that check whether the `expire_at` of a request can be trusted.
     private var trust: StatementArguments {
         [
             "boot": environment.boot, "trusted": environment.clock.isSynchronized(),
@@ -31,20 +32,33 @@ extension StoreTransaction {
         return isMoreToGiveUp || isMoreToForget ? .zero : try nextExpiry()
     }
 
-    /// Adjusts expiry times after the wall clock was set. They are stored by the wall clock, because there is an index
-    /// on them. Those of this boot follow the boot clock.
-    private func followClock() throws {
+    /// Adjusts the stored times after the wall clock was set.
+    ///
+    /// The boot clock decides when requests of this boot expire. Their stored expiry time is that of the wall clock,
+    /// because one index must cover the requests of all boots.
+    ///
+    /// If the wall clock was set back, requests that were due seem to be due in the future. An empty claim would correct
+    /// that, but a busy lane may never have one, because new requests arrive.
+    private mutating func followClock() throws {
         let known: Int64 = try row("SELECT clock_offset FROM meta")!["clock_offset"]
-        // Slewing changes the offset by less.
+        // A difference of up to 1 s can result from slewing, and is ignored.
         guard abs(known - clock.offset) > 1000 else { return }
         try execute(
             "UPDATE request SET expire_at = boot_expire_at + ? WHERE boot = ?",
             [clock.offset, environment.boot]
         )
         try execute("UPDATE meta SET clock_offset = ?", [clock.offset])
+        guard clock.offset < known else { return }
+        try execute(
+            StoreStatements.followClockBack,
+            ["step": clock.offset - known, "now": now.milliseconds, "busiest": busiest]
+        )
+        changedLanes.formUnion(
+            try rows("SELECT id FROM lane WHERE requests > 0").map { try $0["id"] as Int64 }
+        )
     }
 
-    /// Gives up expired requests. Returns whether there are more than one transaction should give up.
+    /// Gives up expired requests. Returns whether there may be more, for another transaction.
     private mutating func giveUp() throws -> Bool {
         let candidates = try rows(
             StoreStatements.expired,
@@ -53,7 +67,8 @@ extension StoreTransaction {
         for row in candidates {
             let request = try StoredRequest(row: row)
             guard try isExpired(row) else {
-                // Only requests of this boot get here: the boot clock says that they have time left.
+                // According to the boot clock, this request of the current boot has not expired, so its stored time is
+                // wrong.
                 try execute(
                     "UPDATE request SET expire_at = boot_expire_at + ? WHERE seq = ?",
                     [clock.offset, request.sequence]
@@ -80,7 +95,8 @@ extension StoreTransaction {
 extension StoreTransaction {
     private static let historyRows = "SELECT position, seq, body_file FROM history"
 
-    /// Removes old history. Returns whether there is more than one transaction should remove.
+    /// Removes finished requests that are too old or too many. Returns whether there may be more, for another
+    /// transaction.
     private mutating func purgeHistory() throws -> Bool {
         let retention = settings.retention
         var isMoreLeft = false
@@ -106,7 +122,8 @@ extension StoreTransaction {
 
     private mutating func purgeBytes(over limit: Int64) throws -> Bool {
         guard try historyBytes() > limit else { return false }
-        // Counts again first. A wrong count would remove requests that a user may still want to send again.
+        // Calculates the counter again before anything is removed. With a wrong counter, this would remove dead
+        // requests that a user may still want to retry.
         try execute("UPDATE meta SET history_bytes = (SELECT ifnull(sum(kept_bytes), 0) FROM history)")
         for _ in 0..<Self.batch {
             guard try historyBytes() > limit else { return false }

@@ -1,14 +1,15 @@
 internal import GRDB
 
-/// Edits all requests that match a filter, in parts.
+/// Edits all requests that match a filter, in parts of one transaction.
 ///
-/// The matching requests are determined first, because an edit changes the states of others. The parts bound SQLite's
-/// memory use: the journal of a statement keeps the pages that the statement changes.
+/// The matching requests are read first, because editing one of them may change the state of another. Each part is
+/// edited by a separate statement, to limit SQLite's memory use. During a statement, SQLite keeps the original of each
+/// page that the statement changes.
 extension StoreTransaction {
     /// The maximum number of requests that one statement edits.
     private static let part = 4096
 
-    /// Counts what an edit would change and refuse.
+    /// Returns how many requests an edit would change, and how many it would refuse.
     func count(_ edit: QueueEdit, matching filter: RequestFilter) throws -> FilteredEdit {
         var edited = FilteredEdit()
         let arguments = filter.arguments
@@ -42,7 +43,8 @@ extension StoreTransaction {
         "SELECT state, count(*) AS number \(selection) GROUP BY state"
     }
 
-    /// Returns the integers of a column. Takes 8 bytes per row instead of a copy of the row.
+    /// Returns the integers that a query with one column selects. They take 8 bytes for each row, less than a copy of
+    /// the row.
     private func numbers(_ sql: String, _ arguments: StatementArguments) throws -> [Int64] {
         let cursor = try Row.fetchCursor(try database.cachedStatement(sql: sql), arguments: arguments)
         var numbers: [Int64] = []
@@ -64,8 +66,8 @@ extension FilteredEdit {
 }
 
 extension QueueEdit {
-    /// Returns an approximate answer: a request that is being sent may already be marked to be held, and the replace
-    /// key of a dead one may be taken.
+    /// Returns whether the edit is refused for requests in a state. The result is approximate. For example, whether a
+    /// request in flight can be released, or a dead one retried, depends on other columns.
     fileprivate func refuses(_ state: QueuedRequest.State) -> Bool {
         switch self {
         case .cancel, .hold: state.isFinal
@@ -81,7 +83,7 @@ extension [Int64] {
     }
 }
 
-// MARK: - Requests on their way
+// MARK: - Unfinished requests
 
 extension StoreTransaction {
     private mutating func editLive(
@@ -116,7 +118,7 @@ extension StoreTransaction {
         }
     }
 
-    /// Edits a part. Returns the number of rows that changed.
+    /// Runs an UPDATE or DELETE statement for a part. Returns the number of changed rows.
     private func change(_ sql: String, _ part: Part, _ others: StatementArguments = [:]) throws -> Int {
         try execute("\(sql) AND \(Part.isIn)", part.arguments &+ others)
         return database.changesCount
@@ -126,7 +128,7 @@ extension StoreTransaction {
         let releasableByRestart = HoldReason.releasableByRestart.map { "'\($0.rawValue)'" }.sorted().joined(
             separator: ", "
         )
-        // A cancellation takes precedence.
+        // A cancellation that is already recorded takes precedence.
         _ = try change("UPDATE request SET wish = ifnull(wish, 'hold') WHERE state = 'inflight'", part)
         _ = try change(
             "UPDATE request SET hold_reason = 'user' WHERE state = 'held' AND hold_reason IN (\(releasableByRestart))",
@@ -144,7 +146,7 @@ extension StoreTransaction {
             "UPDATE request SET wish = NULL WHERE state = 'inflight' AND wish = 'hold'",
             part
         )
-        // A request whose dependency failed is sent without waiting for it.
+        // A request that is held for a failed dependency is released without its dependencies.
         try execute(
             """
             DELETE FROM depends WHERE seq IN (
@@ -173,7 +175,10 @@ extension StoreTransaction {
             """,
             part.arguments
         )
-        let key = newKey ? ", key_value = iif(key_value IS NULL, NULL, \(Self.randomKey))" : ""
+        if newKey { try renewSealedKeys(part) }
+        // A key of an encrypted row is encrypted, too.
+        let isPlain = "key_value IS NOT NULL AND key_id IS NULL"
+        let key = newKey ? ", key_value = iif(\(isPlain), \(Self.randomKey), key_value)" : ""
         return try change(
             """
             UPDATE request SET state = 'pending', next_at = :now, hold_reason = NULL, attempts = 0, deferrals = 0,
@@ -184,7 +189,15 @@ extension StoreTransaction {
         )
     }
 
-    /// A random key in the format of `UUIDv4`. The kernel seeds SQLite's `randomblob`.
+    private func renewSealedKeys(_ part: Part) throws {
+        let sealed = try numbers(
+            "SELECT seq FROM request WHERE key_id IS NOT NULL AND state <> 'inflight' AND \(Part.isIn)",
+            part.arguments
+        )
+        for sequence in sealed { try renewKey(of: sequence) }
+    }
+
+    /// An SQL expression for a random key in the format of ``UUIDv4``. SQLite seeds `randomblob` from the kernel.
     private static let randomKey = """
         lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2) || '-'
         || substr('89AB', 1 + (random() & 3), 1) || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))
@@ -205,19 +218,31 @@ extension StoreTransaction {
             "SELECT DISTINCT on_seq FROM depends WHERE on_seq IN (\(waiting))",
             part.arguments
         )
-        // At most one file name for each 64 KiB that the queue's limit allows.
+        // Only bodies of more than 64 KiB have files, so the queue's limit of bytes bounds the number of names.
         freedFiles += try rows(
             "SELECT body_file FROM request WHERE body_file IS NOT NULL AND state <> 'inflight' AND \(Part.isIn)",
             part.arguments
         ).map { try $0["body_file"] }
+        completedTags.formUnion(
+            try rows(
+                "SELECT DISTINCT tag FROM request WHERE tag IS NOT NULL AND state <> 'inflight' AND \(Part.isIn)",
+                part.arguments
+            ).map { try $0["tag"] }
+        )
+        let reported = try numbers(
+            "SELECT seq FROM request WHERE on_done IS NOT NULL AND state <> 'inflight' AND \(Part.isIn) ORDER BY seq",
+            part.arguments
+        )
         try execute(Self.moveCancelled, part.arguments &+ ["now": now.milliseconds])
         try execute("DELETE FROM body WHERE seq IN (\(waiting))", part.arguments)
         _ = try change("DELETE FROM request WHERE state <> 'inflight'", part)
         for sequence in needed { try resolveDependents(of: sequence, isDelivered: false) }
+        for sequence in reported { try enqueueWebhook(ofFinished: sequence, isExpired: false) }
         return part.count
     }
 
-    /// Like ``StoreStatements/insertHistory``, but without the body, which is not kept for cancelled requests.
+    /// Moves cancelled requests to `history`, like ``StoreStatements/insertHistory``, but without their bodies, which
+    /// are not kept.
     private static let moveCancelled = """
         INSERT INTO history (state, finished_at, is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
         host, label, mode, \(QueueSchema.fixedContent))
@@ -228,7 +253,7 @@ extension StoreTransaction {
         """
 }
 
-// MARK: - Requests that are over
+// MARK: - Finished requests
 
 extension StoreTransaction {
     private mutating func editFinished(

@@ -1,10 +1,11 @@
 internal import Foundation
 internal import GRDB
 
-/// Checks of known ids. An id belongs to one request, and only the same request may be enqueued under it again.
+/// Checks requests whose id is already stored. Only the same request may be enqueued again with a known id.
 extension StoreTransaction {
     private static let columns = """
-        SELECT method, url, headers, body_bytes, body_sha256, label, mode, bytes
+        SELECT id, key_id, method, url, headers, body_bytes, body_sha256, label, mode, bytes,
+            priority, at_most_once, replace_key, expectation, tag, on_done, constraints
         """
 
     private static let content = """
@@ -13,12 +14,16 @@ extension StoreTransaction {
         UNION ALL \(columns) FROM history LEFT JOIN body USING (seq) WHERE id = :id
         """
 
-    /// Compares the lane and what the server would receive. The idempotency key is not compared, because it may have
-    /// been renewed.
+    /// Compares a new request with the stored one of the same id: its lane, everything that the server would receive,
+    /// and the options that a caller gives again when it repeats a call. The idempotency key, the timeouts and the
+    /// credential are not compared, because the queue or a user may have changed them. Times are not compared, because
+    /// callers give them relative to the time of the call.
     ///
-    /// - Throws: ``QueueError`` with `idConflict`, which says what differs.
+    /// - Throws: ``QueueError`` with `idConflict`, whose message lists what differs, or with `encryptionKeyMissing` if
+    ///   the stored request cannot be compared.
     func checkContent(of new: NewRequest) throws {
-        guard let row = try row(Self.content, ["id": new.id]) else { return }
+        guard let found = try row(Self.content, ["id": new.id]) else { return }
+        let row = try openedForCaller(found)
         let isSame: [(name: String, Bool)] = [
             ("method", try row["method"] == new.method),
             ("URL", try row["url"] == new.url),
@@ -26,6 +31,13 @@ extension StoreTransaction {
             ("body", try isSame(new.body, row)),
             ("lane", try row["label"] == new.lane.label),
             ("order", try row["mode"] == new.lane.mode.rawValue),
+            ("priority", try row["priority"] == new.options.priority),
+            ("at-most-once", try row["at_most_once"] == new.options.isAtMostOnce),
+            ("replace key", try row["replace_key"] == new.options.replaceKey),
+            ("expectation", try Expectation(row: row) == new.options.expectation),
+            ("tag", try row["tag"] == new.options.tag),
+            ("webhook", try row["on_done"] == new.options.onDone?.stored),
+            ("constraints", try RequestConstraints(stored: row["constraints"]) == new.options.constraints),
         ]
         let different = isSame.filter { !$0.1 }.map(\.name)
         guard !different.isEmpty else { return }
@@ -35,12 +47,13 @@ extension StoreTransaction {
         )
     }
 
-    /// Returns the header lines, sorted, because the order of header fields does not matter.
+    /// Returns the header lines in sorted order, because the order of header fields does not count as a difference.
     private static func lines(_ headers: String) -> [String] {
         HeaderText.decode(headers).map { "\($0.name): \($0.value)" }.sorted()
     }
 
-    /// Compares bodies. After a body was removed only its size is known, and the hash of a spooled one.
+    /// Returns whether the bodies are the same, as far as is known. Of a removed body only the size is known, and the
+    /// hash if it was spooled.
     private func isSame(_ body: StoredBody, _ row: StoredRow) throws -> Bool {
         if case .gone(let size) = body { return try size.map { try row["body_bytes"] == $0 } ?? true }
         guard try row["body_bytes"] == body.size else { return false }

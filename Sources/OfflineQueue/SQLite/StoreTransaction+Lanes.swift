@@ -1,19 +1,19 @@
 internal import GRDB
 
-/// A row of `lane`.
+/// A row of the table `lane`.
 struct StoredLane {
     let id: Int64
     let key: LaneKey
     let notBefore: Timestamp?
     let isPaused: Bool
+    /// The lane's unfinished requests.
     let load: StoreTransaction.Load
-    /// The load of the whole queue.
+    /// The unfinished requests of the whole queue.
     let queueLoad: StoreTransaction.Load
 
     init(row: StoredRow) throws {
         id = try row["id"]
-        let origin = try Origin(scheme: row["scheme"], host: row["host"], port: row["port"])
-        key = try LaneKey(origin: origin, label: row["label"], mode: row["mode"])
+        key = try LaneKey(row: row)
         notBefore = (try row["not_before"] as Int64?).map(Timestamp.init(milliseconds:))
         isPaused = try row["is_paused"]
         load = try StoreTransaction.Load(requests: row["requests"], bytes: row["bytes"])
@@ -22,6 +22,7 @@ struct StoredLane {
 
     var isEmpty: Bool { load.requests == 0 }
 
+    /// Returns the lane's record for the scheduler, with the due time read from the database.
     func record(in transaction: StoreTransaction) throws -> LaneRecord {
         var record = record(due: isEmpty ? nil : try transaction.due(inLane: self), in: transaction)
         record.wasEmpty = isEmpty
@@ -40,16 +41,29 @@ struct StoredLane {
     }
 }
 
+extension LaneKey {
+    /// Creates the key from a row of the table `lane`.
+    init(row: StoredRow) throws {
+        try self.init(
+            origin: Origin(scheme: row["scheme"], host: row["host"], port: row["port"]),
+            label: row["label"],
+            mode: row["mode"],
+            constraints: RequestConstraints(stored: row["lane_constraints"])
+        )
+    }
+}
+
 extension StoreTransaction {
     func lane(_ id: Int64) throws -> StoredLane? {
         try row(StoreStatements.findLane, [id]).map(StoredLane.init(row:))
     }
 
-    /// Returns the lane of a key. Creates it if there is none.
+    /// Returns the lane with this key, and creates it if there is none.
     func lane(of key: LaneKey) throws -> StoredLane {
         let origin = key.origin
         let arguments: StatementArguments = [
             origin.scheme, origin.host, origin.port, key.label, key.mode.rawValue,
+            key.constraints.description,
         ]
         let find = { try row(StoreStatements.findLaneByKey, arguments).map(StoredLane.init(row:)) }
         if let known = try find() { return known }
@@ -57,8 +71,10 @@ extension StoreTransaction {
         return try find()!
     }
 
-    /// Returns the time until the lane must be checked again, at most the longest delay. The limit applies even if the
-    /// next request is scheduled for later, because requests seem due far in the future after the clock was set back.
+    /// Returns the time until the lane's next request may be due; `nil` if none is pending or the lane is paused. It is
+    /// at most ``StoreSettings/longestDelay``, even if the next request is scheduled for later. The limit makes the
+    /// scheduler check the lane again, because requests seem to be due far in the future if the wall clock was set
+    /// back.
     func due(inLane lane: StoredLane) throws -> Duration? {
         guard !lane.isPaused else { return nil }
         let found: StoredRow? =
@@ -70,13 +86,14 @@ extension StoreTransaction {
         return min(until(Timestamp(milliseconds: next)), settings.longestDelay)
     }
 
-    /// Releases requests that are held for one of the reasons, and returns all lanes with requests to send.
+    /// Releases requests that are held for one of the reasons, and returns all lanes with pending requests.
     mutating func reopen(releasing reasons: Set<HoldReason>) throws -> [LaneRecord] {
         try release(reasons, inLane: nil)
         let lanes = try rows(StoreStatements.busyLanes).map(StoredLane.init(row:))
         return try lanes.map { try $0.record(in: self) }.filter { $0.due != nil }
     }
 
+    /// Opens the lanes that servers closed with `Retry-After`.
     func openLanes() throws {
         try execute("UPDATE lane SET not_before = NULL WHERE not_before IS NOT NULL")
     }
@@ -99,13 +116,13 @@ extension StoreTransaction {
 
     private func setQueuePaused(_ isPaused: Bool) throws -> [Int64] {
         try execute("UPDATE meta SET is_paused = ?", [isPaused])
-        // A user who resumes the queue may have forgotten that a single lane is paused.
+        // Resuming the queue also resumes each lane, because a user may have forgotten that a single lane is paused.
         if !isPaused { try execute("UPDATE lane SET is_paused = 0 WHERE is_paused = 1") }
         return try rows("SELECT id FROM lane WHERE requests > 0").map { try $0["id"] }
     }
 
-    /// Deletes lanes without requests, pause or closure. Callers name lanes freely when they enqueue, so unused lanes
-    /// would accumulate.
+    /// Deletes lanes that have no requests and are neither paused nor closed. Callers can choose any label for a lane,
+    /// so unused lanes would accumulate.
     func deleteUnusedLanes() throws {
         try execute(
             "DELETE FROM lane WHERE requests = 0 AND is_paused = 0 AND ifnull(not_before, 0) <= ?",

@@ -1,9 +1,10 @@
 internal import GRDB
 
-/// Checks the limits against the counts in the database.
+/// Compares the limits with the counters in the database.
 extension StoreTransaction {
     static let dropReason = "dropped: the queue was full"
 
+    /// A number of requests, and their total size in bytes.
     struct Load {
         var requests = 0
         var bytes: Int64 = 0
@@ -17,10 +18,13 @@ extension StoreTransaction {
         }
     }
 
-    /// Returns whether a new request fits. `false` means that it must be dropped.
+    /// Makes sure that a new request fits into the limits.
     ///
-    /// - Throws: ``QueueError`` with `queueFull`. With ``FullQueuePolicy/dropOldest`` requests may have been dropped
-    ///   before it turns out that there are no more to drop.
+    /// - Parameter replaced: The request that the new one replaces, whose space becomes free.
+    /// - Returns: Whether the request fits; `false` if it must be dropped (``FullQueuePolicy/dropNewest``).
+    ///
+    /// - Throws: ``QueueError``: `bodyTooLarge` or `queueFull`. With ``FullQueuePolicy/dropOldest``, other requests may
+    ///   already have been dropped when this throws. The transaction must then be rolled back.
     mutating func freeCapacity(
         for new: NewRequest,
         in lane: StoredLane,
@@ -28,10 +32,10 @@ extension StoreTransaction {
     ) throws -> Bool {
         try checkSize(of: new)
         try checkDisk(for: new)
-        let freed = try replaced.map { Load(requests: 1, bytes: try $0.row["size"]) } ?? Load()
+        let freed = try replaced.map { try $0.loadFreedByEnd(in: lane.key.origin) } ?? Freed()
         let refusal =
-            excess(of: new, over: laneLimit, lane.load - freed, "the lane")
-            ?? excess(of: new, over: limit, lane.queueLoad + stagedLoad - freed, "the queue")
+            excess(of: new, over: laneLimit, lane.load - freed.lane, "the lane")
+            ?? excess(of: new, over: limit, lane.queueLoad + stagedLoad - freed.queue, "the queue")
         guard let refusal else { return true }
         switch new.options.whenFull {
         case .reject, .block: throw refusal
@@ -41,20 +45,27 @@ extension StoreTransaction {
         return true
     }
 
+    /// The room that becomes free when a request ends.
+    fileprivate struct Freed {
+        var lane = Load()
+        var queue = Load()
+    }
+
     private var limit: Load { Load(requests: settings.limits.requests, bytes: settings.limits.bytes) }
 
     private var laneLimit: Load {
         Load(requests: max(1, Int(laneShare(of: Int64(limit.requests)))), bytes: laneShare(of: limit.bytes))
     }
 
-    /// A share of 1 skips the conversion: `Int64.max` as a `Double` is rounded up to a number that no `Int64` can hold.
+    /// Returns a lane's share of a limit. A share of 1 is not calculated with `Double`, which would round `Int64.max`
+    /// up to a number that does not fit into `Int64`.
     private func laneShare(of number: Int64) -> Int64 {
         let share = settings.limits.laneShare
         return share < 1 ? Int64(Double(max(0, number)) * max(0, share)) : number
     }
 
-    /// Refuses a request that can never fit. Otherwise others would be dropped for it, or the caller would wait
-    /// forever.
+    /// Throws if the request could not fit even into an empty lane. Otherwise other requests would be dropped without
+    /// making enough room, or the caller would wait forever.
     private func checkSize(of new: NewRequest) throws {
         let most = min(laneLimit.bytes, limit.bytes)
         guard new.size > most else { return }
@@ -64,8 +75,25 @@ extension StoreTransaction {
         )
     }
 
-    /// The load of uploads, which take room before a request uses them.
+    /// The size of uploads that no request uses yet. They count towards the queue's limit.
     var stagedLoad: Load { Load(bytes: environment.stagedBytes.count) }
+
+    /// Returns the error if the retry of a dead request with a webhook would exceed the limits of the whole queue; `nil`
+    /// if it fits.
+    ///
+    /// The webhook of the first end has replaced the request, and each further end adds a webhook. Without this check,
+    /// retries could fill the disk. Other dead requests are already stored, so their retries are not limited.
+    func refusalOfRetry(_ row: StoredRow) throws -> QueueError? {
+        guard !row.isNull("on_done") else { return nil }
+        let (load, size) = (try totalLoad(), try row["size"] as Int64)
+        guard load.requests >= limit.requests || load.bytes + size > limit.bytes else { return nil }
+        let (id, bytes) = (try row["id"] as String, max(0, limit.bytes - load.bytes))
+        return QueueError(
+            .queueFull,
+            "\(quoted(id)) has a webhook and cannot be retried now: the queue has \(load.requests) of "
+                + "\(limit.requests) requests, and \(bytes) bytes are free"
+        )
+    }
 
     private func totalLoad() throws -> Load { try load(StoreStatements.load) + stagedLoad }
 
@@ -74,7 +102,7 @@ extension StoreTransaction {
         return try Load(requests: row["requests"], bytes: row["bytes"])
     }
 
-    /// Returns an error when the new request exceeds the limit; `nil` when it fits.
+    /// Returns the error if the new request would exceed the limit; `nil` if it fits.
     private func excess(of new: NewRequest, over limit: Load, _ load: Load, _ place: String) -> QueueError? {
         if load.requests >= limit.requests {
             return QueueError(
@@ -90,25 +118,28 @@ extension StoreTransaction {
         )
     }
 
-    /// Checks the free disk space. Outcomes must be writable even when the disk is nearly full.
+    /// Throws if the request would use the disk space that is reserved for storing outcomes.
     private func checkDisk(for new: NewRequest) throws {
-        // A row takes more space in pages than it has bytes. A spooled body is already on the disk.
+        // A row takes more space in the database than it has bytes, hence the factor 2. A spooled body is already on
+        // the disk.
         guard let disk = try availableDiskSpace(), disk.room < 2 * new.rowSize else { return }
         throw QueueError(
             .queueFull,
-            "\(disk.free) bytes of disk space are free; \(disk.reserve) are reserved",
+            "\(disk.free) bytes of disk space are free; \(disk.reserve) must stay free to store outcomes",
             path: environment.directory
         )
     }
 
+    /// The space of the file system that contains the database, in bytes.
     struct AvailableDiskSpace {
         let free: Int64
         let reserve: Int64
-        /// The room for rows in bytes, in addition to the reserve. Negative when others have used part of the reserve.
+        /// The space for new rows that leaves the reserve free. Negative if other programs have used part of the
+        /// reserve.
         let room: Int64
     }
 
-    /// Returns `nil` when the file system does not report its free space.
+    /// Returns the disk space for new rows; `nil` if the file system does not report its free space.
     func availableDiskSpace() throws -> AvailableDiskSpace? {
         guard let space = FileSystem.space(at: environment.directory) else { return nil }
         let reserve = settings.limits.diskReserve(of: space)
@@ -118,9 +149,11 @@ extension StoreTransaction {
         return AvailableDiskSpace(free: space.free, reserve: reserve, room: room)
     }
 
-    /// Returns the room for rows when space is short. The database file never shrinks, so its free pages are available.
-    /// It will grow only by the pages that are in the log alone. The part of the reserve that the log has taken was
-    /// reserved for the log.
+    /// Returns the space for new rows in bytes when the disk is nearly full, from SQLite's own numbers:
+    ///
+    /// - The free pages of the database can be used, because its file never shrinks.
+    /// - The file will grow by the pages that are only in the log so far.
+    /// - The log may use part of the reserve, so its current size is added.
     private func spaceForRows(_ rest: Int64, _ reserve: Int64) throws -> Int64 {
         let file = "\(environment.directory)/queue.sqlite"
         let log = min(FileSystem.size(of: "\(file)-wal"), CommitBatcher.longestLog, reserve)
@@ -132,16 +165,32 @@ extension StoreTransaction {
 }
 
 extension NewRequest {
-    /// The number of bytes that go into the database.
+    /// The number of the request's bytes that go into the database; a spooled body does not.
     var rowSize: Int64 {
         if case .spooled(let body) = body { size - body.size } else { size }
     }
 }
 
 extension QueueLimits {
-    /// Returns the number of bytes to keep free on a file system. Without space for the log no outcome can be written.
+    /// Returns the number of bytes to keep free on a file system. It is at least the maximum size of SQLite's log,
+    /// because no outcome can be stored without the log.
     func diskReserve(of space: FileSystem.Space) -> Int64 {
         space.reserve(diskReserve, minimum: CommitBatcher.longestLog)
+    }
+}
+
+extension StoredRequest {
+    /// The room that becomes free when the request ends. Its webhook takes its place in the queue, and the bytes that
+    /// the request has reserved for it. A webhook to another origin takes no place in the request's lane.
+    fileprivate func loadFreedByEnd(in origin: Origin) throws -> StoreTransaction.Freed {
+        let whole = StoreTransaction.Load(requests: 1, bytes: try row["size"])
+        // The webhook of a damaged row is not sent.
+        guard let webhook = try? Webhook(stored: row["on_done"]) else {
+            return StoreTransaction.Freed(lane: whole, queue: whole)
+        }
+        let rest = StoreTransaction.Load(requests: 0, bytes: whole.bytes - webhook.reservedBytes)
+        let staysInLane = (try? Origin(url: webhook.url)) == origin
+        return StoreTransaction.Freed(lane: staysInLane ? rest : whole, queue: rest)
     }
 }
 
@@ -152,18 +201,18 @@ extension StoreTransaction {
         for new: NewRequest,
         in lane: StoredLane,
         except replaced: StoredRequest?,
-        _ freed: Load
+        _ freed: Freed
     ) throws {
         let kept = replaced?.sequence ?? 0
         while let refusal = excess(
             of: new,
             over: laneLimit,
-            try load(StoreStatements.laneLoad, [lane.id]) - freed,
+            try load(StoreStatements.laneLoad, [lane.id]) - freed.lane,
             "the lane"
         ) {
             try drop(try row(StoreStatements.oldestOfLane, ["lane": lane.id, "kept": kept]), or: refusal)
         }
-        while let refusal = excess(of: new, over: limit, try totalLoad() - freed, "the queue") {
+        while let refusal = excess(of: new, over: limit, try totalLoad() - freed.queue, "the queue") {
             try drop(try row(StoreStatements.oldest, ["kept": kept]), or: refusal)
         }
     }
@@ -172,7 +221,7 @@ extension StoreTransaction {
         guard let row else { throw refusal }
         let request = try StoredRequest(row: row)
         try move(request, by: .givenUp(.dropped, reason: Self.dropReason))
-        // In a FIFO lane the dropped request may have blocked others.
+        // In a FIFO lane, other requests may have waited behind the dropped one.
         changedLanes.insert(request.lane)
     }
 }

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import GRDB
 
-/// Reads the queue's state for users.
+/// Reads the requests and the statistics of the queue for users.
 extension StoreTransaction {
     func ids(beginningWith prefix: String, limit: Int) throws -> [String] {
-        // Ids contain no byte above the printable ASCII characters.
+        // Ids contain only printable ASCII characters, which are less than 0x7F.
         let arguments: StatementArguments = ["prefix": prefix, "end": prefix + "\u{7f}", "limit": limit]
         let found = try rows(
             """
@@ -18,10 +18,10 @@ extension StoreTransaction {
         return try found.map { try $0["id"] }
     }
 
-    /// Whether a request's lane, or the whole queue, is paused.
+    /// The column `is_paused`: whether the request's lane or the whole queue is paused.
     private static let isPaused = "lane.is_paused OR (SELECT is_paused FROM meta) AS is_paused"
 
-    /// Whether a request waits for an earlier one of a lane in order. Index: `request_order`.
+    /// The column `is_behind`: whether a request of a FIFO lane waits behind an earlier one. Index: `request_order`.
     private static let isBehind = """
         mode = 'fifo' AND EXISTS (
             SELECT 1 FROM request AS ahead WHERE ahead.lane_id = lane.id AND ahead.seq < request.seq
@@ -77,18 +77,38 @@ extension StoreTransaction {
             [id]
         )
         guard let row = try current ?? row("SELECT * FROM history WHERE id = ?", [id]) else { return nil }
+        return try details(of: row, isOver: current == nil)
+    }
+
+    /// Returns the details of a request from a row of `request`, joined with its lane, or of `history`.
+    ///
+    /// - Parameter mustBeReadable: Whether values that cannot be decrypted are an error. Default `false`: they are left
+    ///   out, because the rest, such as the reason of a hold, is still of use.
+    /// - Throws: ``SealFault`` if `mustBeReadable` is set.
+    func details(of found: StoredRow, isOver: Bool, mustBeReadable: Bool = false) throws -> RequestDetails {
+        var fault: SealFault?
+        let row = try decrypted(mustBeReadable, &fault) { try opened(found) } ?? found.withoutSealedValues
         let sequence: Int64 = try row["seq"]
+        let id: String = try row["id"]
+        let kept = try decrypted(mustBeReadable, &fault) { try response(to: sequence, of: id) } ?? nil
         return try RequestDetails(
-            summary: QueuedRequest(row: row, isOver: current == nil, now: now),
+            summary: QueuedRequest(row: row, isOver: isOver, now: now),
+            unreadable: fault.map { "\($0)" },
             headers: HeaderText.decode(row["headers"]),
             idempotencyKey: row["key_value"],
             replaceKey: row["replace_key"],
             dependencies: try dependencies(of: sequence),
             isAtMostOnce: row["at_most_once"],
-            timeouts: timeouts(of: row, isOver: current == nil),
-            busyUntil: busyUntil(row, isOver: current == nil),
+            expectation: Expectation(row: row),
+            credential: row["credential"],
+            onDone: try? Webhook(stored: row["on_done"]),
+            webhookID: isOver ? webhookID(reporting: row) : nil,
+            webhookOf: row["webhook_of"],
+            constraints: RequestConstraints(stored: row["constraints"]),
+            timeouts: timeouts(of: row, isOver: isOver),
+            busyUntil: busyUntil(row, isOver: isOver),
             attempts: try attempts(of: sequence),
-            response: try response(to: sequence)
+            response: kept
         )
     }
 
@@ -107,7 +127,7 @@ extension StoreTransaction {
         return storedStates
     }
 
-    /// Returns the timeouts of the next attempt.
+    /// Returns the timeouts of the next attempt, extended after earlier timeouts.
     private func timeouts(of row: StoredRow, isOver: Bool) throws -> AttemptTimeouts {
         AttemptTimeouts(stored: try row["timeouts"]).extended(by: isOver ? 0 : try row["overruns"])
     }
@@ -138,23 +158,38 @@ extension StoreTransaction {
         }
     }
 
-    private func response(to sequence: Int64) throws -> RecordedResponse? {
-        try row("SELECT * FROM response WHERE seq = ?", [sequence]).map { row in
-            try RecordedResponse(
-                status: row["status"],
-                headers: HeaderText.decode(row["headers"]),
-                body: row["body"],
-                isTruncated: row["is_truncated"]
-            )
+    /// Returns a decrypted value; `nil` if it cannot be decrypted and need not be. Then `first` becomes the reason,
+    /// unless it has one.
+    private func decrypted<Value>(
+        _ mustBeReadable: Bool,
+        _ first: inout SealFault?,
+        _ decrypt: () throws -> Value
+    ) throws -> Value? {
+        do { return try decrypt() } catch let fault as SealFault {
+            guard !mustBeReadable else { throw fault }
+            first = first ?? fault
+            return nil
         }
+    }
+
+    /// Returns the response to a request; `nil` if none is kept.
+    private func response(to sequence: Int64, of id: String) throws -> RecordedResponse? {
+        guard let found = try row("SELECT * FROM response WHERE seq = ?", [sequence]) else { return nil }
+        let row = try found.openedResponse(by: environment.sealer, of: id)
+        return try RecordedResponse(
+            status: row["status"],
+            headers: HeaderText.decode(row["headers"]),
+            body: row["body"],
+            isTruncated: row["is_truncated"]
+        )
     }
 }
 
 // MARK: - Numbers
 
 extension StoreTransaction {
-    /// Counts requests by state. The triggers count all unfinished requests; only the few that are not pending are
-    /// counted here.
+    /// Returns the number of requests in each state. A counter contains the number of all unfinished requests. Only the
+    /// few that are not pending are counted here.
     func counts() throws -> QueueCounts {
         var counts = QueueCounts()
         let requests: Int = try row("SELECT requests FROM meta")!["requests"]
@@ -183,9 +218,35 @@ extension StoreTransaction {
             isPaused: meta["is_paused"],
             pausedLanes: try pausedLanes(),
             closedLanes: try closedLanes(),
+            completions: try waitingCompletions(),
             databaseBytes: pages["size"],
-            freeBytes: FileSystem.space(at: environment.directory)?.free ?? 0
+            freeBytes: FileSystem.space(at: environment.directory)?.free ?? 0,
+            encryption: try keyUse(requests: meta["requests"])
         )
+    }
+
+    /// - Parameter requests: The number of unfinished requests.
+    private func keyUse(requests: Int) throws -> [QueueStatistics.KeyUse] {
+        let sealer = environment.sealer
+        guard sealer.mayOpen else { return [] }
+        let sealed = try rows(StoreStatements.keyUse).map { row in
+            let (id, number): (String, Int) = try (row["key_id"], row["number"])
+            return QueueStatistics.KeyUse(
+                keyID: id,
+                requests: number,
+                isAvailable: sealer.keys?[id] != nil,
+                isCurrent: id == sealer.keyID
+            )
+        }
+        let finished: Int = try row("SELECT count(*) AS number FROM history")!["number"]
+        let plain = requests + finished - sealed.reduce(0) { $0 + $1.requests }
+        let unsealed = QueueStatistics.KeyUse(
+            keyID: nil,
+            requests: plain,
+            isAvailable: true,
+            isCurrent: false
+        )
+        return (plain > 0 ? [unsealed] : []) + sealed
     }
 
     private func pausedLanes() throws -> [QueueStatistics.PausedLane] {
@@ -199,19 +260,13 @@ extension StoreTransaction {
     private func closedLanes() throws -> [QueueStatistics.ClosedLane] {
         try rows(
             """
-            SELECT id, host, label, not_before, closed_by FROM lane WHERE not_before > ? AND requests > 0
-            ORDER BY host, label LIMIT ?
+            SELECT * FROM lane WHERE not_before > ? AND requests > 0 ORDER BY host, label LIMIT ?
             """,
             [now.milliseconds, QueueStatistics.maximumPausedLanes]
         )
         .compactMap { row in
             try LaneClosure(lane: row, now: now).map {
-                try QueueStatistics.ClosedLane(
-                    id: row["id"],
-                    host: row["host"],
-                    label: row["label"],
-                    closure: $0
-                )
+                QueueStatistics.ClosedLane(id: try row["id"], try LaneKey(row: row), closure: $0)
             }
         }
     }
@@ -226,7 +281,7 @@ private struct PageBuilder {
     private var requests: [QueuedRequest] = []
     private var last: ListCursor?
     private var bytes = 0
-    /// Whether a request did not fit.
+    /// Whether a request did not fit, so that there is another page.
     private(set) var isFull = false
 
     init(_ query: RequestQuery) {
@@ -234,10 +289,10 @@ private struct PageBuilder {
         maximumBytes = query.maximumBytes
     }
 
-    /// The number of rows to read: one more than fits shows whether there are more.
+    /// The number of rows to read: one more than the page may still contain, to find out whether there is another page.
     var wanted: Int { limit + 1 - requests.count }
 
-    /// Adds the request if it fits. Returns whether to continue.
+    /// Adds a request if it fits. Returns whether to read further requests.
     mutating func add(_ request: QueuedRequest, _ cursor: ListCursor) -> Bool {
         let sum = bytes + request.listedBytes
         guard requests.count < limit, requests.isEmpty || sum <= maximumBytes else {
@@ -255,9 +310,9 @@ private struct PageBuilder {
 }
 
 extension QueuedRequest {
-    /// The approximate size in a list: the strings, and a fixed amount for the rest.
+    /// The approximate size of the request in a listing, in bytes: its strings, and 512 for the rest.
     fileprivate var listedBytes: Int {
-        512 + [id, method, url, lane ?? "", lastError ?? ""].reduce(0) { $0 + $1.utf8.count }
+        512 + [id, method, url, lane ?? "", tag ?? "", lastError ?? ""].reduce(0) { $0 + $1.utf8.count }
     }
 }
 
@@ -266,16 +321,19 @@ extension RequestQuery {
         states.map { $0.contains { $0.isFinal == isFinal } } ?? true
     }
 
-    fileprivate var matching: RequestFilter { RequestFilter(states: states, host: host, lane: lane) }
+    fileprivate var matching: RequestFilter {
+        RequestFilter(states: states, host: host, lane: lane, tag: tag)
+    }
 }
 
 extension RequestFilter {
-    /// The condition on a row of `history`, or of `request` with its lane's `host` and `label`.
+    /// The SQL condition for a row that matches. The row is one of `history`, or one of `request` joined with its lane.
     var condition: String {
         var conditions: [String] = []
         if states != nil { conditions.append("state IN (SELECT value FROM json_each(:states))") }
         if host != nil { conditions.append("host = :host") }
         if lane != nil { conditions.append("label = :label") }
+        if tag != nil { conditions.append("tag = :tag") }
         return conditions.isEmpty ? "1" : conditions.joined(separator: " AND ")
     }
 
@@ -287,6 +345,7 @@ extension RequestFilter {
         }
         if let host { arguments = arguments &+ ["host": host.lowercased()] }
         if let lane { arguments = arguments &+ ["label": lane] }
+        if let tag { arguments = arguments &+ ["tag": tag] }
         return arguments
     }
 }

@@ -1,13 +1,15 @@
 internal import Foundation
 internal import GRDB
 
-/// Restores requests from an export of this or another queue.
+/// Stores the requests of an import, which may come from this queue or another one.
 extension StoreTransaction {
-    /// The maximum time in the future that is accepted from another machine's clock.
+    /// How far in the future an imported time may be: 366 days. Later times are reduced, because the clock of the other
+    /// machine may have been wrong.
     private static let furthest: Duration = .seconds(366 * 86_400)
 
     mutating func restore(_ requests: [RestoredRequest]) throws -> [Restoration] {
-        try requests.map { try restore($0) }
+        try environment.sealer.requireUnlocked()
+        return try requests.map { try restore($0) }
     }
 
     private mutating func restore(_ restored: RestoredRequest) throws -> Restoration {
@@ -33,8 +35,8 @@ extension StoreTransaction {
         return .restored
     }
 
-    /// Checks the limits of the whole queue. The lane limit does not apply: it divides the queue among its callers, and
-    /// an import only moves requests.
+    /// Throws if an imported request exceeds the limits of the whole queue. The limit of a lane does not apply. It
+    /// divides the queue among programs that enqueue, but an import only moves requests.
     private func checkCapacity(for new: NewRequest) throws {
         let room = try availableCapacity()
         let bytes = max(0, room.bytes - stagedLoad.bytes)
@@ -47,7 +49,8 @@ extension StoreTransaction {
         }
     }
 
-    /// Returns the waiting request with the same replace key. The one of the two that was enqueued later is kept.
+    /// Returns the waiting request with the same replace key as the imported one; `nil` if there is none. Only the one
+    /// that was enqueued later is kept.
     private func waiting(like restored: RestoredRequest, in lane: Int64) throws -> StoredRequest? {
         try restored.archived.replaceKey.flatMap { try waiting(withKey: $0, inLane: lane) }
     }
@@ -56,30 +59,39 @@ extension StoreTransaction {
         let (new, archived) = (restored.new, restored.archived)
         let latest = (now + Self.furthest).milliseconds
         let scheduled = archived.scheduled.map { min($0, latest) }
-        var file: SpooledBody?
-        if case .spooled(let body) = new.body { file = body }
+        let content = try SealedContent(new, by: sealerForWriting())
         let offset: Int64 = try row("SELECT clock_offset FROM meta")!["clock_offset"]
         try execute(
             StoreStatements.insertRequest,
             [
                 new.id, lane, "pending", max(now.milliseconds, scheduled ?? 0), scheduled,
                 new.options.priority,
-                // The request is stored as one of another boot. Its end is a wall clock time, to which the statement
-                // adds the offset.
+                // Boot 0 is never the current boot, so the wall clock decides when the request expires. The statement
+                // adds the clock's offset to the expiry time, so it is subtracted here.
                 archived.created, archived.life, 0, min(archived.expires, latest) - offset,
                 new.options.maximumAttempts,
                 new.method, new.url,
-                new.headers, new.size, new.body.size, file?.name, file?.digest.description, new.key?.name,
-                new.key?.value, new.key?.isQuoted ?? false, archived.atMostOnce, replaceKey, archived.expect,
-                new.options.timeouts.stored,
+                content.headers, new.size, new.body.size, new.body.fileName, content.digest, new.key?.name,
+                content.keyValue, new.key?.isQuoted ?? false, archived.atMostOnce, replaceKey,
+                archived.expect,
+                new.options.timeouts.stored, new.options.credential,
+                // A dead request has ended in the queue that exported it, which has reported that end. Its tag and its
+                // webhook are set afterwards, so that its end is not reported again.
+                archived.state == .dead ? nil : archived.tag,
+                archived.state == .dead ? nil : archived.onDone?.stored, archived.webhookOf,
+                new.options.constraints.isEmpty ? nil : new.options.constraints.description,
+                content.keyID, content.bodyKey,
             ]
         )
         let sequence = database.lastInsertedRowID
-        if case .inline(let data) = new.body { try execute(StoreStatements.insertBody, [sequence, data]) }
+        if let body = content.body { try execute(StoreStatements.insertBody, [sequence, body]) }
         return sequence
     }
 
-    /// - Parameter open: The sequence numbers of undelivered dependencies; `nil` when not all dependencies are known.
+    /// Sets the state of a request that ``insert(_:lane:replaceKey:)`` has stored as pending.
+    ///
+    /// - Parameter open: The sequence numbers of the dependencies that are not delivered yet; `nil` if a dependency is
+    ///   unknown or will never be delivered.
     private func setState(of restored: RestoredRequest, at place: Int64, open: [Int64]?) throws {
         let archived = restored.archived
         let (state, reason): (QueuedRequest.State, String?) =
@@ -101,22 +113,27 @@ extension StoreTransaction {
         )
     }
 
-    /// Stores a dead request as a pending one and then gives it up, so that the history counts it like any other.
+    /// Stores a dead request. It is stored as pending and then given up, so that the counters and the history are
+    /// updated in the usual way.
     private mutating func restoreDead(_ restored: RestoredRequest, in lane: StoredLane) throws {
         let archived = restored.archived
-        // Another request may have the replace key by now.
+        // A waiting request may have the same replace key, which must be unique.
         let place = try insert(restored, lane: lane.id, replaceKey: nil)
         try setState(of: restored, at: place, open: [])
         let reason = archived.lastError ?? "given up in another queue"
         try move(try request(place)!, by: .givenUp(.imported, reason: reason))
-        try execute("UPDATE history SET replace_key = ? WHERE seq = ?", [archived.replaceKey, place])
+        try execute(
+            "UPDATE history SET replace_key = ?, tag = ?, on_done = ? WHERE seq = ?",
+            [archived.replaceKey, archived.tag, archived.onDone?.stored, place]
+        )
     }
 }
 
 // MARK: - Dependencies
 
 extension StoreTransaction {
-    /// Returns the sequence numbers of the undelivered dependencies; `nil` when one is unknown or ended undelivered.
+    /// Returns the sequence numbers of the dependencies that are not delivered yet; `nil` if one is unknown, or has
+    /// ended without being delivered.
     private func openDependencies(_ ids: [String]) throws -> [Int64]? {
         var places: [Int64] = []
         for id in ids {
@@ -133,8 +150,8 @@ extension StoreTransaction {
         try execute("INSERT OR IGNORE INTO depends (seq, on_seq) VALUES (?, ?)", [place, other])
     }
 
-    /// Links dependencies after all requests are stored. In an export a dependency may follow its dependents, because a
-    /// replaced request passes its dependents on to the newer one.
+    /// Restores dependencies after all requests of an import are stored. In an export, a request may come before the
+    /// requests on which it depends. This happens when a dependency was replaced by a newer request.
     mutating func link(_ links: [DependencyLink]) throws {
         for link in links {
             guard let request = try request(id: link.id), request.state.phase == .held(.dependency),

@@ -1,21 +1,25 @@
 internal import ClientCore
 internal import GRDB
 
-/// The part of a row of `request` that holds its state.
+/// A row of the table `request`, with the columns that its state consists of.
 struct StoredRequest {
     let sequence: Int64
     let id: String
     let lane: Int64
     var state: RequestLifecycle
-    /// The token of the row's lease; `nil` for none.
+    /// The token of the lease; `nil` if the request is not in flight.
     let token: String?
     let replaceKey: String?
     let bodyBytes: Int64
     let bodyFile: String?
     let row: StoredRow
 
-    /// Returns `now`, the scheduled time, or the time until which the server may be busy with the previous attempt,
-    /// whichever is latest. A server is not busy for longer than the longest timeout, even if the clock was set.
+    /// Returns the earliest time at which the request may be sent. This is the latest of three times:
+    ///
+    /// - `now`,
+    /// - the request's scheduled time,
+    /// - the time at which the server should be done with the previous attempt, but at most 24 hours from now, because
+    ///   the wall clock may have been set back.
     func earliest(from now: Timestamp) throws -> Timestamp {
         let scheduled = try (row["scheduled_at"] as Int64?).map(Timestamp.init(milliseconds:))
         let idle = try (row["busy_until"] as Int64?).map(Timestamp.init(milliseconds:))
@@ -56,7 +60,7 @@ extension RequestLifecycle {
         )
     }
 
-    /// The state as it is called in the public API.
+    /// The state in the public API.
     package var name: QueuedRequest.State {
         switch phase {
         case .staging, .blocked: .blocked
@@ -90,7 +94,9 @@ extension StoreTransaction {
         try row(StoreStatements.findRequestByID, [id]).map(StoredRequest.init(row:))
     }
 
-    /// Applies an event to a request, and writes the new state with all its effects on other requests.
+    /// Applies an event to a request, and writes its new state and the effects on other requests.
+    ///
+    /// - Parameter outcome: The outcome of the attempt that causes the event; `nil` for any other event.
     mutating func move(
         _ request: StoredRequest,
         by event: RequestLifecycle.Event,
@@ -114,15 +120,15 @@ extension StoreTransaction {
         }
     }
 
-    /// Returns the waiting request with the same replace key when this one returns from being sent. The newer of the
-    /// two is kept.
+    /// Returns the waiting request with the same replace key, if the given request was in flight and waits again; `nil`
+    /// if there is none. Only the newer of the two may remain.
     private func waitingDuplicate(of request: StoredRequest) throws -> StoredRequest? {
         guard let key = request.replaceKey, request.token != nil, request.state.isWaiting else { return nil }
         return try waiting(withKey: key, inLane: request.lane)
     }
 
-    /// Passes the dependents of a superseded request on to its successor. If the successor waits for one of them, they
-    /// lose their dependency instead.
+    /// Makes the requests that depend on a superseded request depend on its successor instead. If the successor itself
+    /// waits for one of them, the new dependency would form a cycle. Their dependency then counts as failed.
     mutating func transferDependents(of sequence: Int64, to successor: Int64) throws {
         guard try row(StoreStatements.dependents, [sequence]) != nil else { return }
         try removeDependency(of: successor, on: sequence)
@@ -132,7 +138,8 @@ extension StoreTransaction {
         try resolveDependents(of: sequence, isDelivered: false)
     }
 
-    /// Ends the wait of a successor for the request that it now replaces.
+    /// Removes a successor's dependency on the request that it replaces, and unblocks the successor if that was its
+    /// last dependency.
     private mutating func removeDependency(of successor: Int64, on sequence: Int64) throws {
         try execute("DELETE FROM depends WHERE seq = ? AND on_seq = ? AND is_any = 1", [successor, sequence])
         guard database.changesCount > 0, let request = try request(successor),
@@ -143,6 +150,7 @@ extension StoreTransaction {
         changedLanes.insert(request.lane)
     }
 
+    /// Returns the waiting request with a replace key; `nil` if there is none.
     func waiting(withKey key: String, inLane lane: Int64) throws -> StoredRequest? {
         try row(StoreStatements.findReplaceable, [lane, key]).map(StoredRequest.init(row:))
     }
@@ -158,7 +166,7 @@ extension StoreTransaction {
 }
 
 extension RequestLifecycle {
-    /// The columns of a row of `request`, which holds unfinished requests only.
+    /// The state as columns of the table `request`, which contains only unfinished requests.
     fileprivate var columns: StatementArguments {
         let (due, lease, pendingEdit, reason): (Timestamp?, Lease?, PendingEdit?, HoldReason?) =
             switch phase {

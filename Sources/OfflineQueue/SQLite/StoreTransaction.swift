@@ -1,26 +1,31 @@
 internal import Foundation
 internal import GRDB
 
-/// The values that do not change while a store is open.
+/// The values that all transactions of an open store share, and that do not change.
 struct StoreEnvironment: Sendable {
     let directory: String
     let settings: StoreSettings
     let clock: StoreClock
-    /// Increases with every opening.
+    /// The number of this run of the queue, which increases each time the store is opened.
     let ownerEpoch: Int64
-    /// The number of this boot.
+    /// The number of this boot, as counted by this store.
     let boot: Int64
     let stagedBytes: StagedBytes
+    let events: EventRecorder
+    let sealer: Sealer
 
-    /// Starts a run, with the first write of a new owner.
+    /// Starts a run of the queue: the first write of a new owner, which increases the epoch and records the boot.
     init(
         opening database: Database,
         directory: String,
         settings: StoreSettings,
         clock: StoreClock,
-        stagedBytes: StagedBytes
+        stagedBytes: StagedBytes,
+        events: EventRecorder,
+        keys: KeyRing?
     ) throws {
         self.stagedBytes = stagedBytes
+        self.events = events
         self.directory = directory
         self.settings = settings
         self.clock = clock
@@ -31,24 +36,28 @@ struct StoreEnvironment: Sendable {
                 """,
             arguments: ["boot": clock.bootID, "offset": clock.read().offset]
         )
-        let row = try database.row("SELECT owner_epoch, boot FROM meta")!
+        let row = try database.row("SELECT owner_epoch, boot, key_id FROM meta")!
         (ownerEpoch, boot) = try (row["owner_epoch"], row["boot"])
+        sealer = Sealer(keys: keys, lastKeyID: try row["key_id"])
     }
 }
 
-/// One change of the store, within a SQLite transaction: its time, its tables, and the effects to apply after the
-/// commit.
+/// One read or change of the store within an SQLite transaction. It reads the clocks once, and collects the effects
+/// that the caller applies after the commit.
 struct StoreTransaction {
     let database: Database
     let environment: StoreEnvironment
     let clock: StoreClock.Reading
-    /// Lanes that have new work.
+    /// The ids of lanes that have new work.
     var changedLanes: Set<Int64> = []
-    /// Lanes from which a request was removed. Those that have no request left are reported.
+    /// The ids of lanes from which a request was removed. Lanes that are empty at the end of the transaction are
+    /// reported.
     var drainedLanes: Set<Int64> = []
-    /// Spool files that no row refers to any more.
+    /// The tags of requests that have ended.
+    var completedTags: Set<String> = []
+    /// The names of spool files to which no row refers any more.
     var freedFiles: [String] = []
-    /// Records of changed lanes that are complete without reading the lane again.
+    /// Records of changed lanes that are already complete, so that the lanes need not be read again.
     var changedRecords: [LaneRecord] = []
 
     init(_ database: Database, _ environment: StoreEnvironment) {
@@ -60,14 +69,22 @@ struct StoreTransaction {
     var now: Timestamp { clock.wall }
     var settings: StoreSettings { environment.settings }
 
+    /// What the caller must do after the commit: post the records of `lanes` and the tags `completed`, and remove the
+    /// spool files `freed`.
     struct Effects: Sendable {
         let lanes: [LaneRecord]
+        let completed: Set<String>
         let freed: [String]
     }
 
+    /// Returns the effects of the changes so far.
     func effects() throws -> Effects {
         let lanes = try changedLanes.sorted().compactMap { try lane($0)?.record(in: self) }
-        return Effects(lanes: changedRecords + lanes + (try emptiedLanes()), freed: freedFiles)
+        return Effects(
+            lanes: changedRecords + lanes + (try emptiedLanes()),
+            completed: completedTags,
+            freed: freedFiles
+        )
     }
 
     private func emptiedLanes() throws -> [LaneRecord] {
@@ -91,21 +108,51 @@ struct StoreTransaction {
         try database.cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
-    /// Checks that the last statement changed the row that this transaction has read.
+    /// Checks that the last statement changed exactly one row: the one that this transaction has read before.
     ///
-    /// - Throws: ``DamagedColumn`` when it changed no row.
+    /// - Throws: ``DamagedColumn`` if it did not, for example because the table and its index disagree.
     func requireChange(of sequence: Int64) throws(DamagedColumn) {
         guard database.changesCount == 1 else {
             throw DamagedColumn(name: "seq", found: .int64(sequence))
         }
     }
 
-    /// Makes this transaction sync the earlier ones. A transaction that writes nothing syncs nothing, and SQLite does
-    /// not write a row whose values stay the same.
+    /// Makes the commit of this transaction sync earlier commits that were not synced. SQLite syncs only if the
+    /// transaction writes, and it does not write a row whose values stay the same. Therefore this changes a value and
+    /// changes it back.
     func touch() throws {
         for _ in 0..<2 { try execute(StoreStatements.touch) }
     }
 
-    /// Returns the time from now until a moment; zero for a moment in the past.
+    /// Returns a row of `request` or `history` with its encrypted columns decrypted.
+    ///
+    /// - Throws: ``SealFault``.
+    func opened(_ row: StoredRow) throws -> StoredRow {
+        // A store that was never encrypted need not look at each row.
+        environment.sealer.mayOpen ? try row.opened(by: environment.sealer) : row
+    }
+
+    /// Returns the sealer for values that this transaction writes. Records its key, if there is one: from the first
+    /// encrypted value on, the store accepts no requests without a key. A store that was only read with a key does.
+    func sealerForWriting() throws -> Sealer {
+        let sealer = environment.sealer
+        // Usually the key was already recorded when the store was opened.
+        if let keyID = sealer.keyID, keyID != sealer.lastKeyID {
+            try execute("UPDATE meta SET key_id = ?1 WHERE key_id IS NOT ?1", [keyID])
+        }
+        return sealer
+    }
+
+    /// Returns a row decrypted, like ``opened(_:)``, for a call that needs its content.
+    ///
+    /// - Throws: ``QueueError``, which refuses only this call.
+    func openedForCaller(_ row: StoredRow) throws -> StoredRow {
+        do { return try opened(row) } catch let fault as SealFault {
+            let code: QueueError.Code = fault.isKeyMissing ? .encryptionKeyMissing : .storeUnavailable
+            throw QueueError(code, "the stored request cannot be read: \(fault)")
+        }
+    }
+
+    /// Returns the duration from now until a time; zero for a time in the past.
     func until(_ moment: Timestamp) -> Duration { max(.zero, moment - now) }
 }

@@ -1,16 +1,19 @@
 internal import NetwatchEventLoop
 
-/// A time of the scheduler: the duration since the queue was created, on a clock that never steps.
+/// A time in the scheduler: the duration since the queue was created, by a clock that never steps.
 package typealias Moment = Duration
 
 extension Moment {
-    /// A time later than any other.
+    /// A time that is later than any other.
     static let never = Duration.seconds(Int64.max)
 }
 
-/// Full jitter with a minimum: uniform(base, min(cap, base · 2ⁿ)) after the n-th failure in a row.
+/// A random delay that grows exponentially. After the n-th failure in a row it is uniformly distributed between `base`
+/// and min(`cap`, `base` · 2ⁿ): full jitter with a minimum.
 package struct Backoff: Hashable, Sendable {
+    /// The minimum delay. Default 2 s.
     package let base: Duration
+    /// The maximum delay. Default 15 minutes.
     package let cap: Duration
 
     package static let defaultBase: Duration = .seconds(2)
@@ -21,13 +24,14 @@ package struct Backoff: Hashable, Sendable {
         self.cap = max(base, cap)
     }
 
+    /// Returns a random delay after this number of failures in a row.
     package func delay(after failures: Int, using random: inout SplitMix64) -> Duration {
         random.uniform(base...base.doubled(times: failures, upTo: cap))
     }
 }
 
-/// A small random generator. Its state is a value, so that a run of the scheduler can be replayed from its seed
-/// (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+/// The random number generator SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+/// It is a value with a seed, so that a run of the scheduler can be replayed.
 package struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
     private var state: UInt64
 
@@ -43,7 +47,7 @@ package struct SplitMix64: RandomNumberGenerator, Hashable, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// Returns a random duration in the range, in steps of a microsecond.
+    /// Returns a uniformly distributed duration in the range, with a resolution of 1 µs.
     package mutating func uniform(_ range: ClosedRange<Duration>) -> Duration {
         let span = (range.upperBound - range.lowerBound) / Duration.microseconds(1)
         return range.lowerBound + .microseconds(Int64.random(in: 0...Int64(max(0, span)), using: &self))

@@ -1,31 +1,32 @@
-// Reports of lanes that are closed after failures.
+// Reports which lanes are closed after failures.
 
 extension Scheduler {
-    /// A closure of a lane after failures.
+    /// The period for which a lane is closed after failures.
     package struct Closure: Hashable, Sendable {
         package let lane: Int64
-        package let host: String
-        package let label: String
+        package let key: LaneKey
         package let until: Moment
-        /// Whether a shortage on this machine caused the closure, rather than the server.
+        /// Whether a shortage of this machine's resources caused the closure.
         package let isLocal: Bool
     }
 
-    /// Returns the closure of a lane; `nil` if the lane is not closed after failures.
+    /// Returns the current closure of a lane; `nil` if failures have not closed it.
     package func closure(ofLane id: Int64, now: Moment) -> Closure? {
         lanes[id].flatMap { Closure($0, now: now) }
     }
 
-    /// Returns all closures, sorted by host and label.
+    /// Returns the current closures of all lanes, sorted by host and label.
     package func closures(now: Moment) -> [Closure] {
         lanes.values.compactMap { Closure($0, now: now) }
-            .sorted { ($0.host, $0.label, $0.until) < ($1.host, $1.label, $1.until) }
+            .sorted {
+                ($0.key.origin.host, $0.key.label, $0.until) < ($1.key.origin.host, $1.key.label, $1.until)
+            }
     }
 
-    /// Forgets the failures of a lane whose last request is gone, whether it was delivered, given up or cancelled.
+    /// Resets the failures of a lane whose last request was delivered, given up or removed.
     ///
-    /// A closed lane is opened rather than removed, so that a request enqueued meanwhile is not missed. The lane is
-    /// removed when its next claim finds no request.
+    /// A closed lane is opened but not removed, because another request may have been enqueued in the meantime. If the
+    /// lane's next claim finds no request, the lane is removed.
     mutating func emptied(_ id: Int64, now: Moment) {
         guard let lane = lanes[id], lane.isHeld || lane.failuresEnd > now else { return }
         lanes[id]!.recover()
@@ -41,8 +42,7 @@ extension Scheduler.Closure {
         guard lane.failuresEnd > now else { return nil }
         self.init(
             lane: lane.id,
-            host: lane.host,
-            label: lane.label,
+            key: lane.key,
             until: lane.failuresEnd,
             isLocal: lane.shortages > 0
         )

@@ -1,25 +1,26 @@
 internal import NetwatchEventLoop
 
 extension Scheduler {
-    /// The time at which a retried request is due, and the time until which the server closed its lane.
+    /// The times that follow from an outcome: when a retried request is due (`due`), and until when the server closed
+    /// its lane (`laneNotBefore`; `nil` if it did not).
     package struct Settlement: Hashable, Sendable {
         package let due: Moment
         package let laneNotBefore: Moment?
     }
 
-    /// Updates the lane from an outcome, before the outcome is written. ``Event/settled(lane:due:isDistrusted:)``
-    /// follows after the write.
+    /// Updates a lane after an attempt. Called before the outcome is stored; ``Event/settled(lane:due:isDistrusted:)``
+    /// must follow when it is stored.
     ///
     /// - Parameters:
-    ///   - epoch: The epoch of the claim.
-    ///   - failures: The number of failures of this request, including this one.
-    ///   - duration: How long the attempt held its slot.
+    ///   - epoch: The lane's epoch when the request was claimed (``Claim/epoch``).
+    ///   - failures: The number of the request's attempts so far. It determines the backoff of a retry.
+    ///   - course: How long the attempt took, and how it ended.
     package mutating func conclude(
         lane id: Int64,
         epoch: Int,
         effect: LaneEffect,
         failures: Int,
-        lasting duration: Duration = .zero,
+        course: AttemptCourse = AttemptCourse(),
         now: Moment
     ) -> Settlement {
         guard var lane = lanes[id] else { return Settlement(due: now, laneNotBefore: nil) }
@@ -27,19 +28,28 @@ extension Scheduler {
             lanes[id] = lane
             schedule(id, now: now)
         }
-        if effect.isOfServer { slots.recordSpeed(of: lane.origin, isSlow: duration >= settings.slowAttempt) }
+        let isOnPath = epoch >= lane.resetEpoch
+        if !isOnPath { lane.canary?.older -= 1 }
+        let began = now - course.duration
+        if effect == .healthy {
+            slots.recordSuccess(of: lane.origin, began: began, isOnPath: isOnPath, now: now)
+        }
+        if isOnPath, effect.isOverload || (course.isTimeout && effect == .failure) {
+            slots.recordOverload(of: lane.origin, began: began, now: now)
+        }
+        if effect.isOfServer { recordStanding(of: lane.origin, effect, course, isOnPath: isOnPath) }
         let isCurrent = lane.epoch == epoch
         if effect != .shortage { lane.shortages = 0 }
         var due = now + settings.backoff.delay(after: failures, using: &random)
         switch effect {
-        case .healthy: lane.recover()
+        case .healthy: lane.recover(isOnPath: isOnPath)
         case .none: break
         case .renewed: due = max(now, lane.closedUntil)
         case .again: due = now
         case .failure where isCurrent:
             lane.failures += 1
             if lane.failures >= settings.failuresToClose { close(&lane, now: now) }
-        case .close where isCurrent:
+        case .close where isCurrent, .foreign where isCurrent:
             close(&lane, now: now)
             due = lane.closedUntil
         case .reconnect where isCurrent:
@@ -51,11 +61,11 @@ extension Scheduler {
             lane.shortages += 1
             due = lane.closedUntil
         case .reconnect, .shortage: due = max(now, lane.closedUntil)
-        // The attempt began before the last path change, so it says nothing about the current path.
-        case .failure where epoch < lane.resetEpoch, .close where epoch < lane.resetEpoch:
+        // The attempt began before the last path change or flush, so its failure does not concern the current path.
+        case .failure where !isOnPath, .close where !isOnPath, .foreign where !isOnPath:
             due = max(now, lane.closedUntil)
-        // The lane closed after the attempt began, and may have opened again.
-        case .failure, .close: due = lane.closedUntil > now ? lane.closedUntil : due
+        // The lane was closed after the attempt began, and may be open again. The failure does not close it again.
+        case .failure, .close, .foreign: due = lane.closedUntil > now ? lane.closedUntil : due
         case .closeFor(let wait):
             lane.serverNotBefore = max(lane.serverNotBefore, now + spread(wait, lane))
             if isCurrent { lane.close(until: now) }
@@ -69,13 +79,34 @@ extension Scheduler {
         return Settlement(due: due, laneNotBefore: nil)
     }
 
-    /// Passes the slot of a successful attempt to the lane's next request, so that one transaction writes the outcome
-    /// and claims that request. After the commit, ``Event/nextClaimed(lane:taken:due:)`` follows instead of `settled`.
-    /// Returns `nil` if the lane may not continue, or if another lane waits for a slot.
+    /// Returns a claim for the lane's next request, which takes over the slot of a successful attempt. One transaction
+    /// then stores the outcome and claims that request. After the commit, ``Event/nextClaimed(lane:taken:due:)`` must
+    /// follow instead of `settled`.
+    ///
+    /// - Returns: `nil` if the lane may not continue, or if another lane waits for the slot.
     package mutating func claimNext(lane id: Int64, after effect: LaneEffect, now: Moment) -> Claim? {
-        guard effect == .healthy, let lane = lanes[id], mayClaimNext(lane, now: now) else { return nil }
+        slots.advance(to: now)
+        guard effect == .healthy, let lane = lanes[id], mayClaimNext(lane, now: now),
+            passesPortalCheck(lane, now: now)
+        else { return nil }
         lanes[id]!.nextClaims += 1
-        return Claim(lane: id, limit: 1, releasing: nil, epoch: lane.epoch)
+        lanes[id]!.nextClaimedAt.append(slots.now)
+        slots.tookOver(lane.origin)
+        let retries = allowance(of: lane, limit: 1, now: now)
+        return Claim(lane: id, limit: 1, releasing: nil, retries: retries, epoch: lane.epoch)
+    }
+
+    /// Records how the server responded. An attempt that failed over an earlier path says nothing about the server.
+    private mutating func recordStanding(
+        of origin: Origin,
+        _ effect: LaneEffect,
+        _ course: AttemptCourse,
+        isOnPath: Bool
+    ) {
+        var course = course
+        course.hasResponse = course.hasResponse || effect == .healthy
+        guard course.hasResponse || isOnPath && slots.isNews(course, about: origin) else { return }
+        slots.setStanding(slots.standing(of: origin).after(course, settings), of: origin)
     }
 
     private func reconnectDelay(after reconnects: Int) -> Duration {
@@ -86,7 +117,8 @@ extension Scheduler {
         lane.close(until: now + settings.backoff.delay(after: lane.closures + 1, using: &random))
     }
 
-    /// Returns the server's delay, but at least our own, plus a random part so that clients do not all return at once.
+    /// Returns the time for which a `Retry-After` closes the lane: the server's delay, but at least the lane's own
+    /// backoff. A random part of up to 10 %, at most 30 s, is added, so that clients do not return all at once.
     private mutating func spread(_ wait: Duration, _ lane: SchedulerLane) -> Duration {
         let longest = max(wait, settings.backoff.delay(after: lane.closures + 1, using: &random))
         return longest + random.uniform(.zero...min(wait / 10, .seconds(30)))
@@ -94,6 +126,15 @@ extension Scheduler {
 }
 
 extension LaneEffect {
-    /// Whether the server or the path to it determined the duration of the attempt.
+    /// Whether the duration of the attempt depended on the server or the path, and not on this machine.
     fileprivate var isOfServer: Bool { ![.none, .renewed, .shortage].contains(self) }
+
+    /// Whether the effect alone is a sign of overload: a 429, a 503, or a failure to connect over a path that is known.
+    fileprivate var isOverload: Bool {
+        switch self {
+        case .close, .closeFor: true
+        case .healthy, .none, .renewed, .again, .failure, .foreign, .reconnect, .shortage, .distrust, .hold:
+            false
+        }
+    }
 }

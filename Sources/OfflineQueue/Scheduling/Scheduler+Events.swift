@@ -1,4 +1,4 @@
-// The state changes for each event.
+// Changes the scheduler's state for each event.
 
 extension Scheduler {
     mutating func add(_ info: LaneInfo, due: Moment, now: Moment, _ actions: inout [Action]) {
@@ -13,6 +13,7 @@ extension Scheduler {
             actions.append(.watch(host))
         }
         gates[host]!.lanes.insert(info.id)
+        idleHosts.removeAll { $0 == host }
         schedule(info.id, now: now)
     }
 
@@ -20,37 +21,53 @@ extension Scheduler {
         guard let old = gates[host], old.state != state else { return }
         gates[host]!.state = state
         gates[host]!.since = now
-        // Sorted, so that a run can be replayed.
+        gates[host]!.portal.reset()
+        // The order must not depend on hash seeds, so that a run can be replayed.
         for id in old.lanes.sorted() {
             lanes[id]!.isForced = false
             if case .reachable = state { lanes[id]!.reset(releasing: [.trust], now: now) }
-            schedule(id, now: now)
         }
+        reconnect(host, old.state, state, now: now)
+        for id in old.lanes.sorted() { schedule(id, now: now) }
         switch state {
         case .notReachable: startGrace(host, now: now)
-        // An unknown state does not show that the path is lost.
-        case .unknown: setLosses(of: host, [])
-        case .reachable(_, let route): pathFound(host, route, after: old, now: now, &actions)
+        // An unknown state is no proof that the path was lost.
+        case .unknown:
+            setLosses(of: host, [])
+            if old.state == .notReachable { pathReturned(to: host, now: now) }
+        case .reachable(_, let route, _): pathFound(host, route, after: old, now: now, &actions)
         }
+        for id in old.lanes.sorted() { interruptIfUnmet(id, now: now, &actions) }
     }
 
     mutating func claimed(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
         guard let claiming = lanes[id]?.claiming else { return }
+        let began = lanes[id]!.claimedAt
         lanes[id]!.claiming = nil
-        claimReturned(id, slots: claiming, taken: taken, due: due, now: now)
+        claimReturned(id, slots: claiming, taken: taken, began: began, due: due, now: now)
     }
 
     mutating func nextClaimed(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
         guard lanes[id] != nil else { return }
         lanes[id]!.nextClaims -= 1
-        claimReturned(id, slots: 1, taken: taken, due: due, now: now)
+        // The claims may return in another order. The earliest time gives back the least.
+        let began = lanes[id]!.nextClaimedAt.removeFirst()
+        claimReturned(id, slots: 1, taken: taken, began: began, due: due, now: now)
     }
 
-    /// Releases the slots for which a claim found no request.
-    private mutating func claimReturned(_ id: Int64, slots count: Int, taken: Int, due: Moment?, now: Moment)
-    {
+    /// Handles the result of a claim: releases the slots for which the claim found no request.
+    private mutating func claimReturned(
+        _ id: Int64,
+        slots count: Int,
+        taken: Int,
+        began: Moment,
+        due: Moment?,
+        now: Moment
+    ) {
         lanes[id]!.inflight -= count - taken
         slots.release(count - taken, of: lanes[id]!.origin)
+        slots.settleRate(unused: count - taken, of: count, taken: began, of: lanes[id]!.origin)
+        lanes[id]!.requestsEnded()
         if taken > 0 { lanes[id]!.lastTry = now }
         lanes[id]!.claimReturned(due: due)
     }
@@ -58,28 +75,34 @@ extension Scheduler {
     mutating func settled(_ id: Int64, due: Moment?, isDistrusted: Bool, now: Moment) {
         guard var lane = lanes[id] else { return }
         lane.inflight -= 1
+        lane.requestsEnded()
         slots.release(1, of: lane.origin)
-        // In a FIFO lane, the next request may start once the previous one is settled.
+        // In a FIFO lane, the next request may start as soon as the previous outcome is stored.
         if let due = due ?? (lane.mode == .fifo ? now : nil) { lane.rowsAreDue(at: due) }
-        // The path changed during the attempt, and the server may be trusted on the new path.
+        // `distrustedUntil` is `nil` if the path changed, or the queue was flushed, after the attempt began. The server
+        // may be trusted now, so the request is released at once.
         if isDistrusted, lane.distrustedUntil == nil { lane.distrustedUntil = now }
         lanes[id] = lane
     }
 
     mutating func flush(now: Moment) {
+        for host in gates.keys { gates[host]!.portal.reset() }
         for id in lanes.keys.sorted() {
             lanes[id]!.reset(releasing: [.trust, .configuration, .auth], now: now)
             lanes[id]!.serverNotBefore = .zero
             lanes[id]!.isHeld = false
             lanes[id]!.isForced = true
+            slots.leaveRamp(lanes[id]!.origin)
+            slots.forgetFailures(of: lanes[id]!.origin)
             schedule(id, now: now)
         }
     }
 
-    /// Updates the lanes whose wake time has come.
+    /// Reschedules the lanes whose time in the timetable has come.
     mutating func wakeLanes(now: Moment) {
         while let id = timetable.removeFirst(until: now) {
             releaseDistrusted(id, now: now)
+            if let end = lanes[id]!.canary?.endsAt, end <= now { lanes[id]!.canary = nil }
             schedule(id, now: now)
         }
     }
@@ -95,16 +118,17 @@ extension Scheduler {
 // MARK: - Removal of lanes
 
 extension Scheduler {
-    /// Removes a lane that has nothing left to do, and the host's gate with the host's last lane.
+    /// Removes a lane that has no work left, and the gate of its host if this was the host's last lane.
     mutating func removeIfIdle(_ id: Int64, now: Moment, _ actions: inout [Action]) {
         guard let lane = lanes[id], lane.isIdle else { return schedule(id, now: now) }
         lanes[id] = nil
         timetable.set(id, to: nil)
+        windowEnds.set(id, to: nil)
         slots.close(id, of: lane.origin)
         gates[lane.host]?.lanes.remove(id)
-        guard gates[lane.host]?.lanes.isEmpty == true else { return }
-        gates[lane.host] = nil
-        graces.set(lane.host, to: nil)
-        actions.append(.unwatch(lane.host))
+        guard gates[lane.host]?.lanes.isEmpty == true, let host = idleHost(lane.origin) else { return }
+        gates[host] = nil
+        graces.set(host, to: nil)
+        actions.append(.unwatch(host))
     }
 }

@@ -1,18 +1,32 @@
-// When a lane may try its requests, and how many.
+// Decides when a lane may try requests, and how many.
 
 extension Scheduler {
-    /// Puts a lane into the line for slots if it may try now, otherwise into the timetable. Must be called after every
-    /// change of a lane or its gate.
+    /// Makes a lane wait for a slot if it may try a request now, or else for its next time in the timetable. Must be
+    /// called after every change of a lane or its gate.
     mutating func schedule(_ id: Int64, now: Moment) {
         guard let lane = lanes[id] else { return }
-        let moment = wake(lane)
-        if mayTry(lane, now: now) {
-            slots.join(id, of: lane.origin)
-            timetable.set(id, to: nil)
+        let constraints = constraints(of: lane, now: now)
+        scheduleWindowEnd(lane, constraints)
+        let mayTry = mayTry(lane, now: now)
+        if mayTry, constraints.isMet, passesPortalCheck(lane, now: now) {
+            join(lane)
+            // The window may close while the lane waits for a slot.
+            timetable.set(id, to: constraints.until)
         } else {
             slots.leave(id, of: lane.origin)
-            timetable.set(id, to: moment)
+            timetable.set(id, to: mayTry ? wake(lane, constraints) : wake(lane))
         }
+    }
+
+    /// Returns the time at which a lane must be scheduled again that waits only for its constraints or a portal.
+    private func wake(_ lane: SchedulerLane, _ constraints: ConstraintState) -> Moment? {
+        guard !constraints.isMet else { return portalWake(lane) }
+        return [constraints.until, lane.distrustedUntil].compactMap(\.self).min()
+    }
+
+    /// Makes a lane wait for a slot.
+    mutating func join(_ lane: SchedulerLane) {
+        slots.join(lane.id, of: lane.origin, weight: settings.laneWeights[lane.label] ?? 1)
     }
 
     private func mayTry(_ lane: SchedulerLane, now: Moment) -> Bool {
@@ -21,62 +35,87 @@ extension Scheduler {
         return opening <= now
     }
 
-    /// Returns whether the lane's next request may take over the slot of the attempt that ends.
+    /// Returns whether the lane's next request may take over the slot of a successful attempt.
     func mayClaimNext(_ lane: SchedulerLane, now: Moment) -> Bool {
-        guard !isStopped, !slots.isSlotAwaited(of: lane.origin), lane.releasing == nil else { return false }
+        guard !isStopped, !slots.isSlotAwaited(of: lane.origin), lane.releasing == nil,
+            !slots.isThrottled(lane.origin)
+        else { return false }
+        guard !slots.isOverLimit(lane.origin), constraints(of: lane, now: now).isMet else { return false }
         guard lane.inflight <= capacity(of: lane), let opening = opening(of: lane) else { return false }
-        // The next request of a FIFO lane is not due before the current one is settled.
+        // A FIFO lane has no due time for its next request until the current outcome is stored.
         return opening <= now && (lane.mode == .fifo || lane.due.map { $0 <= now } ?? false)
     }
 
     /// The maximum number of the lane's requests in flight.
     func capacity(of lane: SchedulerLane) -> Int {
-        lane.mode == .fifo || isProbing(lane) ? 1 : settings.inflightPerLane
+        if lane.mode == .fifo || isProbing(lane) { return 1 }
+        // A lane that has all slots of its origin does not wait for more, so that its requests can take over the slots
+        // of finished ones.
+        let limit = min(settings.inflightPerLane, slots.limit(of: lane.origin))
+        return lane.canary.map { min(limit, 1 + $0.older) } ?? limit
     }
 
-    /// Whether the lane sends a single request first, to find out whether others may follow.
-    private func isProbing(_ lane: SchedulerLane) -> Bool {
+    /// Whether the lane sends only one request at a time, to find out whether the server can be reached.
+    func isProbing(_ lane: SchedulerLane) -> Bool {
         lane.isHalfOpen || (isGateDown(lane.host) && !lane.isForced)
     }
 
-    /// The time from which the lane may try; `nil` if it waits for a flush or a restart.
+    /// Returns the time from which the lane may try requests; `nil` if it waits for a flush or a restart.
     private func opening(of lane: SchedulerLane) -> Moment? {
         if lane.isHeld { return nil }
-        let opening = lane.opening
-        guard !lane.isForced, let gate = gates[lane.host] else { return opening }
+        var opening = lane.opening
+        if lane.isForced { return opening }
+        opening = max(opening, opensAt)
+        guard let gate = gates[lane.host] else { return opening }
         switch gate.state {
         case nil: return max(opening, gate.since + settings.gateTimeout)
-        // The gate may be wrong, so the host is tried once per longest backoff all the same.
+        // The gate may be wrong. Therefore a host that is not reachable is still tried at intervals of the maximum
+        // backoff.
         case .notReachable?:
             return max(opening, max(gate.since, lane.lastTry ?? .zero) + settings.backoff.cap)
-        case .reachable?, .unknown?: return opening
+        case .reachable?, .unknown?: return max(opening, gate.opensAt)
         }
     }
 
     private func wake(_ lane: SchedulerLane) -> Moment? {
         guard lane.claiming == nil, let opening = opening(of: lane) else { return nil }
-        // Releasing requests held for trust needs no slot, so the lane wakes even without one.
-        guard let due = lane.due, lane.inflight < capacity(of: lane) else { return lane.distrustedUntil }
+        // When `distrustedUntil` has passed, held requests are released. This needs no slot, so the lane wakes even if
+        // all its slots are in use.
+        guard let due = lane.due, lane.inflight < capacity(of: lane) else {
+            return [lane.distrustedUntil, lane.canary?.endsAt].compactMap(\.self).min()
+        }
         return min(max(due, opening), lane.distrustedUntil ?? .never)
     }
 
     /// Returns why a due request of the lane must wait; `nil` if nothing delays it.
     package func waitReason(ofLane id: Int64, now: Moment) -> QueuedReason? {
         if isStopped { return .stopped }
-        // The claim in progress may take the request.
+        // A claim is in progress, and may take the request.
         guard let lane = lanes[id], !lane.isClaiming else { return nil }
         guard let opening = opening(of: lane) else { return .laneClosed }
         guard opening <= now else {
             if isGateDown(lane.host) { return .notReachable }
             if isShort(lane: id, now: now) { return .localShortage }
-            // A lane that waits only for the gate's first state has no obstacle yet, because the attempt follows soon.
-            return lane.opening > now ? .laneClosed : nil
+            // A lane that waits only for the gate's first state reports no reason, because its attempt follows within
+            // seconds.
+            if lane.opening > now { return .laneClosed }
+            return isSpread(lane, now: now) ? .paced : nil
         }
+        if case .unmet(let constraint, _) = constraints(of: lane, now: now) {
+            return isGateDown(lane.host) ? .notReachable : .constraint(constraint)
+        }
+        if let reason = portalReason(lane) { return reason }
         if lane.inflight >= capacity(of: lane) { return reasonToQueue(behind: lane) }
-        return slots.isWaiting(id, of: lane.origin) ? .noFreeSlot : nil
+        guard slots.isWaiting(id, of: lane.origin) else { return nil }
+        return slots.isThrottled(lane.origin) ? .rateLimited : .noFreeSlot
     }
 
-    /// Returns why requests wait while the lane has its maximum in flight.
+    /// Returns whether the lane waits because clients must not return all at once (``Settings/reconnectSpread``).
+    private func isSpread(_ lane: SchedulerLane, now: Moment) -> Bool {
+        max(opensAt, gates[lane.host]?.opensAt ?? .zero) > now
+    }
+
+    /// Returns why a request waits while the lane has its maximum number of requests in flight.
     private func reasonToQueue(behind lane: SchedulerLane) -> QueuedReason {
         if lane.mode == .fifo { return .behindEarlier }
         guard isProbing(lane) else { return .noFreeSlot }

@@ -1,7 +1,7 @@
-// How lost and found paths affect attempts.
+// Ends or repeats attempts when the path to their host is lost or found.
 
 extension Scheduler {
-    /// Handles a host that became reachable: for the first time, again, or by another path.
+    /// Handles a change of a host to reachable: for the first time, after a loss, or by another path.
     mutating func pathFound(
         _ host: String,
         _ route: UInt64?,
@@ -12,25 +12,34 @@ extension Scheduler {
         gates[host]!.route = route
         guard old.state != nil else { return abortUnknown(host, after: old, now: now, &actions) }
         actions.append(.dropConnections)
-        gates[host]!.reconnectsUntil = now + settings.reconnectTime
+        pathReturned(to: host, now: now)
         if let route, route == old.route {
-            // Connections over this path may have survived, but not those over an earlier path.
+            // The same path returned, so connections over it may have survived, and its grace period ends. Losses of
+            // earlier paths remain.
             setLosses(of: host, old.losses.filter { $0.foundAt != nil })
         } else {
-            // An attempt that must not be repeated gets a grace period, because the response may still arrive. Without
-            // an earlier path, nothing shows that attempts do not use this one.
+            // The response to an attempt that must not be repeated may still arrive, so such an attempt gets a grace
+            // period. If no earlier path is known, the attempts may already use the new path.
             if old.route != nil { startGrace(host, now: now) }
             anotherIsFound(host, now: now)
             actions.append(.abort(host: host))
         }
-        actions.append(.restartStalled(host: host))
+        // An attempt that starts again would use a path that was not probed for portals.
+        let isChecked = gates[host]!.lanes.contains { self.isChecked(lanes[$0]!.origin) }
+        actions.append(isChecked ? .abort(host: host) : .restartStalled(host: host))
     }
 
-    /// Handles the first state of a host. It drops no connections: the session itself watches their paths, even when no
-    /// lane uses the host, and a single request can reuse an idle one.
+    /// Starts the time in which failures are expected, because addresses or names do not work yet.
+    mutating func pathReturned(to host: String, now: Moment) {
+        lastReconnectEnds = now + settings.reconnectTime
+        gates[host]!.reconnectsUntil = lastReconnectEnds
+    }
+
+    /// Handles a host whose first state is reachable. It drops no connections, so that requests can still reuse idle
+    /// ones. The session itself watches the paths of its connections.
     ///
-    /// If the state arrives after ``Settings/gateTimeout``, attempts that did not wait for it may use another path, so
-    /// they are aborted.
+    /// If the state arrives after ``Settings/gateTimeout``, lanes have not waited for it. Their attempts may use
+    /// another path, and are aborted.
     private func abortUnknown(_ host: String, after old: Gate, now: Moment, _ actions: inout [Action]) {
         let isLate = now >= old.since + settings.gateTimeout
         if isLate, isSending(to: host) { actions.append(.abort(host: host)) }
@@ -40,14 +49,15 @@ extension Scheduler {
         gates[host]!.lanes.contains { lanes[$0]!.inflight > 0 }
     }
 
-    /// Starts the grace period of attempts over a path that is lost or no longer used. One that runs because of the
-    /// same loss continues.
+    /// Starts the grace period of attempts over a path that was lost or replaced. A grace period that already runs for
+    /// the same loss continues unchanged.
     mutating func startGrace(_ host: String, now: Moment) {
         let losses = gates[host]!.losses
         guard losses.last.map({ $0.foundAt != nil }) ?? true, isSending(to: host) else { return }
         setLosses(of: host, losses + [Loss(at: now)])
     }
 
+    /// Records when another path replaced the lost one. Attempts that began later use the new path.
     private mutating func anotherIsFound(_ host: String, now: Moment) {
         guard let last = gates[host]!.losses.indices.last, gates[host]!.losses[last].foundAt == nil else {
             return
@@ -55,6 +65,7 @@ extension Scheduler {
         gates[host]!.losses[last].foundAt = now
     }
 
+    /// Sets the losses of a host, and schedules the end of the first grace period.
     mutating func setLosses(of host: String, _ losses: [Loss]) {
         gates[host]!.losses = losses
         graces.set(host, to: losses.first.map { $0.at + settings.lossGrace })
@@ -69,10 +80,11 @@ extension Scheduler {
         }
     }
 
-    /// Returns whether a failed connection is retried fast and is not counted.
+    /// Returns whether a failure to connect is retried fast and is not counted as an attempt.
     ///
-    /// The kernel may refuse a connection although there is a route: the neighbour does not respond yet, or the route
-    /// returned only recently. The first path error after a success therefore starts a time window of fast retries.
+    /// The kernel may refuse a connection although there is a route, because the neighbour does not respond yet, or
+    /// because the route returned only recently. The first path error after a success therefore starts a period of fast
+    /// retries (``Settings/reconnectTime``).
     ///
     /// - Parameter isPathError: Whether the error number is one of the kernel's errors for a missing path.
     package mutating func isReconnecting(lane id: Int64, isPathError: Bool, now: Moment) -> Bool {
@@ -84,7 +96,7 @@ extension Scheduler {
         return ends.contains { $0.map { now < $0 } == true }
     }
 
-    /// Returns whether the lane pauses because this machine is short of descriptors, memory, threads or ports.
+    /// Returns whether the lane is closed because this machine is short of descriptors, memory, threads or ports.
     package func isShort(lane id: Int64, now: Moment) -> Bool {
         guard let lane = lanes[id] else { return false }
         return lane.shortages > 0 && now < lane.closedUntil

@@ -1,35 +1,72 @@
-/// Decides when each lane may try how many requests. It is a value: its inputs are events and times, its outputs are
-/// actions.
+/// Decides when each lane may try requests, and how many. It is a value without a clock or I/O: it receives events with
+/// their times, and returns actions for the caller to perform.
 package struct Scheduler: Sendable {
+    /// The limits and times of the scheduler.
     package struct Settings: Hashable, Sendable {
+        /// The maximum number of requests that a parallel lane has in flight.
         package var inflightPerLane = 8
-        /// The maximum for all lanes of an origin together.
+        /// The maximum number of requests in flight for all lanes of an origin together.
         package var inflightPerOrigin = 8
+        /// The maximum number of requests in flight in the whole queue: the number of slots.
         package var inflight = 32
+        /// The backoff of failed requests and of closed lanes.
         package var backoff = Backoff()
-        /// The number of single failures in a row that close a lane (the default of Finagle's failure accrual).
+        /// The number of failures in a row that close a lane. 5 is also the default of Finagle's failure accrual.
         package var failuresToClose = 5
-        /// How long a lane waits for the gate's first state: slightly longer than the monitor takes to report one for a
-        /// name that does not resolve.
+        /// How long a lane waits for the first state of its host's gate. This is slightly longer than the monitor takes
+        /// to report the state of a name that does not resolve.
         package var gateTimeout: Duration = .milliseconds(2500)
-        /// How long a lane waits after its server was not trusted.
+        /// The range of the random time for which a lane is closed after its server was not trusted.
         package var distrust: ClosedRange<Duration> = .seconds(300) ... .seconds(900)
 
-        /// The duration from which an attempt is slow. Its origin then gets no reserved slot until a faster attempt.
+        /// The duration from which an attempt is slow. After a slow attempt, its origin gets no reserved slot until an
+        /// attempt is faster.
         package var slowAttempt: Duration = .seconds(10)
+        /// The duration from which an attempt without a response is a sign that its server is silent. Silent origins share
+        /// a part of the slots.
+        package var silentAttempt: Duration = .seconds(1)
 
-        /// How long an attempt continues after the path to its host was lost. A shorter loss over the same interface
-        /// and address does not break a connection, because TCP retransmits.
+        /// The grace period: how long attempts continue after the path to their host was lost. If the same path returns
+        /// in this time, their connections survive, because TCP retransmits.
         package var lossGrace: Duration = .seconds(3)
-        /// How long after a host becomes reachable a failed connection is retried fast and is not counted.
+        /// How long failures to connect are retried fast, without being counted, after a host has become reachable.
         package var reconnectTime: Duration = .seconds(5)
-        /// The delay before the first fast retry. It doubles with each one.
+        /// The delay before the first fast retry. It doubles with each further one, up to the maximum of ``backoff``.
         package var reconnectDelay: Duration = .milliseconds(50)
+        /// The delay after a portal probe that failed within ``reconnectTime`` after an outage.
+        package var portalRetry: Duration = .milliseconds(250)
+        /// The maximum of the random delay of the first requests after an outage, and after the start.
+        package var reconnectSpread: Duration = .zero
+        /// The number of requests with which sending resumes after an outage, in all lanes together.
+        package var rampStart = 4
+        /// The maximum duration of the ramp after an outage. It ends the ramp if successes are slow to arrive.
+        package var rampDuration: Duration = .seconds(30)
+        /// The factor by which an origin's window shrinks at a sign of overload. 1 keeps its size.
+        package var windowDecrease = 0.7
+        /// The number of retries per first attempt within 10 s, for each origin.
+        package var retryShare = 0.2
+        /// The number of retries per second that are always permitted, for each origin.
+        package var retryRate = 1.0
+        /// How long a lane waits for its canary, the first request after an outage. This is longer than a connection
+        /// attempt may take, so that a canary in flight for this time has reached the server.
+        package var canaryTime: Duration = .seconds(20)
         /// The backoff while this machine is short of descriptors, memory, threads or ports.
         package var shortage = Backoff(base: .milliseconds(500), cap: .seconds(30))
 
-        /// The divisor for reserved slots: one of this many slots is kept for origins with nothing in flight, and at
-        /// least one of two. 0 reserves none.
+        /// Whether paths are probed for captive portals before requests are sent over plain HTTP.
+        package var checksPortals = false
+        /// The delay between two probes of a path on which there is a captive portal, or whose probe failed.
+        package var portalBackoff = Backoff(base: .seconds(2), cap: .seconds(60))
+
+        /// The maximum rates of requests.
+        package var rates: [RateLimit] = []
+        /// The weights of hosts other than 1. A host of weight 3 gets three slots where others get one.
+        package var hostWeights: [String: Int] = [:]
+        /// The weights of lanes other than 1, by label. They apply among the lanes of an origin.
+        package var laneWeights: [String: Int] = [:]
+
+        /// The share of slots that is reserved for origins with nothing in flight, as a divisor: 4 reserves a quarter.
+        /// At least one slot is reserved if there are two or more. 0 reserves none.
         package var reservedShare = 4
 
         package init() {}
@@ -37,11 +74,14 @@ package struct Scheduler: Sendable {
         var reserved: Int { reservedShare > 0 && inflight > 1 ? max(1, inflight / reservedShare) : 0 }
     }
 
+    /// The properties of a lane that its requests do not change.
     package struct LaneInfo: Hashable, Sendable {
         package let id: Int64
         package let origin: Origin
         package let label: String
         package let mode: LaneKey.Mode
+        package let constraints: RequestConstraints
+        /// The time until which the server closed the lane with `Retry-After`; `nil` if it did not.
         package let notBefore: Moment?
 
         package init(
@@ -49,16 +89,19 @@ package struct Scheduler: Sendable {
             origin: Origin,
             label: String = "",
             mode: LaneKey.Mode,
+            constraints: RequestConstraints = RequestConstraints(),
             notBefore: Moment? = nil
         ) {
             self.id = id
             self.origin = origin
             self.label = label
             self.mode = mode
+            self.constraints = constraints
             self.notBefore = notBefore
         }
     }
 
+    /// A lane that has requests, and the time at which the first of them is due.
     package struct LaneRows: Hashable, Sendable {
         package let info: LaneInfo
         package let due: Moment
@@ -69,65 +112,101 @@ package struct Scheduler: Sendable {
         }
     }
 
+    /// An input of the scheduler.
     package enum Event: Hashable, Sendable {
-        /// Lanes have requests; `due` is when the first one is due.
+        /// Lanes have requests.
         case lanes([LaneRows])
         /// Lanes have no requests left.
         case emptied(lanes: [Int64])
+        /// The state of a host's gate changed.
         case gate(host: String, GateState)
-        /// The result of ``Action/claim(_:)``: the number of requests taken, and when the next remaining one is due.
-        case claimed(lane: Int64, taken: Int, due: Moment?)
-        /// An outcome was written. `due` is when the request is retried, if it is.
+        /// A claim from ``Action/claim(_:)`` was executed. `taken` is the number of claimed requests. `due` is when the
+        /// next remaining request is due; `nil` if there is none.
+        case claimed(lane: Int64, taken: Int, use: RetryUse = RetryUse(), due: Moment?)
+        /// An outcome was stored. `due` is when the request is retried; `nil` if it is not. `isDistrusted` is whether
+        /// it is held because its server is not trusted.
         case settled(lane: Int64, due: Moment?, isDistrusted: Bool)
-        /// An outcome and the claim of ``Scheduler/claimNext(lane:after:now:)`` were written: the number of requests
-        /// taken, and when the next remaining one is due.
-        case nextClaimed(lane: Int64, taken: Int, due: Moment?)
+        /// An outcome was stored, and the claim from ``Scheduler/claimNext(lane:after:now:)`` was executed. `taken` and
+        /// `due` have the same meanings as in ``claimed(lane:taken:due:)``.
+        case nextClaimed(lane: Int64, taken: Int, use: RetryUse = RetryUse(), due: Moment?)
+        /// The probe from ``Action/probePortal(host:probe:)`` runs, but an earlier one of the same path has failed.
+        case portalProbeHasFailed(host: String, probe: Int)
+        /// The probe from ``Action/probePortal(host:probe:)`` ended.
+        case portalProbed(host: String, probe: Int, PortalFinding)
         /// The time of ``Scheduler/nextWake(now:)`` has come.
         case wake
+        /// A user or program asked to try all lanes now.
         case flush
+        /// The queue stops: no lane may claim requests from now on.
         case stop
     }
 
+    /// An order to claim up to `limit` requests of a lane.
     package struct Claim: Hashable, Sendable {
         package let lane: Int64
         package let limit: Int
+        /// The hold reasons whose requests are released before the claim. Unless this is `nil`, the claim also makes
+        /// all pending requests of the lane due.
         package let releasing: Set<HoldReason>?
+        /// The retries that the claim may take; `nil` for any number.
+        package let retries: RetryAllowance?
+        /// The lane's ``SchedulerLane/epoch``. It must be passed to
+        /// ``Scheduler/conclude(lane:epoch:effect:failures:course:now:)``.
         package let epoch: Int
     }
 
+    /// An order of the scheduler, to be performed by the caller.
     package enum Action: Hashable, Sendable {
         case claim(Claim)
+        /// Drop pooled connections, because the path changed.
         case dropConnections
-        /// The host is now reachable by another path. Attempts that are safe to repeat are ended and repeated.
+        /// End the attempts to a host that may be repeated, because the host is now reachable by another path. They are
+        /// then repeated.
         case abort(host: String)
-        /// There is a path to the host again. Attempts whose packets were lost meanwhile send them again, without
-        /// ending.
+        /// Restart stalled transfers to a host within their attempts, because there is a path again and their packets
+        /// were lost.
         case restartStalled(host: String)
-        /// The path to the host was lost and the grace period is over. All attempts that began before the given time
-        /// are ended.
+        /// End all attempts to a host that began before the given time, because their path was lost and its grace
+        /// period is over.
         case endLost(host: String, begunBefore: Moment)
+        /// End the attempts of a lane that may be repeated, because a constraint of their requests is no longer met.
+        case interrupt(lane: Int64)
+        /// Start to report the states of a host as ``Event/gate(host:_:)``.
         case watch(String)
+        /// Stop reporting the states of a host.
         case unwatch(String)
+        /// Probe the path to a host for captive portals, and report the result as
+        /// ``Event/portalProbed(host:probe:_:)``. Earlier probes of the path are obsolete.
+        case probePortal(host: String, probe: Int)
     }
 
+    /// The scheduler's state of a host that it watches.
     struct Gate: Sendable {
+        /// The last reported state; `nil` before the first one.
         var state: GateState?
+        /// The time of the last change of ``state``, or the time at which watching began.
         var since: Moment
-        /// The lanes to the host.
+        /// The lanes whose requests go to the host.
         var lanes: Set<Int64> = []
-        /// The path of the latest attempts; `nil` if it is not known.
+        /// The host's last known path (the route of ``GateState``); `nil` if it is not known.
         var route: UInt64?
-        /// The time until which a failed connection is retried fast.
+        /// The time until which failures to connect are retried fast.
         var reconnectsUntil: Moment = .zero
-        /// The paths that were lost or left while attempts used them, the earliest first. Each has its own grace
+        /// The time until which requests wait after an outage (``Settings/reconnectSpread``).
+        var opensAt: Moment = .zero
+        /// The paths that were lost or replaced while attempts used them, the earliest first. Each has its own grace
         /// period.
         var losses: [Loss] = []
+        /// What is known about captive portals on the path.
+        var portal = PortalCheck()
     }
 
-    /// A path that was lost or is no longer used.
+    /// A path that was lost or replaced.
     struct Loss: Sendable {
+        /// When the path was lost or replaced.
         let at: Moment
-        /// When another path was found. Attempts that began later do not use this one.
+        /// When another path was found; `nil` if none was. Attempts that began after this time do not use the lost
+        /// path.
         var foundAt: Moment?
     }
 
@@ -135,13 +214,30 @@ package struct Scheduler: Sendable {
     var random: SplitMix64
     var lanes: [Int64: SchedulerLane] = [:]
     var gates: [String: Gate] = [:]
-    /// The lanes that wait for a slot. A lane that waits for a time is in ``timetable`` instead. A lane that only an
-    /// event can change is in neither. See ``place(_:now:)``.
+    /// The slots, and the lanes that wait for one. A lane that waits for a time is in ``timetable`` instead. A lane
+    /// that only an event can change is in neither. ``schedule(_:now:)`` decides where a lane is.
     var slots: OriginSlots
+    /// The times for which lanes wait.
     var timetable = Timetable<Int64>()
-    /// The end of the first grace period for each host whose path was lost.
+    /// The times at which the windows of lanes with requests in flight are checked.
+    var windowEnds = Timetable<Int64>()
+    /// The time of the wall clock at the moment zero.
+    var wallAtStart = Timestamp(milliseconds: 0)
+    /// The end of the first grace period of each host whose path was lost.
     var graces = Timetable<String>()
+    /// The time until which requests wait after the start, or after the last outage of any host.
+    var spreadEnd: Moment = .zero
+    /// The time until which requests wait after the start.
+    var opensAt: Moment = .zero
     var isStopped = false
+    /// The probes that ``handle(_:now:)`` orders next.
+    var wantedProbes: [Action] = []
+    /// The number of the last probe.
+    var lastProbe = 0
+    /// The latest `reconnectsUntil` of all hosts.
+    var lastReconnectEnds: Moment = .zero
+    /// The watched hosts that have no lanes, those that became idle first at the front.
+    var idleHosts: [String] = []
 
     package init(settings: Settings = Settings(), seed: UInt64) {
         self.settings = settings
@@ -149,79 +245,110 @@ package struct Scheduler: Sendable {
         let limits = OriginSlots.Limits(
             total: settings.inflight,
             perOrigin: settings.inflightPerOrigin,
-            reserved: settings.reserved
+            reserved: settings.reserved,
+            rampStart: settings.rampStart,
+            rampDuration: settings.rampDuration,
+            windowDecrease: settings.windowDecrease,
+            retries: RetryBudget.Limits(share: settings.retryShare, rate: settings.retryRate),
+            rates: settings.rates,
+            hostWeights: settings.hostWeights
         )
         slots = OriginSlots(limits: limits)
+        opensAt = drawSpread(now: .zero)
     }
 
-    /// Processes an event and returns the resulting actions. Costs O(log lanes) for each affected lane: the host's
-    /// lanes for a gate event, all lanes for a flush, otherwise the lanes of the event.
+    /// Processes an event and returns the resulting actions, in the order in which they must be performed.
+    ///
+    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its host, a flush affects all
+    /// lanes, and any other event affects the lanes that it names.
     package mutating func handle(_ event: Event, now: Moment) -> [Action] {
         var actions: [Action] = []
+        slots.advance(to: now)
         switch event {
         case .lanes(let lanes): for lane in lanes { add(lane.info, due: lane.due, now: now, &actions) }
         case .emptied(let lanes): for lane in lanes { emptied(lane, now: now) }
         case .gate(let host, let state): gateChanged(host, state, now: now, &actions)
-        case .claimed(let lane, let taken, let due):
+        case .claimed(let lane, let taken, let use, let due):
+            record(use, ofLane: lane, now: now)
             claimed(lane, taken: taken, due: due, now: now)
             removeIfIdle(lane, now: now, &actions)
         case .settled(let lane, let due, let isDistrusted):
             settled(lane, due: due, isDistrusted: isDistrusted, now: now)
             removeIfIdle(lane, now: now, &actions)
-        case .nextClaimed(let lane, let taken, let due):
+        case .nextClaimed(let lane, let taken, let use, let due):
+            record(use, ofLane: lane, now: now)
             nextClaimed(lane, taken: taken, due: due, now: now)
             removeIfIdle(lane, now: now, &actions)
+        case .portalProbeHasFailed(let host, let probe): presumeFailure(host, probe, now: now)
+        case .portalProbed(let host, let probe, let finding): portalProbed(host, probe, finding, now: now)
         case .wake: break
         case .flush: flush(now: now)
         case .stop:
             isStopped = true
-            // The stop timeout may be shorter than a grace period, and attempts that it ends would be counted.
+            // Ends all grace periods now. The queue's stop timeout may be shorter than a grace period, and attempts
+            // that the stop timeout ends would be counted.
             endGraces(until: .never, now: now, &actions)
         }
         endGraces(until: now, now: now, &actions)
+        slots.endRampIfDone(now: now)
+        checkWindows(now: now, &actions)
         wakeLanes(now: now)
-        grantSlots(&actions)
+        grantSlots(now: now, &actions)
+        if !isStopped { actions += wantedProbes }
+        wantedProbes = []
         return actions
     }
 
+    /// The number of slots in use.
     package var inflight: Int { slots.inflight }
 
+    /// Returns whether there is no path to a host, according to the last state of its gate.
     package func isGateDown(_ host: String) -> Bool { gates[host]?.state == .notReachable }
 
-    /// Returns the last state of a host's gate.
+    /// Returns the last state of a host's gate; `nil` if the host is not watched or has no state yet.
     package func gateState(of host: String) -> GateState? { gates[host]?.state }
 }
 
 // MARK: - Slots
 
 extension Scheduler {
-    /// Allocates free slots one by one, then claims each lane's slots at once.
-    private mutating func grantSlots(_ actions: inout [Action]) {
+    /// Allocates free slots one by one, and then adds one claim for each lane that got slots.
+    private mutating func grantSlots(now: Moment, _ actions: inout [Action]) {
         guard !isStopped else { return }
         var (order, grants) = ([Int64](), [Int64: Int]())
         while let id = slots.take() {
             if grants[id] == nil { order.append(id) }
             grants[id, default: 0] += 1
             let lane = lanes[id]!
-            // The lane joins at the end of the line, so that it does not take all slots.
-            if lane.inflight + grants[id]! < capacity(of: lane) { slots.join(id, of: lane.origin) }
+            // The lane may use another slot, but waits behind the other lanes for it.
+            if lane.inflight + grants[id]! < capacity(of: lane) { join(lane) }
         }
-        for id in order { actions.append(.claim(claim(id, limit: grants[id]!))) }
+        for id in order { actions.append(.claim(claim(id, limit: grants[id]!, now: now))) }
     }
 
-    private mutating func claim(_ id: Int64, limit: Int) -> Claim {
+    private mutating func claim(_ id: Int64, limit: Int, now: Moment) -> Claim {
         let lane = lanes[id]!
         lanes[id]!.claiming = limit
+        lanes[id]!.claimedAt = slots.now
         lanes[id]!.inflight += limit
         lanes[id]!.releasing = nil
+        if lane.canary?.endsAt == nil { lanes[id]!.canary?.endsAt = now + settings.canaryTime }
         slots.leave(id, of: lane.origin)
-        return Claim(lane: id, limit: limit, releasing: lane.releasing, epoch: lane.epoch)
+        let retries = allowance(of: lane, limit: limit, now: now)
+        return Claim(
+            lane: id,
+            limit: limit,
+            releasing: lane.releasing,
+            retries: retries,
+            epoch: lane.epoch
+        )
     }
 
-    /// The time at which work is due without an event; `nil` if there is none.
+    /// Returns the time at which the caller must send ``Event/wake`` unless another event comes first; `nil` if only an
+    /// event can cause work.
     package func nextWake(now: Moment) -> Moment? {
         if isStopped { return nil }
-        let firstLane = slots.isFull ? nil : timetable.first
-        return [firstLane, graces.first].compactMap(\.self).min()
+        let ofSlots = slots.isFull ? [] : [timetable.first, slots.rampEnd, slots.rateOpening]
+        return ([graces.first, windowEnds.first] + ofSlots).compactMap(\.self).min()
     }
 }

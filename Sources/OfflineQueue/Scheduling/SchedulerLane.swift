@@ -1,51 +1,73 @@
-/// The scheduler's state of a lane. It does not hold the lane's requests, only when the first of them is due.
+/// The scheduler's state of a lane. It does not contain the lane's requests, only the time at which the first of them
+/// is due.
 struct SchedulerLane: Hashable, Sendable {
+    /// The phase after an outage in which the lane sends one request, the canary, before it sends others.
+    struct Canary: Hashable, Sendable {
+        /// The number of requests that were in flight at the path change. They do not delay the canary.
+        var older: Int
+        /// The time after which the lane no longer waits for the canary; `nil` while none is in flight.
+        var endsAt: Moment?
+    }
+
     let id: Int64
     let origin: Origin
     /// The lane's label, for reports.
     let label: String
     let mode: LaneKey.Mode
+    /// What the network and the time must be like while the lane's requests are sent.
+    let constraints: RequestConstraints
 
     /// A lower bound for the time at which the next request is due; `nil` if none is pending.
     var due: Moment?
-    /// The requests in flight, plus the slots of an unfinished claim.
+    /// The number of requests in flight, including the slots of unfinished claims.
     var inflight = 0
-    /// The slots of the unfinished claim.
+    /// The number of slots of the unfinished claim; `nil` if there is none.
     var claiming: Int?
-    /// The number of unfinished claims that share a transaction with a conclusion. Each uses the slot of the concluded
-    /// attempt.
+    /// The number of unfinished claims by ``Scheduler/claimNext(lane:after:now:)``. One transaction stores the outcome of
+    /// an attempt and claims the next request, which takes over the attempt's slot. ``claiming`` does not include them.
     var nextClaims = 0
-    /// The earliest due time reported during a claim, because the claim's result may not include it.
+    /// When the unfinished claims took their turns of the rate: the one of ``claiming``, and those of ``nextClaims``.
+    var claimedAt: Moment = .zero
+    var nextClaimedAt: [Moment] = []
+    /// The earliest due time that was reported during a claim. The store may have executed the claim before that time
+    /// was known, so the claim's result may not include it.
     var dueMeanwhile: Moment?
 
-    /// Failures of single requests since the last success.
+    /// The number of failed requests since the last success or closure.
     var failures = 0
     /// The number of closures since the last success.
     var closures = 0
+    /// The time until which the lane is closed after failures, a shortage or a missing path.
     var closedUntil: Moment = .zero
-    /// The time until which the server closed the lane. A change of the gate does not shorten it.
+    /// The time until which the server closed the lane with `Retry-After`. A path change does not open the lane
+    /// earlier, only a flush does.
     var serverNotBefore: Moment
+    /// The time until which the lane is closed because its server was not trusted; `nil` if it is not.
     var distrustedUntil: Moment?
     /// Whether the lane waits for a flush or a restart.
     var isHeld = false
-    /// Whether the lane sends a single request first, after a closure.
+    /// Whether the lane was closed, and may have only one request in flight until the server responds.
     var isHalfOpen = false
-    /// A number that rises when earlier findings become invalid: at a closure and at a path change. Attempts of an
-    /// earlier epoch do not close the lane again.
+    /// `nil` unless the lane waits for the first success after an outage.
+    var canary: Canary?
+    /// A number that increases at each closure, path change and flush. An attempt that was claimed in an earlier epoch
+    /// does not close the lane again.
     var epoch = 0
     /// The epoch of the last path change or flush.
     var resetEpoch = 0
-    /// The hold reasons to release with the next claim, which also makes waiting requests due; `nil` for a normal
-    /// claim.
+    /// The hold reasons whose requests the next claim releases. Unless this is `nil`, the claim also makes all pending
+    /// requests due.
     var releasing: Set<HoldReason>?
-    /// Whether a flush asked to try the lane regardless of the gate.
+    /// Whether a flush asked to try the lane even if its gate reports no path.
     var isForced = false
+    /// The time of the last claim that found a request.
     var lastTry: Moment?
     /// The number of fast retries in a row.
     var reconnects = 0
-    /// The time until which path errors are retried fast although there is a path; `nil` before the first such error.
+    /// The time until which path errors are retried fast although a lookup finds a path; `nil` if there was no path
+    /// error since the last success.
     var reconnectsUntil: Moment?
-    /// The number of attempts in a row that a shortage on this machine prevented.
+    /// The number of attempts in a row that failed because this machine was short of a resource.
     var shortages = 0
 
     init(_ info: Scheduler.LaneInfo) {
@@ -53,36 +75,44 @@ struct SchedulerLane: Hashable, Sendable {
         origin = info.origin
         label = info.label
         mode = info.mode
+        constraints = info.constraints
         serverNotBefore = info.notBefore ?? .zero
     }
 
     var host: String { origin.host }
 
+    var key: LaneKey { LaneKey(origin: origin, label: label, mode: mode, constraints: constraints) }
+
+    /// Whether the scheduler can forget the lane: it has no pending request, no request in flight and no closure to
+    /// remember.
     var isIdle: Bool {
         due == nil && inflight == 0 && !isClaiming && distrustedUntil == nil && !isHeld
     }
 
-    /// The time until which the lane is closed after failures, including an untrusted server.
+    /// The time until which the lane is closed after failures of any kind, including an untrusted server.
     var failuresEnd: Moment { max(closedUntil, distrustedUntil ?? .zero) }
 
-    /// The time from which the lane may try, without regard to its gate.
+    /// The time from which the lane may try requests, if its gate permits.
     var opening: Moment { max(failuresEnd, serverNotBefore) }
 
     /// Whether a claim for the lane is in progress.
     var isClaiming: Bool { claiming != nil || nextClaims > 0 }
 
+    /// Records that a request may be due at the given time.
     mutating func rowsAreDue(at moment: Moment) {
         due = min(due ?? moment, moment)
         if isClaiming { dueMeanwhile = min(dueMeanwhile ?? moment, moment) }
     }
 
-    /// Records the due time that a claim returned. Claims may return in another order than the store executed them, so
-    /// the earliest time counts until all have returned.
+    /// Records the due time that a claim returned; `nil` if no pending request remains. Several claims may return in
+    /// another order than the store executed them. Until all have returned, the earliest time counts.
     mutating func claimReturned(due next: Moment?) {
         due = [next, dueMeanwhile].compactMap(\.self).min()
         dueMeanwhile = isClaiming ? due : nil
     }
 
+    /// Closes the lane after failures of the server. Each closure in a row is longer, and afterwards the lane is half
+    /// open.
     mutating func close(until moment: Moment) {
         closures += 1
         failures = 0
@@ -90,26 +120,44 @@ struct SchedulerLane: Hashable, Sendable {
         pause(until: moment)
     }
 
-    /// Closes the lane without lengthening the next closure. It does not set ``isHalfOpen``: with a limit of one
-    /// request, attempts in flight that last long would block the lane.
+    /// Closes the lane for a reason that is not the server's. The next closure does not become longer, and
+    /// ``isHalfOpen`` is not set. It would limit the lane to one request in flight, so that a long attempt that is
+    /// already in flight would block the lane.
     mutating func pause(until moment: Moment) {
         closedUntil = max(closedUntil, moment)
         epoch += 1
         isForced = false
     }
 
-    /// Resets the failure state, because the server responded.
-    mutating func recover() {
+    /// Resets everything that failures have changed, because the server responded.
+    ///
+    /// - Parameter isOnPath: Whether the attempt began after the last path change. The success of an earlier one does
+    ///   not prove that the server can be reached over the current path, so the lane still waits for its canary.
+    mutating func recover(isOnPath: Bool = true) {
         failures = 0
         closures = 0
         closedUntil = .zero
         isHalfOpen = false
+        if isOnPath { canary = nil }
         reconnects = 0
         reconnectsUntil = nil
         shortages = 0
     }
 
-    /// Discards all findings and makes waiting requests due now.
+    /// Updates the canary after requests have ended, or after a claim that found none. If no request is younger than the
+    /// path change, the next one is the canary.
+    mutating func requestsEnded() {
+        guard let older = canary?.older else { return }
+        canary!.older = min(older, inflight)
+        if inflight <= older { canary!.endsAt = nil }
+    }
+
+    /// Makes the lane send one request before it sends others. Called after ``reset(releasing:now:)``.
+    mutating func awaitCanary() {
+        canary = Canary(older: inflight)
+    }
+
+    /// Resets the failure state after a path change or a flush, and makes the pending requests due now.
     mutating func reset(releasing reasons: Set<HoldReason>, now: Moment) {
         recover()
         epoch += 1

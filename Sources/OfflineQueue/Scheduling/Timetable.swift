@@ -1,5 +1,6 @@
-/// The due times of keys, in a binary heap that tracks the position of each key, so that a change takes O(log keys).
-/// Keys with equal times are sorted, so that a run can be replayed.
+/// A priority queue of keys by their time. It is a binary heap that knows the position of each key, so that changing a
+/// key's time takes O(log keys). Keys with equal times are in the order of the keys, so that a run of the scheduler can
+/// be replayed.
 struct Timetable<Key: Hashable & Comparable & Sendable>: Sendable {
     private struct Entry: Comparable, Sendable {
         let moment: Moment
@@ -13,11 +14,14 @@ struct Timetable<Key: Hashable & Comparable & Sendable>: Sendable {
     private var heap: [Entry] = []
     private var places: [Key: Int] = [:]
 
+    /// The earliest time; `nil` if there are no keys.
     var first: Moment? { heap.first?.moment }
 
     func contains(_ key: Key) -> Bool { places[key] != nil }
 
-    /// - Parameter moment: The due time; `nil` removes the key.
+    /// Sets the time of a key.
+    ///
+    /// - Parameter moment: The time; `nil` removes the key.
     mutating func set(_ key: Key, to moment: Moment?) {
         guard let moment else { return remove(key) }
         let entry = Entry(moment: moment, key: key)
@@ -30,7 +34,7 @@ struct Timetable<Key: Hashable & Comparable & Sendable>: Sendable {
         if isEarlier { rise(from: place) } else { sink(from: place) }
     }
 
-    /// Removes and returns the first key, if its time has come.
+    /// Removes and returns the key with the earliest time; `nil` if that time is after `now`.
     mutating func removeFirst(until now: Moment) -> Key? {
         guard let first = heap.first, first.moment <= now else { return nil }
         remove(first.key)

@@ -3,51 +3,58 @@ package import Foundation
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// The storage of bodies that are too large for a database row: files in a separate directory.
+/// The storage of bodies that are too large for a database row, as files in a separate directory.
 ///
-/// The database row is authoritative. A file is complete and durable before the row that names it is written, and it is
-/// removed after the deletion of the row was committed. Files that a crash leaves in between belong to no row, and the
-/// next ``sweep(keeping:)`` removes them. A failure affects only the body at hand.
+/// The database row decides whether a body exists. The file is complete and durable before the row that names it is
+/// written, and is removed after the deletion of the row was committed. A crash in between leaves a file without a row,
+/// which the next ``sweep(keeping:)`` removes. A failure affects only the body that is being written or read.
 ///
-/// Disk operations run on dispatch queues. All methods may be called from any thread.
+/// Disk operations run on dispatch queues, and all methods may be called from any thread.
 package final class BodySpool: Sendable {
-    /// The default number of bytes that are kept free: 64 MiB.
+    /// The default number of bytes that bodies leave free on the file system: 64 MiB.
     package static let defaultReserve: Int64 = 64 << 20
 
+    /// The total size of uploads that no request uses yet.
     let stagedBytes = StagedBytes()
 
     private let files: any SpoolFiles
     private let reserve: Int64
+    /// The keys that encrypt bodies; `nil` if they are not encrypted.
+    private let keys: KeyRing?
+    /// The error for every new body, if the queue accepts none.
+    private let refusal = Mutex<QueueError?>(nil)
     /// The prefix of the names of the files that this spool creates.
     private let tag = SpoolName.randomTag()
-    /// Concurrent, because reading a large body takes long, and other operations need not wait for it.
+    /// The queue for disk operations. It is concurrent, so that they do not wait while a large body is being read.
     private let queue = DispatchQueue(label: "netwatch.spool", attributes: .concurrent)
 
-    package init(files: any SpoolFiles, reserve: Int64 = defaultReserve) {
+    package init(files: any SpoolFiles, reserve: Int64 = defaultReserve, keys: KeyRing? = nil) {
         self.files = files
         self.reserve = reserve
+        self.keys = keys
     }
 
-    /// Opens a spool's directory. Creates it if it is missing.
+    /// Opens a spool's directory, and creates it if it is missing.
     ///
-    /// - Parameter reserve: The number of bytes that bodies leave free on the file system. The queue's database needs
-    ///   them to record the outcomes of requests. A body that would use them is refused with
+    /// - Parameter reserve: The number of bytes that bodies must leave free on the file system, because the database
+    ///   needs space to record outcomes. A body that would leave less free is refused with
     ///   ``QueueError/Code/insufficientSpace``.
     /// - Throws: ``QueueError/Code/directoryUnusable`` with the path.
     package static func opening(
         _ path: String,
-        reserve: Int64 = defaultReserve
+        reserve: Int64 = defaultReserve,
+        keys: KeyRing? = nil
     ) async throws(QueueError) -> BodySpool {
         try await DispatchQueue.global().run { () throws(QueueError) in
             do {
-                return BodySpool(files: try SystemSpoolFiles.opening(path), reserve: reserve)
+                return BodySpool(files: try SystemSpoolFiles.opening(path), reserve: reserve, keys: keys)
             } catch {
                 throw QueueError(.directoryUnusable, "the spool cannot be used: \(error)", path: path)
             }
         }
     }
 
-    /// Adds the spool's directory to the files that must stay in place.
+    /// Adds the spool's directory to the files whose paths are checked.
     func add(to location: inout StoreLocation) throws(QueueError) {
         do throws(SystemError) {
             guard let inode = try files.inode() else { return }
@@ -59,7 +66,10 @@ package final class BodySpool: Sendable {
 
     // MARK: Keeping
 
-    /// Starts a body that arrives in pieces. Does not create a file yet.
+    /// Makes every attempt to store a body fail. Stored bodies can still be read.
+    func refuseBodies(with error: QueueError) { refusal.withLock { $0 = error } }
+
+    /// Returns a writer for a body that arrives in pieces. The file is created with the first piece.
     ///
     /// - Parameter limit: The maximum number of bytes.
     /// - Throws: ``QueueError/Code/spoolFailed`` when SHA-256 is not available.
@@ -78,14 +88,14 @@ package final class BodySpool: Sendable {
         }
     }
 
-    /// Stores the current content of a file. The file may change or be removed afterwards. If it changes during the
-    /// call, the body contains what was read.
+    /// Copies the current content of a file into the spool. The caller may change or remove the file afterwards. If the
+    /// file changes during the call, the body contains the bytes that were read.
     ///
     /// - Parameters:
-    ///   - path: A regular file, read with this process's permissions. The caller must check that the sender of a path
-    ///     may read the file.
+    ///   - path: The path of a regular file, which is read with the permissions of this process. If another process
+    ///     sent the path, the caller must check that this process may read the file.
     ///   - limit: The maximum number of bytes.
-    /// - Throws: ``QueueError``: `bodyFileUnusable` with the file's path when it cannot be read or is no regular file;
+    /// - Throws: ``QueueError``: `bodyFileUnusable` with the file's path if it cannot be read or is not a regular file;
     ///   `bodyTooLarge`; `insufficientSpace` or `spoolFailed` with the spool's path.
     package func copy(path: String, limit: Int64) async throws(QueueError) -> SpooledBody {
         try await queue.run { [files] () throws(QueueError) in
@@ -100,21 +110,28 @@ package final class BodySpool: Sendable {
     }
 
     private func makeBody(_ limit: Int64) throws(QueueError) -> PartialBody {
-        try PartialBody(SpoolName.random(tag: tag), in: files, limit: limit, reserve: reserve)
+        if let refusal = refusal.withLock({ $0 }) { throw refusal }
+        return try PartialBody(
+            SpoolName.random(tag: tag),
+            in: files,
+            limit: limit,
+            reserve: reserve,
+            keys: keys
+        )
     }
 
     // MARK: Sending
 
-    /// Verifies a body and opens it. Reads the whole file.
+    /// Opens a body and verifies its size and digest. Reads the whole file.
     ///
-    /// - Throws: ``SpooledBodyFault``: `missing` and `changed` are permanent, `unreadable` may pass.
+    /// - Throws: ``SpooledBodyFault``: `missing` and `changed` are permanent, `unreadable` may be temporary.
     package func open(_ body: SpooledBody) async throws(SpooledBodyFault) -> OpenedBody {
-        try await queue.run { [files] () throws(SpooledBodyFault) in
-            try OpenedBody.opening(body, in: files)
+        try await queue.run { [files, keys] () throws(SpooledBodyFault) in
+            try OpenedBody.opening(body, in: files, keys)
         }
     }
 
-    /// Returns what is wrong with a body; `nil` when it is complete and unchanged. Reads the whole file.
+    /// Checks a body, and returns the fault; `nil` if it is complete and unchanged. Reads the whole file.
     package func verify(_ body: SpooledBody) async -> SpooledBodyFault? {
         do {
             _ = try await open(body)
@@ -126,20 +143,22 @@ package final class BodySpool: Sendable {
 
     // MARK: Removing
 
-    /// Removes bodies that no row refers to any more.
+    /// Removes the files of bodies to which no row refers any more.
     ///
-    /// A body that cannot be removed is left for the sweep. So is a body whose removal is undone by a power failure.
-    /// Therefore nothing is reported and nothing is synced.
+    /// Errors are ignored and the removals are not synced. The next ``sweep(keeping:)`` removes a file that could not
+    /// be removed, or that a power failure has brought back.
     package func remove(_ names: [String]) async {
         await queue.run { [files] in
             for name in names where SpoolName.isComplete(name) { try? files.remove(name) }
         }
     }
 
-    /// Removes bodies without a row, and bodies that were never finished. Files that this spool has created and files
-    /// with other names are not removed, so it may be called at any time.
+    /// Removes files of bodies without a row, and files of bodies that were never finished. It may be called at any
+    /// time, because it ignores the files that this instance has created. Files whose names are not those of bodies are
+    /// ignored, too.
     ///
-    /// - Parameter isKept: Returns whether a row refers to the body. Called on a dispatch queue; may block.
+    /// - Parameter isKept: Returns whether a row refers to the body of this name. Called on a dispatch queue; may
+    ///   block.
     /// - Returns: The number of removed files.
     /// - Throws: ``QueueError/Code/spoolFailed`` when the directory cannot be read.
     @discardableResult
@@ -169,24 +188,50 @@ package final class BodySpool: Sendable {
         }
     }
 
-    /// Calls a function that may block, on the spool's dispatch queue.
+    /// Runs a function on the spool's dispatch queue, because the function may block.
     func callBlocking(_ question: @escaping @Sendable (String) -> Bool, _ name: String) async -> Bool {
         await queue.run { question(name) }
     }
 
-    /// Opens a file on a dispatch queue: a file outside the spool, or a file of the spool without verification.
+    /// Opens the file of a body without verification.
+    func openUnverified(_ body: SpooledBody) async throws(SpooledBodyFault) -> any SpoolFile {
+        try await queue.run { [files, keys] () throws(SpooledBodyFault) in try files.open(body, keys) }
+    }
+
+    /// Copies the file of a body into a new file, which is encrypted with the current keys.
+    ///
+    /// The content is not verified. If the file was changed, the copy differs from the accepted body, too, and the next
+    /// use of the copy detects it.
+    ///
+    /// - Returns: The copy; `nil` if the file is missing, or is not a regular file.
+    /// - Throws: ``QueueError``: `insufficientSpace`, `spoolFailed`, `bodyFileUnusable`.
+    func copy(_ body: SpooledBody) async throws(QueueError) -> SpooledBody? {
+        let source: any SpoolFile
+        do throws(SpooledBodyFault) { source = try await openUnverified(body) } catch {
+            guard case .unreadable(let error) = error else { return nil }
+            throw QueueError(reading: error, in: files)
+        }
+        return try await queue.run { [self] () throws(QueueError) in
+            let copy = try makeBody(.max)
+            try copy.fill(from: source, at: body.name)
+            return try copy.finish()
+        }
+    }
+
+    /// Opens a file on the spool's dispatch queue without verification. `open` chooses the file, in the spool or
+    /// outside it.
     func openFile<Failure: Error>(
         _ open: @escaping @Sendable (any SpoolFiles) throws(Failure) -> any SpoolFile
     ) async throws(Failure) -> any SpoolFile {
         try await queue.run { [files] () throws(Failure) in try open(files) }
     }
 
-    /// Reads up to `count` bytes; none at the end.
+    /// Reads `count` bytes, or fewer at the end of the file.
     func read(_ file: any SpoolFile, at offset: Int64, count: Int) async throws(SystemError) -> Data {
         try await queue.run { () throws(SystemError) in try file.data(at: offset, count: count) }
     }
 
-    /// Returns the number of bytes that are free on the spool's file system (`statvfs(3)`).
+    /// Returns the number of free bytes on the spool's file system (statvfs(3)).
     ///
     /// - Throws: ``QueueError/Code/spoolFailed``.
     package func freeBytes() async throws(QueueError) -> Int64 {
@@ -219,7 +264,7 @@ extension QueueError {
     }
 }
 
-/// The number of bytes in uploads that no request uses yet. The store counts them against its limit.
+/// The total size in bytes of uploads that no request uses yet. The store counts it towards its limit of bytes.
 final class StagedBytes: Sendable {
     private let value = Atomic<Int64>(0)
 

@@ -1,12 +1,12 @@
 internal import Dispatch
 package import Foundation
 
-/// Writes a body in pieces. Releasing the last reference discards an unfinished body.
+/// Writes a body to the spool in pieces. Releasing the last reference discards an unfinished body.
 ///
-/// Calls run in the order in which they were made. After an error the body is discarded.
+/// Calls take effect in the order in which they are made. An error discards the body.
 package final class BodyWriter: Sendable {
     private let body: PartialBody
-    /// The queue for blocking disk operations.
+    /// The serial queue for the disk operations of this body.
     private let queue = DispatchQueue(label: "netwatch.spool.body")
 
     init(_ body: PartialBody) {
@@ -17,10 +17,10 @@ package final class BodyWriter: Sendable {
         queue.async { [body] in body.discard() }
     }
 
-    /// Appends bytes.
+    /// Appends bytes to the body.
     ///
-    /// - Throws: ``QueueError``: `bodyTooLarge` beyond the limit, `insufficientSpace`, `spoolFailed`, or `stopped` when
-    ///   the body was finished or discarded before.
+    /// - Throws: ``QueueError``: `bodyTooLarge` if the body exceeds its limit, `insufficientSpace`, `spoolFailed`, or
+    ///   `stopped` if the body was already finished or discarded.
     package func append(
         _ bytes: Data,
         isolation: isolated (any Actor)? = #isolation
@@ -28,16 +28,17 @@ package final class BodyWriter: Sendable {
         try await queue.run { [body] () throws(QueueError) in try body.append(bytes) }
     }
 
-    /// Finishes the body. When this returns, the body is durable until it is removed.
+    /// Finishes the body. When this returns, the body is durable.
     ///
-    /// - Throws: As ``append(_:)``.
+    /// - Throws: ``QueueError``: `insufficientSpace`, `spoolFailed`, or `stopped` if the body was already finished or
+    ///   discarded.
     package func finish(
         isolation: isolated (any Actor)? = #isolation
     ) async throws(QueueError) -> SpooledBody {
         try await queue.run { [body] () throws(QueueError) in try body.finish() }
     }
 
-    /// Removes what was written, unless the body is finished.
+    /// Discards the body and removes its file. Has no effect on a finished body.
     package func discard() async {
         await queue.run { [body] in body.discard() }
     }
@@ -45,7 +46,7 @@ package final class BodyWriter: Sendable {
 
 extension PartialBody {
     func append(_ bytes: Data) throws(QueueError) {
-        // Data may consist of several regions.
+        // `withUnsafeBytes` rethrows errors without their type, so the error is passed through a variable.
         var failure: QueueError?
         bytes.withUnsafeBytes { bytes in
             do throws(QueueError) { try append(bytes) } catch { failure = error }

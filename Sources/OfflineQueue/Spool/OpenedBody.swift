@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 package import NetwatchTransport
 internal import Synchronization
 
-/// A verified and open spooled body. Because the file is open, no other file can take its place.
+/// A spooled body that was verified and whose file is open. While it is open, no other file can take its place.
 package final class OpenedBody: Sendable {
     package let body: SpooledBody
     let file: any SpoolFile
@@ -13,26 +13,44 @@ package final class OpenedBody: Sendable {
         self.file = file
     }
 
-    /// Opens the file and reads all of it. Blocks until that is done.
+    /// Opens the file of a body, and verifies its size and digest. Blocks while it reads the whole file.
     static func opening(
         _ body: SpooledBody,
-        in files: any SpoolFiles
+        in files: any SpoolFiles,
+        _ keys: KeyRing?
     ) throws(SpooledBodyFault) -> OpenedBody {
-        let file: any SpoolFile
-        do { file = try files.open(body.name) } catch { throw SpooledBodyFault(opening: error) }
+        let file = try files.open(body, keys)
         let difference: String?
-        do { difference = try file.difference(from: body) } catch { throw .unreadable(error) }
+        do { difference = try file.difference(from: body) } catch {
+            // File systems report errors of their own checksums with the same number.
+            let isSealed = body.sealedKey != nil && error.errno == EBADMSG
+            throw isSealed ? .changed("its authentication tag is wrong") : .unreadable(error)
+        }
         if let difference { throw .changed(difference) }
         return OpenedBody(body, file)
     }
 
-    /// Returns a reader that starts at the first byte. Each reader has its own offset, so there can be any number of
-    /// them.
+    /// Returns a reader that starts at the first byte. Each reader has its own offset, so several can be used at the
+    /// same time.
     package func makeReader() -> any BlockingReader { SpoolReader(file) }
 }
 
+extension SpoolFiles {
+    /// Opens the file of a body without verification, and decrypts what is read from it.
+    func open(_ body: SpooledBody, _ keys: KeyRing?) throws(SpooledBodyFault) -> any SpoolFile {
+        let file: any SpoolFile
+        do { file = try open(body.name) } catch { throw SpooledBodyFault(opening: error) }
+        guard let sealedKey = body.sealedKey else { return file }
+        do {
+            return SealedFile(file, try FileKey.opening(sealedKey, of: body.name, keys))
+        } catch {
+            throw SpooledBodyFault(error)
+        }
+    }
+}
+
 extension SpoolFile {
-    /// Describes how the file differs from the accepted body; `nil` when it does not.
+    /// Returns how the file differs from the accepted body; `nil` if it does not.
     fileprivate func difference(from body: SpooledBody) throws(SystemError) -> String? {
         let size = try size()
         guard size == body.size else { return "it has \(size) bytes instead of \(body.size)" }
@@ -46,6 +64,15 @@ extension SpoolFile {
 }
 
 extension SpooledBodyFault {
+    fileprivate init(_ fault: SealFault) {
+        switch fault.cause {
+        // The error of Linux for an encrypted file whose key is missing (fscrypt).
+        case .keyMissing: self = .unreadable(SystemError(call: "\(fault)", errno: ENOKEY))
+        case .damaged: self = .changed("\(fault)")
+        case .system(let error): self = .unreadable(error)
+        }
+    }
+
     fileprivate init(opening error: SystemError) {
         switch error.errno {
         case ENOENT: self = .missing
@@ -55,10 +82,10 @@ extension SpooledBodyFault {
     }
 }
 
-/// Reads a spooled file, from the beginning each time the request is sent again.
+/// Reads a spooled body for the HTTP client, which rewinds it when it must send the body again.
 private final class SpoolReader: BlockingReader {
     private let file: any SpoolFile
-    /// Locked, because different threads may read, although never two at once.
+    /// The offset of the next read. It is in a lock because different threads read, although never at the same time.
     private let offset = Mutex<Int64>(0)
 
     init(_ file: any SpoolFile) {

@@ -2,13 +2,13 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// A body that is being written: the file `NAME.part`, with its size and hash so far.
+/// A body that is being written to the file `NAME.part`, with the size and hash of the bytes so far.
 ///
-/// All methods may block on the disk. After any failure the file is removed and every further call fails. Linux drops
-/// pages that it could not write, so a second `fdatasync(2)` would succeed without them.
+/// All methods may block on the disk. Any failure removes the file, and every further call fails. A failed sync cannot
+/// be repeated: Linux drops pages that it could not write, so a second `fdatasync(2)` would succeed without them.
 final class PartialBody: Sendable {
     private struct State: ~Copyable {
-        /// Created with the first bytes, so that a body without any leaves no file behind.
+        /// The open file; `nil` before the first bytes. An upload that is abandoned before them leaves no file.
         var file: (any SpoolFile)?
         var hash: SHA256
         var size: Int64 = 0
@@ -20,28 +20,42 @@ final class PartialBody: Sendable {
     private let name: String
     private let limit: Int64
     private let reserve: Int64
+    /// The key of the file; `nil` if the file is not encrypted.
+    private let key: FileKey?
     private let state: Mutex<State>
 
     private var partName: String { name + SpoolName.partSuffix }
 
+    /// Creates an empty body. The file is created with the first bytes.
+    ///
     /// - Parameters:
     ///   - name: The name of the complete file.
     ///   - limit: The maximum number of bytes.
     ///   - reserve: The number of bytes to leave free on the file system.
-    /// - Throws: ``QueueError/Code/spoolFailed`` when SHA-256 is not available.
-    init(_ name: String, in files: any SpoolFiles, limit: Int64, reserve: Int64) throws(QueueError) {
+    ///   - keys: The keys of the queue; `nil` if the body is not encrypted.
+    /// - Throws: ``QueueError/Code/spoolFailed`` when OpenSSL fails.
+    init(
+        _ name: String,
+        in files: any SpoolFiles,
+        limit: Int64,
+        reserve: Int64,
+        keys: KeyRing? = nil
+    ) throws(QueueError) {
         self.files = files
         self.name = name
         self.limit = limit
         self.reserve = reserve
-        do { state = Mutex(State(hash: try SHA256.make())) } catch {
+        do throws(SystemError) {
+            if let keys { key = try FileKey.random(for: name, keys) } else { key = nil }
+            state = Mutex(State(hash: try SHA256.make()))
+        } catch {
             throw QueueError(writing: error, in: files)
         }
     }
 
-    /// Appends bytes.
+    /// Appends bytes to the body.
     ///
-    /// - Throws: ``QueueError/Code/bodyTooLarge``, and what ``finish()`` throws.
+    /// - Throws: ``QueueError/Code/bodyTooLarge``, and the errors of ``finish()``.
     func append(_ bytes: UnsafeRawBufferPointer) throws(QueueError) {
         try discardingOnFailure { state, file throws(QueueError) in
             guard Int64(bytes.count) <= limit - state.size else { throw .bodyTooLarge(limit: limit) }
@@ -52,20 +66,21 @@ final class PartialBody: Sendable {
         }
     }
 
-    /// Copies the content of a file, or clones it if the file system can share the data.
+    /// Fills the body with the content of a file. The file is cloned if the file system can share its data, and copied
+    /// if it cannot.
     ///
-    /// Copying within the kernel (`copy_file_range(2)`) would have no advantage: the bytes must be read for their hash
-    /// anyway. If the file changed in between, the copy could differ from the bytes that were hashed.
+    /// Copying within the kernel (`copy_file_range(2)`) would have no advantage, because the bytes must be read for
+    /// their hash anyway. The copy could also differ from the hashed bytes if the file changed between the two steps.
     ///
-    /// - Parameter path: The file's path, for messages.
-    /// - Throws: ``QueueError/Code/bodyFileUnusable`` when it cannot be read, and what ``append(_:)`` throws.
+    /// - Parameter path: The path of the file, for error messages.
+    /// - Throws: ``QueueError/Code/bodyFileUnusable`` if the file cannot be read, and the errors of ``append(_:)``.
     func fill(from source: any SpoolFile, at path: String) throws(QueueError) {
         let isCloned = try discardingOnFailure { state, file throws(QueueError) in
             let size: Int64
             do throws(SystemError) { size = try source.size() } catch { throw .unusable(path, error) }
             guard size <= limit else { throw .bodyTooLarge(limit: limit) }
             guard file.clone(source) else {
-                // Checked now rather than after most of the file was copied.
+                // Checked before the copy starts, so that a large file is refused at once.
                 try checkCapacity(for: size)
                 return false
             }
@@ -75,10 +90,10 @@ final class PartialBody: Sendable {
         if !isCloned { try copy(source, path) }
     }
 
-    /// Makes the body durable, first its bytes, then its name.
+    /// Finishes the body and makes it durable: first its bytes, then its name.
     ///
     /// - Throws: ``QueueError/Code/insufficientSpace`` or ``QueueError/Code/spoolFailed``, with the spool's path;
-    ///   ``QueueError/Code/stopped`` when the body was finished or discarded before.
+    ///   ``QueueError/Code/stopped`` if the body was already finished or discarded.
     func finish() throws(QueueError) -> SpooledBody {
         try discardingOnFailure { state, file throws(QueueError) in
             do throws(SystemError) {
@@ -92,16 +107,22 @@ final class PartialBody: Sendable {
             }
             state.file = nil
             state.isClosed = true
-            return SpooledBody(name: name, size: state.size, digest: state.hash.finish())
+            return SpooledBody(
+                name: name,
+                size: state.size,
+                digest: state.hash.finish(),
+                sealedKey: key?.sealed
+            )
         }
     }
 
-    /// Removes the file. Does nothing after ``finish()``, or after a failure, which has already removed the file.
+    /// Discards the body and removes its file. Has no effect after ``finish()`` or after a failure.
     func discard() {
         state.withLock { discard(&$0) }
     }
 
-    /// Checks the free space. The queue's database needs space even to record that a request was delivered.
+    /// Checks that the reserve is still free after this many more bytes. The database needs the reserve to record
+    /// outcomes.
     private func checkCapacity(for count: Int64) throws(QueueError) {
         let free: Int64
         do throws(SystemError) { free = try files.freeBytes() } catch {
@@ -110,13 +131,14 @@ final class PartialBody: Sendable {
         guard free < count + reserve else { return }
         throw QueueError(
             .insufficientSpace,
-            "the body cannot be stored in \(files.path): \(free) bytes are free, of which \(reserve) are reserved",
+            "the body cannot be stored in \(files.path): \(free) bytes are free, and \(reserve) must stay free",
             path: files.path
         )
     }
 
     // MARK: Under the lock
 
+    /// Calls `body` under the lock with the open file, and discards the body if it throws.
     private func discardingOnFailure<Result: Sendable>(
         _ body: (inout State, any SpoolFile) throws(QueueError) -> Result
     ) throws(QueueError) -> Result {
@@ -134,7 +156,8 @@ final class PartialBody: Sendable {
     private func file(of state: inout State) throws(QueueError) -> any SpoolFile {
         if let file = state.file { return file }
         do {
-            let file = try files.create(partName)
+            let created = try files.create(partName)
+            let file: any SpoolFile = key.map { SealedFile(created, $0) } ?? created
             state.file = file
             return file
         } catch {
@@ -142,7 +165,8 @@ final class PartialBody: Sendable {
         }
     }
 
-    /// The file may already have its final name. A file that cannot be removed is left for the sweep.
+    /// Discards the body. The file may already have its final name. If it cannot be removed, the next
+    /// ``BodySpool/sweep(keeping:)`` removes it.
     private func discard(_ state: inout State) {
         guard !state.isClosed else { return }
         state.isClosed = true
@@ -166,6 +190,7 @@ final class PartialBody: Sendable {
         }
     }
 
+    /// Reads the cloned file to determine its size and hash.
     private func readBack(_ file: any SpoolFile, _ state: inout State) throws(QueueError) {
         var chunks = SpoolChunks(of: file)
         do {
@@ -176,7 +201,7 @@ final class PartialBody: Sendable {
         } catch {
             throw QueueError(writing: error, in: files)
         }
-        // The file may have grown after its size was checked and before it was cloned.
+        // The source may have grown between the check of its size and the cloning.
         guard state.size <= limit else { throw .bodyTooLarge(limit: limit) }
     }
 
@@ -201,7 +226,7 @@ extension QueueError {
         QueueError(.bodyTooLarge, "the body has more than \(limit) bytes")
     }
 
-    /// The error for a caller's file that cannot be used as a body.
+    /// Returns the error for a caller's file that cannot be used as a body.
     static func unusable(_ path: String, _ error: SystemError) -> QueueError {
         let reason =
             switch error.errno {
@@ -209,10 +234,10 @@ extension QueueError {
             case EINVAL: "it is not a regular file"
             default: errnoDescription(error.errno)
             }
-        return QueueError(.bodyFileUnusable, "\(quoted(path)) cannot be sent: \(reason)", path: path)
+        return QueueError(.bodyFileUnusable, "\(quoted(path)) cannot be read: \(reason)", path: path)
     }
 
-    /// The error for a spool that cannot be written to.
+    /// Creates the error for a body that cannot be written.
     init(writing error: SystemError, in files: any SpoolFiles) {
         let isFull = [ENOSPC, EDQUOT].contains(error.errno)
         let code = isFull ? Code.insufficientSpace : .spoolFailed

@@ -6,7 +6,7 @@ internal import NetwatchTransport
 
 /// A SHA-256 digest (FIPS 180-4).
 package struct SHA256Digest: Hashable, Sendable {
-    /// The number of bytes.
+    /// The size of a digest in bytes: 32.
     package static let byteCount = 32
 
     package let bytes: [UInt8]
@@ -15,7 +15,7 @@ package struct SHA256Digest: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// Parses a ``description``; returns `nil` for any other text, including one with capital letters.
+    /// Parses 64 hexadecimal digits in lower case. Returns `nil` for any other text.
     package init?(_ text: String) {
         let digits = text.utf8.map(Self.value)
         guard digits.count == 2 * Self.byteCount, !digits.contains(nil) else { return nil }
@@ -33,15 +33,15 @@ package struct SHA256Digest: Hashable, Sendable {
 }
 
 extension SHA256Digest: CustomStringConvertible {
-    /// 64 hexadecimal digits, as `sha256sum(1)` prints them.
+    /// 64 hexadecimal digits in lower case, as `sha256sum(1)` prints them.
     package var description: String {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 }
 
-/// Computes the digest of bytes that arrive in pieces (`EVP_DigestInit(3)`).
+/// Computes the digest of bytes that arrive in pieces, with OpenSSL's `EVP_DigestUpdate(3)`.
 struct SHA256: ~Copyable {
-    /// An `EVP_MD_CTX`. It is not bound to a thread, so the owner of the value may use it on any thread.
+    /// The `EVP_MD_CTX`. It is not bound to a thread, so this value may be used on different threads, one at a time.
     private let context: OpaquePointer
 
     private init(_ context: OpaquePointer) {
@@ -52,9 +52,10 @@ struct SHA256: ~Copyable {
         EVP_MD_CTX_free(context)
     }
 
-    /// Returns a digest context without bytes.
+    /// Returns a computation to which no bytes were added yet.
     ///
-    /// - Throws: ``SystemError`` when memory is short, and when OpenSSL is configured without SHA-256.
+    /// - Throws: ``SystemError`` `ENOMEM` if there is not enough memory, or `ENOSYS` if OpenSSL is configured without
+    ///   SHA-256.
     static func make() throws(SystemError) -> SHA256 {
         OpenSSL.prepare()
         guard let context = EVP_MD_CTX_new() else { throw SystemError(call: "EVP_MD_CTX_new", errno: ENOMEM) }

@@ -2,7 +2,7 @@ internal import NetwatchEventLoop
 
 /// Reads a file from beginning to end in chunks.
 struct SpoolChunks: ~Copyable {
-    /// The chunk size in bytes, large enough that the cost of the calls is negligible compared with the hash.
+    /// The chunk size in bytes: 128 KiB, so that the system calls take little time compared with the hash.
     private static let size = 128 * 1024
 
     private let file: any SpoolFile
@@ -18,7 +18,7 @@ struct SpoolChunks: ~Copyable {
         buffer.deallocate()
     }
 
-    /// Returns the next bytes, which are valid until the next call; `nil` at the end.
+    /// Returns the next bytes; `nil` at the end of the file. They are valid until the next call.
     mutating func next() throws(SystemError) -> UnsafeRawBufferPointer? {
         let count = try file.read(into: buffer, at: offset)
         guard count > 0 else { return nil }

@@ -1,44 +1,48 @@
+package import Foundation
 package import NetwatchEventLoop
 
-/// A reference to a body in a separate file, with the expected size and digest.
+/// A reference to a body in a spool file, with the size and digest that the file must have.
 ///
-/// The store saves this value. It exists only for a file that is complete and durable.
+/// The store saves this value in the request's row. The spool returns it only for a file that is complete and durable.
 package struct SpooledBody: Hashable, Sendable {
-    /// The name of the file in the spool. The spool chooses it.
+    /// The name of the file in the spool's directory, chosen by the spool.
     package let name: String
     /// The size in bytes.
     package let size: Int64
     package let digest: SHA256Digest
+    /// The key of the file, encrypted with a key of the queue; `nil` if the file is not encrypted.
+    package let sealedKey: Data?
 
-    init(name: String, size: Int64, digest: SHA256Digest) {
+    init(name: String, size: Int64, digest: SHA256Digest, sealedKey: Data? = nil) {
         self.name = name
         self.size = size
         self.digest = digest
+        self.sealedKey = sealedKey
     }
 
-    /// Creates a value from what the store has saved. Returns `nil` for a name that no spool creates, so that a
-    /// manipulated store cannot refer to files elsewhere.
+    /// Creates a value from the columns of a row. Returns `nil` if a value is invalid. A name that a spool never
+    /// creates is invalid, so that a manipulated database cannot refer to files elsewhere.
     ///
-    /// - Parameter digest: 64 hexadecimal digits.
-    package init?(name: String, size: Int64, digest: String) {
+    /// - Parameter digest: 64 hexadecimal digits in lower case.
+    package init?(name: String, size: Int64, digest: String, sealedKey: Data? = nil) {
         guard SpoolName.isComplete(name), size >= 0, let digest = SHA256Digest(digest) else { return nil }
-        self.init(name: name, size: size, digest: digest)
+        self.init(name: name, size: size, digest: digest, sealedKey: sealedKey)
     }
 }
 
 /// The reason why a spooled body cannot be sent.
 package enum SpooledBodyFault: Error, Hashable, Sendable {
-    /// The file does not exist. This is permanent.
+    /// The file does not exist. This fault is permanent.
     case missing
-    /// The content differs from what was accepted; the text describes the difference.
+    /// The file differs from the accepted body; the text describes the difference. This fault is permanent.
     case changed(String)
-    /// The file could not be read, for example because of too many open files or an I/O error. The body itself may be
-    /// intact.
+    /// The file could not be read, for example because too many files are open or because of an I/O error. This fault
+    /// may be temporary.
     case unreadable(SystemError)
 }
 
 extension SpooledBodyFault: CustomStringConvertible {
-    /// The reason for users, which also becomes the last error of a dead request.
+    /// The message for users. It also becomes the last error of a request that is dead because of the fault.
     package var description: String {
         switch self {
         case .missing: "the body's file is missing"
@@ -48,10 +52,11 @@ extension SpooledBodyFault: CustomStringConvertible {
     }
 }
 
-/// The names of the files in a spool: 32 hexadecimal digits, followed by `.part` until the file is complete.
+/// The names of the files in a spool: 32 hexadecimal digits. The name of an incomplete file also has the suffix
+/// `.part`.
 ///
-/// The first eight digits identify the spool instance that created the file, and change with every start. So the sweep
-/// can distinguish files in progress from files that an earlier run left.
+/// The first eight digits are the tag of the `BodySpool` instance that created the file, and differ in each run. By the
+/// tag, ``BodySpool/sweep(keeping:)`` distinguishes the current run's files from those that an earlier run left.
 enum SpoolName {
     static let partSuffix = ".part"
 

@@ -1,25 +1,25 @@
 package import Foundation
 
-/// Bodies that clients upload in pieces. A client may stop after any call.
+/// The uploads: bodies that clients send in pieces, before a request uses them. A client may disappear after any call.
 ///
-/// A body is removed ten minutes after the last call for it, and after a failure of the spool. Its id is unknown from
-/// then on. A wrong offset changes nothing.
+/// An upload is removed ten minutes after its last call, and after a failure of the spool. Its id is then unknown. A
+/// call with a wrong offset changes nothing.
 package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     private struct Entry {
         let writer: BodyWriter
-        /// The offset of the next piece, which includes pieces that are being written.
+        /// The offset of the next piece: the number of bytes received so far, including those that are being written.
         var offset: Int64 = 0
         var lastUse: Time.Instant
-        /// The number of pieces that are being written.
+        /// The number of calls of `append` in progress.
         var writes = 0
     }
 
-    /// The maximum number of bodies, because each has an open file. Default 64.
+    /// The maximum number of uploads, because each has an open file. Default 64.
     private let capacity: Int
-    /// The time without a call after which a body is removed. Default ten minutes.
+    /// The time without a call after which an upload is removed. Default 10 minutes.
     private let idleTimeout: Duration
-    /// The time without a call after which a body may be removed when a limit is reached, because its client seems to
-    /// be gone. Default 10 seconds.
+    /// The time without a call after which an upload is stalled: its client seems to be gone. A stalled upload may be
+    /// removed when a limit is reached. Default 10 seconds.
     private let stallTimeout: Duration
     private let spool: BodySpool
     private let clock: Time
@@ -35,7 +35,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
 
     /// - Parameters:
     ///   - clock: Measures `idleTimeout` and `stallTimeout`.
-    ///   - onRelease: Called on the actor when bodies were removed or finished, so that there are fewer bytes.
+    ///   - onRelease: Called on this actor when the total size has decreased, because an upload was removed or
+    ///     finished.
     package init(
         spool: BodySpool,
         clock: Time,
@@ -56,13 +57,13 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         expiry?.cancel()
     }
 
-    /// The number of bodies.
+    /// The number of uploads.
     package var count: Int { entries.count }
 
-    /// The total size of the bodies in bytes.
+    /// The total size of the uploads in bytes.
     package var byteCount: Int64 { entries.values.reduce(0) { $0 + $1.offset } }
 
-    /// Returns the bodies, sorted by id.
+    /// Returns all uploads, sorted by id.
     package func list() -> [StagedBody] {
         entries.keys.sorted().compactMap { describe($0) }
     }
@@ -73,11 +74,11 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         }
     }
 
-    /// Starts a body. A body with this id that was already started continues, so a client that did not receive the
-    /// response can repeat the call.
+    /// Starts an upload, or continues the one with this id. A client that did not receive the response can therefore
+    /// repeat the call.
     ///
     /// - Parameter limit: The maximum number of bytes.
-    /// - Returns: The offset of the next piece; 0 for a new body.
+    /// - Returns: The offset of the next piece; 0 for a new upload.
     /// - Throws: ``QueueError``: `tooManyStagedBodies`, `spoolFailed`.
     @discardableResult
     package func begin(_ id: String, limit: Int64) async throws(QueueError) -> Int64 {
@@ -97,11 +98,11 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return 0
     }
 
-    /// Appends a piece.
+    /// Appends a piece to an upload.
     ///
-    /// - Parameter offset: The offset of the piece, which is the number of bytes that the caller has passed before.
+    /// - Parameter offset: The offset of the piece: the number of bytes in all pieces before it.
     /// - Returns: The offset of the next piece.
-    /// - Throws: ``QueueError``: `unknownStagedBody`; `wrongOffset` with the right one; `bodyTooLarge`,
+    /// - Throws: ``QueueError``: `unknownStagedBody`, `wrongOffset` with the expected offset, `bodyTooLarge`,
     ///   `insufficientSpace`, `spoolFailed`.
     @discardableResult
     package func append(_ bytes: Data, to id: String, at offset: Int64) async throws(QueueError) -> Int64 {
@@ -114,7 +115,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
             )
         }
         let next = offset + Int64(bytes.count)
-        // Set before the bytes are written, so that the same piece is not accepted twice.
+        // The offset changes before the bytes are written. Otherwise a concurrent call could append the same piece
+        // again.
         entries[id]?.offset = next
         entries[id]?.writes += 1
         touch(id)
@@ -131,11 +133,12 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return next
     }
 
-    /// Finishes a body.
+    /// Finishes an upload. Its id is then unknown.
     ///
-    /// - Parameter size: The number of bytes that the caller has uploaded.
-    /// - Returns: The durable body. The caller owns it and must remove it.
-    /// - Throws: As ``append(_:to:at:)``.
+    /// - Parameter size: The total number of bytes that the caller has sent.
+    /// - Returns: The durable body. The caller now owns it, and must remove it if no request uses it.
+    /// - Throws: ``QueueError``: `unknownStagedBody`, `wrongOffset` with the received size, `insufficientSpace`,
+    ///   `spoolFailed`.
     package func finish(_ id: String, size: Int64) async throws(QueueError) -> SpooledBody {
         let entry = try entry(id)
         guard size == entry.offset else {
@@ -149,9 +152,9 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return try await entry.writer.finish()
     }
 
-    /// Removes a body.
+    /// Removes an upload.
     ///
-    /// - Returns: The removed body; `nil` when there is none.
+    /// - Returns: The removed upload; `nil` if the id is unknown.
     @discardableResult
     package func remove(_ id: String) async -> StagedBody? {
         let body = describe(id)
@@ -159,22 +162,22 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return body
     }
 
-    /// Removes all bodies.
+    /// Removes all uploads.
     package func removeAll() async {
         for id in entries.keys { await remove(id) }
     }
 
-    /// Removes stalled bodies until enough bytes are free, starting with the body that was idle longest.
+    /// Removes stalled uploads until they have freed enough bytes. The upload that was idle longest is removed first.
     ///
     /// - Parameters:
     ///   - bytes: The number of bytes to free.
-    ///   - id: A body that is not removed.
-    /// - Returns: Whether the bytes were freed. If all stalled bodies together are too small, none is removed.
+    ///   - id: An upload that must not be removed.
+    /// - Returns: Whether enough bytes were freed. If all stalled uploads together have fewer bytes, none is removed.
     package func removeStalled(freeing bytes: Int64, except id: String? = nil) async -> Bool {
         let stalled = self.stalled.filter { $0.key != id }
         guard stalled.reduce(0, { $0 + $1.value.offset }) >= bytes else { return false }
         var freed: Int64 = 0
-        // A piece may arrive while the file of another body is removed, so the state is checked again.
+        // A piece for this upload may have arrived while another one was being removed, so it is checked again.
         for (id, entry) in stalled where freed < bytes && isStalled(id) {
             freed += entry.offset
             await remove(id)
@@ -186,7 +189,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         if let longest = stalled.first { await remove(longest.key) }
     }
 
-    /// The bodies that may be removed when a limit is reached, in the order of removal.
+    /// The stalled uploads, the one that was idle longest first.
     private var stalled: [(key: String, value: Entry)] {
         entries.filter { isStalled($0.key) }.sorted { $0.value.lastUse < $1.value.lastUse }
     }
@@ -196,7 +199,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return entry.lastUse.advanced(by: stallTimeout) <= clock.now
     }
 
-    /// Returns when the next body stalls that was not stalled at `start`, if it gets no piece until then; `nil` when
+    /// Returns the next time after `start` at which an upload becomes stalled unless it gets another piece; `nil` if
     /// there is none. The time may be in the past.
     package func nextStall(after start: Time.Instant) -> Time.Instant? {
         entries.values
@@ -216,14 +219,14 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         entries[id]?.lastUse = clock.now
     }
 
-    /// Removes an entry, unless its id belongs to another body by now.
+    /// Removes the entry of a writer. Has no effect if the id belongs to another upload by now.
     private func drop(_ id: String, of writer: BodyWriter) {
         if entries[id]?.writer === writer { entries[id] = nil }
     }
 
     // MARK: Idle bodies
 
-    /// Starts the task that removes idle bodies. One task serves all bodies, and ends when there are none.
+    /// Starts the task that removes idle uploads, if it is not running. It ends when there are no uploads.
     private func watch() {
         guard expiry == nil else { return }
         expiry = Task { [weak self, clock] in
@@ -243,7 +246,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     }
 
     private func removeIdle() async {
-        // Searches again after each removal, because a piece may arrive while the file of another body is removed.
+        // Searches again after each removal, because the state may have changed while a file was being removed.
         while let id = entries.first(where: { isExpired($0.value) })?.key { await remove(id) }
     }
 }

@@ -2,10 +2,10 @@ internal import CNetwatchLinux
 internal import Glibc
 package import NetwatchEventLoop
 
-/// A spool's directory on a file system of the kernel.
+/// The directory of a spool on a real file system.
 ///
-/// All names are resolved relative to the directory's descriptor. So the spool stays in the directory that was opened,
-/// even if its path changes.
+/// All names are resolved relative to the descriptor of the directory. The spool therefore stays in the directory that
+/// was opened, even if that directory is moved.
 package final class SystemSpoolFiles: SpoolFiles {
     package let path: String
     private let directory: FileDescriptor
@@ -15,13 +15,13 @@ package final class SystemSpoolFiles: SpoolFiles {
         self.directory = directory
     }
 
-    /// Opens the directory. Creates it durably if it is missing, and restricts it to its owner (0700).
+    /// Opens the directory, and sets its mode to 0700. If it is missing, it is created durably.
     ///
-    /// - Throws: ``SystemError`` of `mkdir`, `fsync`, `open` or `chmod`; a symbolic link is refused.
+    /// - Throws: ``SystemError`` if `mkdir`, `fsync`, `open` or `chmod` fails, or if the path is a symbolic link.
     package static func opening(_ path: String) throws(SystemError) -> SystemSpoolFiles {
         try Directory.make(path, mode: 0o700)
-        // Also syncs for an existing directory. It may have been created just before a crash, and its name is then not
-        // durable yet.
+        // The parent is also synced if the directory exists. It may have been created just before a crash of the
+        // process, and its name may not be durable yet.
         try Directory.sync("\(path)/..")
         let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
         let directory = FileDescriptor(owning: try systemCall("open \(path)") { Glibc.open(path, flags) })
@@ -52,7 +52,7 @@ package final class SystemSpoolFiles: SpoolFiles {
 
     package func openExternal(_ path: String) throws(SystemError) -> any SpoolFile {
         guard !path.utf8.contains(0) else { throw SystemError(call: "open", errno: EINVAL) }
-        // Without O_NONBLOCK, `open` of a pipe would wait for a writer.
+        // Without O_NONBLOCK, open(2) of a pipe would wait for a writer.
         let flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC
         let descriptor = FileDescriptor(owning: try systemCall("open \(path)") { Glibc.open(path, flags) })
         let file = SystemSpoolFile(path: path, descriptor)
@@ -74,7 +74,7 @@ package final class SystemSpoolFiles: SpoolFiles {
     }
 
     package func names() throws(SystemError) -> [String] {
-        // Uses another descriptor, because reading the directory moves the offset.
+        // Reading a directory moves the offset of its descriptor, so this uses a separate one.
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
         let descriptor = try systemCall("open \(path)") { openat(directory.rawValue, ".", flags) }
         guard let stream = fdopendir(descriptor) else {
@@ -112,7 +112,7 @@ package final class SystemSpoolFiles: SpoolFiles {
     }
 }
 
-/// A file on a file system of the kernel.
+/// A file on a real file system.
 private final class SystemSpoolFile: SpoolFile {
     private let path: String
     private let descriptor: FileDescriptor
@@ -122,12 +122,12 @@ private final class SystemSpoolFile: SpoolFile {
         self.descriptor = descriptor
     }
 
-    /// Sets the permissions regardless of the umask.
+    /// Sets the mode to 0600, regardless of the umask.
     func makePrivate() throws(SystemError) {
         try systemCall("chmod \(path)") { fchmod(descriptor.rawValue, 0o600) }
     }
 
-    /// Refuses anything but a regular file, because only its length says how much can be read.
+    /// Throws unless this is a regular file. Only a regular file has a length that says how much can be read.
     func checkKind() throws(SystemError) {
         let kind = try status().st_mode & S_IFMT
         guard kind != S_IFREG else { return }

@@ -1,6 +1,7 @@
 internal import Synchronization
 
-/// The lanes that have new work. However many changes are posted, at most one record per lane is buffered, the newest.
+/// Passes changes of lanes from the store to the queue. The buffer holds at most one record per lane, so that it does
+/// not grow with the number of changes. A new record is merged with the lane's record that is still in the buffer.
 package final class LaneChanges: Sendable {
     private struct State {
         var waiting: [Int64: LaneRecord] = [:]
@@ -14,6 +15,7 @@ package final class LaneChanges: Sendable {
         (signals, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
+    /// Buffers records of changed lanes and wakes the reader.
     package func post(_ records: [LaneRecord]) {
         guard !records.isEmpty else { return }
         state.withLock { state in
@@ -22,8 +24,8 @@ package final class LaneChanges: Sendable {
         signal.yield()
     }
 
-    /// Waits for changes and returns those since the last call. Returns an empty array once the store is closed.
-    /// Supports a single reader.
+    /// Waits for a change, and returns the lanes that changed since the last call. Returns an empty array once
+    /// ``finish()`` was called. Only one task may call this.
     package func next() async -> [LaneRecord] {
         for await _ in signals {
             let records = state.withLock { state in
@@ -35,14 +37,16 @@ package final class LaneChanges: Sendable {
         return []
     }
 
+    /// Ends the stream of changes. Called when the store is closed.
     package func finish() {
         signal.finish()
     }
 }
 
 extension LaneRecord {
-    /// Returns the newer record with what must not be lost of the older one: the earlier due time, because each record
-    /// may cover only the rows that its transaction has read, and that the lane was empty.
+    /// Returns the newer record, with two properties of the older one. The earlier due time is kept, because a record
+    /// may cover only the rows that its transaction read. ``LaneRecord/wasEmpty`` is kept, because the lane may have
+    /// been empty between the two changes.
     fileprivate func joined(with older: LaneRecord?) -> LaneRecord {
         guard let older else { return self }
         return LaneRecord(

@@ -1,47 +1,54 @@
-/// The source of the rows of an export.
+/// A source of the rows of an export: an open store, or a damaged one that is being salvaged.
 package protocol ArchiveRows: Sendable {
-    /// Returns the rows after a position, in the order in which they were stored, until they take about `bytes` bytes.
-    /// Returns at least one row, unless there is none left in this part.
+    /// Returns the rows after a position, in the order in which they were stored, of about `bytes` bytes in total.
+    /// Returns at least one row, or an empty array at the end of the cursor's part (waiting or dead requests).
     func rows(after cursor: ExportCursor, bytes: Int) async throws -> [ArchivedRow]
 }
 
-/// The interface of a store for export, import and inspection.
+/// The operations of a store for export, import and inspection.
 package protocol QueueArchive: ArchiveRows {
-    /// Returns those of the ids that the store knows. Waits for the commit in progress, so that a request that is being
-    /// written is known.
+    /// Returns those of the given ids that are in the store. Waits for the commit in progress, so that ids of requests
+    /// that are being written are included.
     func known(_ ids: [String]) async throws -> Set<String>
 
-    /// Returns the room that the limits leave for more requests. It may change at any time.
+    /// Returns how much the store can accept before a limit is reached. Other callers may use this capacity at any
+    /// time.
     func availableCapacity() async throws -> AvailableCapacity
 
-    /// Restores requests as they were, all of them or none. Requests whose id is known change nothing.
+    /// Stores imported requests in their exported states: all of them, or none if this throws. A request whose id is
+    /// already in the store is skipped.
     func restore(_ requests: [RestoredRequest]) async throws -> [Restoration]
 
-    /// Restores the dependencies of requests that are held because these dependencies were missing during the import.
+    /// Restores the dependencies of imported requests. Until then these requests are held, because the requests that
+    /// they depend on may come later in the import.
     func link(_ links: [DependencyLink]) async throws
 
-    /// Returns whether a row refers to this spool file. Blocks, and must not be called on the cooperative thread pool.
+    /// Returns whether a row refers to the spool file of this name. Blocks, and must not be called on the cooperative
+    /// thread pool.
     func isFileNamed(_ name: String) -> Bool
 
-    /// Checks the whole store and changes nothing.
+    /// Checks the whole store without changing it.
     func inspect() async throws -> QueueVerification
 }
 
-/// A stored request with its body, or the reason why it cannot be read.
+/// A row of an export: a stored request with its body, or the error if it cannot be read.
 package struct ArchivedRow: Sendable {
     package let cursor: ExportCursor
     package let id: String
     package let content: Result<(request: ArchivedRequest, body: StoredBody), QueueError>
 }
 
+/// How much a store can accept before a limit is reached.
 package struct AvailableCapacity: Hashable, Sendable {
+    /// The number of requests.
     package let requests: Int
+    /// The total size of requests in bytes.
     package let bytes: Int64
-    /// The free bytes of the file system, without the reserve.
+    /// The free bytes of the file system, minus the reserve that the queue leaves free.
     package let diskBytes: Int64
 }
 
-/// A validated request whose body is already in its final place.
+/// An imported request that was validated, and whose body is already stored inline or in the spool.
 package struct RestoredRequest: Sendable {
     package let archived: ArchivedRequest
     package let new: NewRequest
@@ -52,17 +59,19 @@ package struct RestoredRequest: Sendable {
     }
 }
 
+/// The result of restoring one request.
 package enum Restoration: Hashable, Sendable {
     case restored
-    /// The id was already known; nothing was changed.
+    /// The id is already in the store, so nothing was changed.
     case known
-    /// A newer request with the same replace key is already waiting.
+    /// The request was not stored, because the store has a newer waiting request with the same replace key.
     case superseded
 }
 
+/// The dependencies of an imported request.
 package struct DependencyLink: Hashable, Sendable {
     package let id: String
     package let after: [String]
-    /// Whether the request stays held even when its dependencies are known.
+    /// Whether the request stays held after its dependencies were restored.
     package let isHeld: Bool
 }

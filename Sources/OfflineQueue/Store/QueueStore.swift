@@ -1,93 +1,141 @@
-/// The storage of requests. Every method that changes something returns after its change is durable.
+/// The storage of a queue's requests. Every method that changes something returns after the change is durable.
 ///
-/// Methods take batches, identify lanes by number, and fence outcomes with lease tokens. So a store that several
-/// machines share can give the same guarantees. Only the store has a clock: times in its results are durations from its
-/// answer on, and times that it receives are durations from the call on.
+/// Methods take batches and identify lanes by number. An outcome is stored only under a current lease token. A store
+/// that several machines share can therefore give the same guarantees.
 ///
-/// T1 to T7 are the transitions of a request: see `RequestLifecycle.Event`.
+/// Only the store reads the clock. Times in its results are durations from the moment of the result, and times in
+/// arguments are durations from the moment of the call.
+///
+/// T1 to T7 are the numbers of a request's transitions in `RequestLifecycle.Event`.
 package protocol QueueStore: Sendable {
-    /// The lanes that have new work, whichever caller created it.
+    /// Reports lanes that have new work, whether this process or another one created it.
     var changes: LaneChanges { get }
 
-    /// The spool for bodies that are too large for a row. A store that machines share needs a shared directory.
+    /// Reports the tags of requests that have ended.
+    var completions: CompletionChanges { get }
+
+    /// The directory of files for bodies that are too large for a row. If several machines share the store, they must
+    /// share this directory, too.
     var spool: BodySpool { get }
 
-    /// The interface for export, import and inspection.
+    /// The operations for export, import and inspection.
     var archive: any QueueArchive { get }
 
-    /// The duration of a lease without renewal; `nil` when leases last as long as the store is open.
+    /// The time after which a lease expires unless it is renewed; `nil` if leases last until the store is closed.
     var leaseDuration: Duration? { get }
 
-    /// T1. Stores new requests, all of them or none. Requests whose id is known change nothing.
+    /// Returns the changes that are committed after this returns, in the order of their commits.
+    ///
+    /// - Throws: ``QueueError`` if the store is closed or has failed.
+    func events() async throws -> QueueEvents
+
+    /// Stores new requests (T1): all of them, or none if this throws. A request whose id is already in the store is not
+    /// stored again; its result describes the stored one.
     ///
     /// - Throws: ``QueueError``: `queueFull`, `unknownDependency`, `cyclicDependency`, `storeFailed`, `stopped`.
     func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest]
 
-    /// T4. Recovers requests of dead owners, releases requests that are held for one of the reasons, and returns all
-    /// lanes with requests to send.
+    /// Recovers requests that were in flight when their owner ended (T4), and releases requests that are held for one
+    /// of the reasons. Called when the queue starts.
+    ///
+    /// - Returns: All lanes with requests to send.
     func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
 
-    /// Releases requests that are held for one of the reasons, opens the lanes that servers closed, and returns all
-    /// lanes with requests to send.
+    /// Releases requests that are held for one of the reasons, and opens lanes that servers closed with `Retry-After`.
+    /// Called by a flush.
+    ///
+    /// - Returns: All lanes with requests to send.
     func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
 
-    /// T2. Claims requests that are due, in the lane's order, at most `limit` per lane. A store that machines share
-    /// claims the lane itself first.
+    /// Claims due requests (T2) in the order of their lane, up to ``LaneClaim/limit`` for each lane. A store that
+    /// several machines share must first claim the lane itself.
     func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch]
 
-    /// Renews leases, and returns the tokens of those that were lost.
+    /// Renews leases.
+    ///
+    /// - Returns: The tokens of leases that were lost and therefore not renewed.
     func renew(_ tokens: Set<String>) async throws -> Set<String>
 
-    /// T3, then T2 in the same transaction. Writes outcomes, and claims requests that are due now.
+    /// Stores the outcomes of attempts (T3), and then claims due requests (T2) in the same transaction.
     func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded
 
-    /// T5, T7 and other edits by users. Returns one result per id. Ids must be complete, not prefixes.
+    /// Cancels (T5), retries (T7), holds or releases requests. Returns one result per id. A prefix of an id is not
+    /// accepted.
     func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult]
 
-    /// Edits all requests that match, in one transaction. A filter without states matches every state.
+    /// Edits all requests that match a filter, in one transaction. A filter without states matches every state.
     ///
-    /// - Parameter isDryRun: Whether the requests are only counted.
+    /// - Parameter isDryRun: Whether to only count the matching requests, without editing them.
     func edit(_ edit: QueueEdit, matching filter: RequestFilter, isDryRun: Bool) async throws -> FilteredEdit
 
-    /// T6. Gives up expired requests and removes old history. Returns the time until the next request expires, as far
-    /// as is known now; `nil` when none will.
+    /// Changes the credential of waiting or held requests. Releases those that are held for `auth`, and makes pending
+    /// ones due now.
+    func setCredential(_ name: String, of ids: [String]) async throws -> [EditResult]
+
+    /// Releases the requests that are held for `auth` and have this credential. Their counters start again, because
+    /// none of their attempts had the credential that they have now. Several transactions may release many requests.
+    ///
+    /// - Parameter time: The time before which the last attempt must have ended; `nil` for any.
+    func releaseRequests(heldForCredential name: String, triedBefore time: Timestamp?) async throws
+
+    /// Gives up expired requests (T6), and removes finished requests whose retention period is over.
+    ///
+    /// - Returns: The time until the next of the stored requests expires; `nil` if none will.
     func expire() async throws -> Duration?
 
-    /// Pauses or resumes lanes; requests of a paused lane are not claimed. `nil` selects the whole queue. Resuming the
-    /// queue also resumes every lane.
+    /// Encrypts the next stored requests that are not encrypted with the current key.
     ///
-    /// - Returns: The number of matching lanes; for the whole queue, the number of lanes with requests.
+    /// - Returns: Where the next call continues; `nil` at the end, and if the store has no keys.
+    func reseal(after cursor: ResealCursor) async throws -> ResealCursor?
+
+    /// Pauses or resumes lanes, or the whole queue if `lanes` is `nil`. Requests of a paused lane are not claimed.
+    /// Resuming the queue also resumes every lane.
+    ///
+    /// - Returns: The number of lanes that match; for the whole queue, the number of lanes with requests.
     func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int
 
-    /// Returns up to `limit` ids that begin with a prefix, an exact match first.
+    /// Returns up to `limit` ids that begin with `prefix`. An id that equals the prefix comes first.
     func ids(beginningWith prefix: String, limit: Int) async throws -> [String]
 
+    /// Returns one page of a listing.
     func page(_ query: RequestQuery) async throws -> RequestPage
 
+    /// Returns a request with its attempts and response; `nil` if the id is unknown.
     func details(of id: String) async throws -> RequestDetails?
 
-    /// Returns the states of requests, read at one moment. Unknown ids are left out.
+    /// Returns the states of requests by id, all read at the same moment. Unknown ids are omitted.
     func storedStates(of ids: [String]) async throws -> [String: StoredState]
 
+    /// Returns the first completion of a tag after a position that no handler has handled yet; `nil` if there is none.
+    func completion(of tag: String, after position: Int64) async throws -> StoredCompletion?
+
+    /// Removes a completion that was handled. The removal need not survive a power loss.
+    func removeCompletion(at position: Int64) async throws
+
+    /// Returns the number of requests in each state.
     func counts() async throws -> QueueCounts
 
+    /// Returns the figures of `netwatch queue stats`.
     func statistics() async throws -> QueueStatistics
 
-    /// What the owner should know about the opening of the store, one sentence each.
+    /// Notes about the opening of the store for the user's log, one sentence each. An example is the number of
+    /// incomplete commits that were dropped.
     var openingNotes: [String] { get }
 
-    /// Checks that the store's files are still in place. If they are not, this and all later calls throw the same
-    /// error.
+    /// Checks that the store's files were not removed or replaced while they are open. If they were, this call and all
+    /// later ones throw the same error.
     ///
     /// - Throws: ``QueueError``: `storeReplaced`.
     func check() async throws
 
-    /// Finishes the operations in progress and closes the store. Later calls throw.
+    /// Finishes the operations in progress and closes the store. Later calls of any method throw.
     func close() async
 }
 
 extension QueueStore {
-    /// T3. Writes outcomes. Returns `false` for each outcome whose lease is no longer current; it changes nothing.
+    /// Stores the outcomes of attempts (T3) without claiming further requests.
+    ///
+    /// - Returns: One value per outcome: `false` if its lease is no longer current. Such an outcome is ignored.
     package func conclude(_ conclusions: [Conclusion]) async throws -> [Bool] {
         try await conclude(conclusions, claiming: []).isCurrent
     }

@@ -1,42 +1,51 @@
 /// The result of ``QueueStore/conclude(_:claiming:)``.
 package struct Concluded: Sendable {
-    /// One value per conclusion; `false` when the lease is no longer current, in which case nothing changed.
+    /// One value per conclusion: `false` if its lease was no longer current, so that the conclusion was ignored.
     package let isCurrent: [Bool]
-    /// One batch per claim.
+    /// The claimed requests: one batch per claim.
     package let claimed: [ClaimedBatch]
 }
 
-/// The state of a request, for callers that wait for it.
+/// The state of a request, for callers that wait until it is finished.
 package struct StoredState: Hashable, Sendable {
     package let state: QueuedRequest.State
     package let holdReason: HoldReason?
-    /// The HTTP status of the last attempt.
+    /// The HTTP status of the last attempt; `nil` if it received none.
     package let status: Int?
     package let lastError: String?
 }
 
-/// An edit of single requests by a user.
+/// A finished request with a tag that no handler has handled yet.
+package struct StoredCompletion: Hashable, Sendable {
+    /// The position in the order in which the requests have ended.
+    package let position: Int64
+    package let request: RequestDetails
+}
+
+/// An edit of requests by a user or program.
 package enum QueueEdit: Hashable, Sendable {
     case cancel
     case hold
-    /// Releases the request, whatever the reason for the hold.
+    /// Releases a held request, whatever the reason for the hold.
     case release
-    /// `newKey`: whether the request gets a new idempotency key, so that the server does not recognize it.
+    /// Makes a waiting, held or dead request pending and due now. `newKey` is whether it gets a new idempotency key, so
+    /// that the server does not treat it as a repetition.
     case retry(newKey: Bool)
 }
 
-/// The outcome of an edit by filter.
+/// The result of an edit by filter.
 package struct FilteredEdit: Hashable, Sendable {
     package var result = FilteredEditResult()
-    /// Sequence numbers of requests that were cancelled while they were being sent.
+    /// The sequence numbers of requests that were in flight when they were cancelled. The caller must end their
+    /// attempts.
     package var cancelledInFlight: [Int64] = []
 }
 
-/// A selection of lanes by host and label.
+/// A selection of the lanes that have a given host, a given label, or both.
 package struct LaneSelection: Hashable, Sendable {
-    /// The host of the lane's URLs; `nil` for any.
+    /// The host of the lane's URLs; `nil` matches every host.
     package let host: String?
-    /// The label, empty for lanes without one; `nil` for any.
+    /// The lane's label; empty matches lanes without a label, `nil` matches every lane.
     package let label: String?
 
     package init(host: String? = nil, label: String? = nil) {
@@ -45,58 +54,76 @@ package struct LaneSelection: Hashable, Sendable {
     }
 }
 
+/// The result of enqueuing one request.
 package struct EnqueuedRequest: Hashable, Sendable {
     package let id: String
     package let lane: LaneRecord
     package let outcome: Receipt.Outcome
-    /// Whether the lane has earlier requests that are not finished.
+    /// Whether earlier requests of the lane are not finished.
     package let isBehindOthers: Bool
     package let idempotencyKey: String?
-    /// The current state, whether the request is new or was known.
+    /// The request's current state. If the id was already in the store, this is the state of the stored request.
     package let state: QueuedRequest.State
-    /// The time from now until it may be sent.
+    /// The time from now until the request is due; `nil` if it is not pending.
     package let due: Duration?
     package let status: Int?
     package let lastError: String?
     package let durability: Durability
 }
 
+/// A lane, as the store reports it to the scheduler.
 package struct LaneRecord: Hashable, Sendable {
     package let id: Int64
     package let key: LaneKey
-    /// The time until the server accepts requests again.
+    /// The time for which the server closed the lane with `Retry-After`; `nil` if it did not.
     package let notBefore: Duration?
-    /// The time until the lane's next request may be due; `nil` when nothing is pending, when the head of a FIFO lane
-    /// is not pending, and while the lane is paused. At most the longest delay, so that a wrong clock is trusted no
-    /// longer than that.
+    /// The time until the lane's next request may be due. It is at most ``StoreSettings/longestDelay``, which limits
+    /// the effect of a wrong clock.
+    ///
+    /// `nil` if no request is pending, if the first request of a FIFO lane is not pending, or if the lane is paused.
     package let due: Duration?
     package let isPaused: Bool
-    /// Whether the lane had no requests, not even held ones, after one of the changes that the record covers.
+    /// Whether the change that led to this record left the lane without unfinished requests, not even held ones. If
+    /// ``LaneChanges`` has merged the records of several changes: whether one of them did.
     package var wasEmpty = false
 }
 
+/// A call to claim requests of a lane.
 package struct LaneClaim: Hashable, Sendable {
     package let lane: Int64
+    /// The maximum number of requests to claim.
     package let limit: Int
-    /// Makes all pending requests due, and releases those that are held for one of these reasons; `nil` does neither.
+    /// The hold reasons whose requests are released before the claim. If this is not `nil`, even if it is empty, all
+    /// pending requests of the lane become due as well.
     package let releasing: Set<HoldReason>?
+    /// The number of requests that may be taken although they were tried before; `nil` for any number. Further due
+    /// requests that were tried before are postponed.
+    package let retries: RetryAllowance?
 
-    package init(lane: Int64, limit: Int, releasing: Set<HoldReason>? = nil) {
+    package init(
+        lane: Int64,
+        limit: Int,
+        releasing: Set<HoldReason>? = nil,
+        retries: RetryAllowance? = nil
+    ) {
         self.lane = lane
         self.limit = limit
         self.releasing = releasing
+        self.retries = retries
     }
 }
 
+/// The result of a ``LaneClaim``.
 package struct ClaimedBatch: Sendable {
     package let lane: Int64
     package let requests: [ClaimedRequest]
-    /// As ``LaneRecord/due``, for the requests that remain.
+    /// The time until the next of the remaining requests may be due, with the same limits as ``LaneRecord/due``.
     package let due: Duration?
-    /// Whether another machine works on the lane, so that no request of it can be claimed.
+    /// Whether another machine has claimed the lane, so that this one cannot claim its requests.
     package let isElsewhere: Bool
 }
 
+/// A request that is claimed under a lease, with everything that an attempt needs.
 package struct ClaimedRequest: Sendable {
     package let sequence: Int64
     package let id: String
@@ -105,38 +132,45 @@ package struct ClaimedRequest: Sendable {
     package let url: String
     package let headers: [QueueRequest.Header]
     package let body: StoredBody
+    /// The idempotency key and its header field; `nil` if the request has none.
     package let key: KeyHeader?
     package let isAtMostOnce: Bool
     package let expectation: Expectation
-    /// The status of the previous attempt, if it had one.
+    /// The HTTP status of the previous attempt; `nil` if it received none.
     package let lastStatus: Int?
-    /// The time since the first of consecutive 409 responses; `nil` when the last response was no 409.
+    /// The time since the first of consecutive 409 responses; `nil` if the last response was not a 409.
     package let conflictAge: Duration?
-    /// The number of attempts, including this one.
+    /// The number of counted attempts, including this one.
     package let attempts: Int
+    /// The number of attempts that did not count, for example because there was no path.
     package let deferrals: Int
-    /// The timeouts as the caller set them.
+    /// The timeouts that the caller set, without extensions.
     package let timeouts: AttemptTimeouts
-    /// The number of attempts that one of our timeouts cut off while the server may still have executed them.
+    /// The number of attempts that ended with a timeout while the server may still have been executing them. Each
+    /// doubles the response timeout.
     package let overruns: Int
+    /// The name of the credential that the attempt adds; `nil` for none.
+    package let credential: String?
 }
 
+/// The outcome of an attempt, to be stored under the token of its lease.
 package struct Conclusion: Sendable {
     package let sequence: Int64
     package let token: String
     package let verdict: Verdict
-    /// For a retry: the time from now until the next attempt.
+    /// The time from now until the next attempt, if the request is retried.
     package let delay: Duration
     package let status: Int?
     package let detail: String?
-    /// Closes the lane for this duration, in the same transaction.
+    /// The time for which the same transaction closes the lane, because the server sent `Retry-After`; `nil` leaves the
+    /// lane as it is.
     package let laneClosure: Duration?
-    /// The attempt that was made; `nil` when none was.
+    /// The attempt to record; `nil` if nothing was sent.
     package let attempt: AttemptRecord?
-    /// The response to keep once the request is finished.
+    /// The response, which is kept when the request is finished.
     package let response: RecordedResponse?
-    /// The timeout that cut off the attempt while the server may still execute it. The next attempt waits for the same
-    /// time.
+    /// The timeout that ended the attempt before the server responded; `nil` if none did. The server may still be
+    /// executing the request, so the next attempt waits for the same time.
     package let overrun: Duration?
 
     package init(
@@ -164,10 +198,28 @@ package struct Conclusion: Sendable {
     }
 }
 
-/// A finished attempt.
+/// A position in the pass that encrypts stored requests with the current key.
+package struct ResealCursor: Hashable, Sendable {
+    package enum Table: String, Hashable, Sendable {
+        case request
+        case history
+    }
+
+    package var table = Table.request
+    /// The number of the last row that was examined.
+    package var position: Int64 = 0
+    /// The number of requests that could not be encrypted now: their body is being sent, or an error occurred.
+    package var postponed = 0
+    /// The first error of the pass, in words for users; `nil` if there was none.
+    package var problem: String?
+
+    package init() {}
+}
+
+/// The record of a finished attempt.
 package struct AttemptRecord: Hashable, Sendable {
     package let duration: Duration
-    /// The result code of libcurl; 0 when a response was received.
+    /// The `CURLcode` of the transfer; 0 if a response was received.
     package let curlCode: Int32
 
     package init(duration: Duration, curlCode: Int32) {

@@ -1,23 +1,29 @@
-/// The limits and retention periods of a store.
+/// The limits, maximum delays and retention periods of a store.
 package struct StoreSettings: Hashable, Sendable {
     package var limits = QueueLimits()
-    /// The maximum time until a request is due, unless the caller scheduled it for later. It bounds the delay that a
+    /// The maximum time until a request is due, unless its caller scheduled it for later. It limits the delay that a
     /// wrong clock can cause. Default 15 minutes.
     package var longestDelay: Duration = Backoff.defaultCap
-    /// The maximum time for which a lane is closed.
+    /// The maximum time for which a server can close a lane. Default 24 hours.
     package var longestClosure: Duration = RetryAfter.longest
     package var retention = Retention()
+    /// The waiting time that outweighs one level of priority. A request that has been due for this time goes before
+    /// younger requests of the next higher priority. Default 10 minutes.
+    package var ageingStep: Duration = .seconds(600)
+    /// The path of the file with the encryption keys; `nil` for none.
+    package var encryptionKeyFile: String?
 
-    /// How long finished requests are kept.
+    /// How long, and how many, finished requests are kept.
     package struct Retention: Hashable, Sendable {
-        /// For delivered, cancelled and superseded requests. Default 1 day.
+        /// How long delivered, cancelled and superseded requests are kept. Default 1 day.
         package var done: Duration = .seconds(86_400)
-        /// The maximum number of requests in each of these states.
+        /// The maximum number of delivered requests, of cancelled requests and of superseded requests. Default 10,000
+        /// of each.
         package var doneCount = 10_000
-        /// For requests that were given up, with their bodies. Default 7 days.
+        /// How long dead requests are kept, with their bodies. Default 7 days.
         package var dead: Duration = .seconds(7 * 86_400)
-        /// The maximum total size of finished requests in bytes, including the bodies of dead ones and responses. The
-        /// oldest are removed first.
+        /// The maximum total size of finished requests in bytes, including recorded responses and the bodies of dead
+        /// requests. The oldest requests are removed first. Default 256 MiB.
         package var bytes: Int64 = 256 << 20
 
         package init() {}

@@ -1,9 +1,12 @@
-internal import Dispatch
+package import Dispatch
 
 extension DispatchQueue {
-    /// Runs work that may block on the disk on this queue, because nothing may block a thread of the cooperative pool.
-    /// The work is enqueued before the caller's actor can run anything else, so that an actor's calls keep their order.
-    func run<Value: Sendable, Failure: Error>(
+    /// Runs blocking work on this queue, and returns its result. Code that waits for the disk must not block a thread
+    /// of the cooperative pool.
+    ///
+    /// The work is submitted before the caller's actor runs anything else. Calls from the same actor therefore run in
+    /// their order on a serial queue.
+    package func run<Value: Sendable, Failure: Error>(
         isolation: isolated (any Actor)? = #isolation,
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {

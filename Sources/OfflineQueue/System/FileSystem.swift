@@ -1,13 +1,16 @@
 internal import Glibc
 
+/// Sizes of file systems and files.
 enum FileSystem {
+    /// The space of a file system.
     struct Space {
-        /// The bytes that an unprivileged process may still write.
+        /// The number of free bytes that an unprivileged process may use.
         let free: Int64
+        /// The size of the file system in bytes.
         let total: Int64
 
-        /// Creates the value from the result of statvfs(3) or fstatvfs(3). Sizes are clamped, because a file system may
-        /// report anything.
+        /// Creates the value from the result of statvfs(3) or fstatvfs(3). A size beyond the range of `Int64` is
+        /// clamped, because a file system may report any value.
         init(_ status: statvfs) {
             free = Self.bytes(status.f_bavail, status)
             total = Self.bytes(status.f_blocks, status)
@@ -18,18 +21,18 @@ enum FileSystem {
             return overflows ? .max : Int64(clamping: bytes)
         }
 
-        /// Returns the number of bytes to keep free: `wanted`, but at most a tenth of the file system, or `minimum` if
-        /// that is more.
+        /// Returns the number of bytes to keep free: `wanted`, reduced to a tenth of a small file system, but never to
+        /// less than `minimum`.
         func reserve(_ wanted: Int64, minimum: Int64) -> Int64 { min(wanted, max(total / 10, minimum)) }
     }
 
-    /// Returns the space at a path, as reported by statvfs(3); `nil` when the call fails.
+    /// Returns the space of the file system at a path; `nil` if statvfs(3) fails.
     static func space(at path: String) -> Space? {
         var status = statvfs()
         return statvfs(path, &status) == 0 ? Space(status) : nil
     }
 
-    /// Returns the size of a file in bytes; 0 when the file does not exist.
+    /// Returns the size of a file in bytes; 0 if stat(2) fails, for example because the file does not exist.
     static func size(of path: String) -> Int64 {
         var status = stat()
         return stat(path, &status) == 0 ? Int64(status.st_size) : 0

@@ -1,10 +1,10 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// Checks whether a store's paths still name the files that it has open.
+/// Checks whether the paths of a store still lead to the files that the store has open.
 ///
-/// Descriptors stay open when their files are removed or replaced. SQLite keeps writing to them, and the next start
-/// finds none of that data. A check takes one `stat(2)` per file.
+/// A descriptor stays open when its file is removed or replaced. SQLite would continue to write to the removed file,
+/// and the next start would find none of that data. A check takes one stat(2) per file.
 struct StoreLocation: Sendable {
     private struct Place: Sendable {
         let name: String
@@ -14,18 +14,19 @@ struct StoreLocation: Sendable {
 
     private var places: [Place] = []
 
-    /// Adds a file to check.
+    /// Adds a file or directory to check.
     ///
     /// - Parameters:
-    ///   - name: A description of the file, for messages.
-    ///   - inode: The inode that is open; `nil` for the one that the path names now.
-    /// - Throws: ``SystemError`` of `stat`.
+    ///   - name: What the file is, for error messages, such as "the queue's lock".
+    ///   - inode: The inode of the open file; `nil` if it is the file that is at the path now.
+    /// - Throws: ``SystemError`` if `stat` or `getcwd` fails.
     mutating func add(_ name: String, at path: String, inode: Inode? = nil) throws(SystemError) {
         let found = if let inode { inode } else { try Inode(at: path) }
         places.append(Place(name: name, path: try Self.absolute(path), inode: found))
     }
 
-    /// Returns an error for the outermost file that is not in its place; `nil` when all files are.
+    /// Returns an error for the first added file that was removed, replaced or cannot be accessed; `nil` if all files
+    /// are in place.
     func difference() -> QueueError? {
         for place in places {
             guard let problem = problem(of: place) else { continue }
@@ -38,7 +39,7 @@ struct StoreLocation: Sendable {
         return nil
     }
 
-    /// Makes a path absolute, so that it stays valid when the process changes its working directory.
+    /// Returns the absolute path, which stays valid when the process changes its working directory.
     private static func absolute(_ path: String) throws(SystemError) -> String {
         guard !path.hasPrefix("/") else { return path }
         guard let current = getcwd(nil, 0) else { throw SystemError(call: "getcwd", errno: errno) }

@@ -1,19 +1,19 @@
 internal import NetwatchEventLoop
 
-/// The timeouts of one attempt. Each is 1 ms to 24 hours.
+/// The timeouts of one attempt, 1 ms to 24 hours each.
 ///
-/// The engine checks ``response`` once a second, so that timeout may take effect up to two seconds late.
+/// The HTTP client checks ``response`` once a second, so this timeout may take effect up to two seconds late.
 public struct AttemptTimeouts: Hashable, Sendable {
-    /// The time limit for name lookup, connection and TLS handshake together. Default 15 s.
+    /// The maximum time for name lookup, connecting and TLS handshake together. Default 15 s.
     public var connect: Duration = .seconds(15)
-    /// The time limit between the request's last byte, as accepted by the kernel, and the first byte of the response.
-    /// Default 5 minutes.
+    /// The maximum time between the last byte of the request and the first byte of the response. Default 5 minutes.
     ///
-    /// The server may still execute an attempt that this timeout ended. The next attempt starts after the same time
-    /// again, and its timeout is twice as long, up to an hour.
+    /// The time begins when the kernel has accepted the last byte. When this timeout ends an attempt, the server may
+    /// still be executing the request. The queue therefore waits for the same time again before the next attempt, and
+    /// doubles the timeout of that attempt, up to an hour.
     public var response: Duration = .seconds(300)
-    /// The time limit for the whole attempt. Default `nil`: 10 minutes plus ``response``, plus the time that the body
-    /// takes at 8 KiB/s.
+    /// The maximum time for the whole attempt. Default `nil`: 10 minutes plus ``response``, plus the time that a body
+    /// of more than 64 KiB takes at 8 KiB/s.
     public var total: Duration?
 
     /// Creates timeouts; see the properties for the defaults.
@@ -24,17 +24,21 @@ extension AttemptTimeouts {
     package static let longest: Duration = .seconds(86_400)
     package static let range: ClosedRange<Duration> = .milliseconds(1)...longest
 
-    /// The maximum of a timeout that is extended automatically.
+    /// The maximum to which ``extended(by:)`` doubles a timeout: 1 hour.
     private static let maximumExtended: Duration = .seconds(3600)
 
-    /// Returns the time limit for the whole attempt, for a body of this many bytes. It stops a server that drips bytes
-    /// from occupying its lane, and lets a large body pass over a slow link.
+    /// Returns the maximum time for an attempt that sends a body of this many bytes.
+    ///
+    /// A server that sends its response byte by byte would otherwise keep the attempt, and a slot of the lane, busy for
+    /// ever. The limit grows with the request's body, so that a slow link can carry a large body.
     package func longest(sending bytes: Int64) -> Duration {
         total ?? .seconds(600 + bytes / 8192) + response
     }
 
-    /// Returns the timeouts of the next attempt. `overruns` is the number of attempts that were cut while the server
-    /// may still have executed them.
+    /// Returns the timeouts of the next attempt: ``response`` and ``total`` double with each overrun, up to an hour.
+    ///
+    /// - Parameter overruns: The number of attempts that a timeout ended while the server may still have been executing
+    ///   the request.
     package func extended(by overruns: Int) -> AttemptTimeouts {
         func stretch(_ timeout: Duration) -> Duration {
             max(timeout, timeout.doubled(times: overruns, upTo: Self.maximumExtended))
@@ -51,7 +55,7 @@ extension AttemptTimeouts {
             guard !Self.range.contains(timeout) else { continue }
             throw QueueError(
                 .invalidOption,
-                "the \(name) timeout of \(timeout.words) is not 1 ms to 24 hours"
+                "the \(name) timeout is \(timeout.words); it must be 1 ms to 24 hours"
             )
         }
     }
@@ -60,8 +64,9 @@ extension AttemptTimeouts {
 // MARK: - Stored form
 
 extension AttemptTimeouts {
-    /// The timeouts in milliseconds by name, such as `response=600000,total=900000`, without defaults; `nil` if all are
-    /// defaults.
+    /// The stored form: the timeouts that differ from their defaults, in milliseconds. `nil` if there are none.
+    ///
+    /// An example is `response=600000,total=900000`.
     package var stored: String? {
         let usual = AttemptTimeouts()
         var parts: [String] = []
@@ -71,8 +76,10 @@ extension AttemptTimeouts {
         return parts.isEmpty ? nil : parts.joined(separator: ",")
     }
 
-    /// Reads ``stored``. A part that cannot be read, because the database was edited by hand, is replaced with its
-    /// default.
+    /// Creates timeouts from their ``stored`` form.
+    ///
+    /// A part that cannot be read is ignored, so its timeout has the default. This happens only after a manual edit of
+    /// the database or of an export.
     package init(stored text: String?) {
         self.init()
         for part in (text ?? "").split(separator: ",") {
@@ -90,7 +97,7 @@ extension AttemptTimeouts {
 }
 
 extension Duration {
-    /// The duration in whole milliseconds, rounded up.
+    /// The duration in whole milliseconds, rounded up so that a positive duration does not become 0.
     fileprivate var positiveMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         return seconds * 1000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000

@@ -1,7 +1,8 @@
 /// The failures that an accepted request survives.
 public enum Durability: String, Hashable, Sendable, CaseIterable {
-    /// Survives a process crash and a power loss, because the request was synced to disk.
+    /// The request survives a process crash and a power loss, because it was synced to disk.
     case full
-    /// Survives a process crash. A power loss may lose the latest requests. Faster where syncing is slow.
+    /// The request survives a process crash. A power loss may lose the latest requests. Enqueuing is faster on a disk
+    /// that syncs slowly.
     case normal
 }

@@ -1,18 +1,30 @@
 internal import Foundation
 internal import NetwatchTransport
 
-/// The responses that count as delivery of a request.
+/// The responses that count as a successful delivery of a request.
 public struct Expectation: Hashable, Sendable {
-    /// The success statuses: ranges within 200 to 599. Default 200 to 299.
+    /// The statuses that count as success: 1 to 32 ranges within 200 to 599. Default 200 to 299.
     public var statuses: [ClosedRange<Int>]
-    /// The media type of the response, such as `application/json` or `image/*`; parameters are ignored. Default `nil`:
-    /// any, or none.
+    /// The media type that the response must have, such as `application/json` or `image/*`. Default `nil`: any type,
+    /// or none. Parameters of the response's type, such as `charset`, are ignored.
     public var contentType: String?
+    /// The properties by which the real server is recognized, all of which the response must have: at most 16. Default
+    /// none.
+    ///
+    /// Over plain HTTP, a response that does not meet a rule is treated as a captive portal's, whatever its status is:
+    /// it neither delivers the request nor ends it. Over HTTPS the server has proven its identity, so such a response
+    /// is the server's own, and it does not deliver the request.
+    public var rules: [Rule]
 
     /// Creates an expectation.
-    public init(statuses: [ClosedRange<Int>] = [200...299], contentType: String? = nil) {
+    public init(
+        statuses: [ClosedRange<Int>] = [200...299],
+        contentType: String? = nil,
+        rules: [Rule] = []
+    ) {
         self.statuses = statuses
         self.contentType = contentType
+        self.rules = rules
     }
 
     /// Any 2xx status.
@@ -22,38 +34,61 @@ public struct Expectation: Hashable, Sendable {
 // MARK: - Text form
 
 extension Expectation: CustomStringConvertible {
-    /// The syntax that ``init(parsing:)`` accepts, for error messages.
+    /// A description of the text that ``init(parsing:)`` accepts, for error messages.
     public static let acceptedForm =
-        "statuses and a type, like `status=2xx`, `status=200-204,status=404` or `status=2xx,type=application/json`"
+        "`status=`, `type=`, `header=`, `body=` and `json=`, separated by commas, like `status=2xx`, "
+        + "`status=200-204,status=404`, `status=2xx,type=application/json`, `header=Server=nginx`, `body=OK` or "
+        + "`json=/status=ok`"
 
-    /// Parses a comma-separated list such as `status=2xx,type=application/json`. `status` is a status, a range with a
-    /// hyphen, or a class with `xx`, and may occur several times. `type` may occur once.
+    /// Parses a comma-separated list, such as `status=2xx,type=application/json,header=X-Server`.
     ///
-    /// - Throws: ``QueueError`` with `invalidOption`, which quotes the text.
+    /// | part | meaning |
+    /// |---|---|
+    /// | `status=…` | a status (`201`), a range (`200-204`) or a class (`2xx`). May occur several times. Without it, 200 to 299 are expected |
+    /// | `type=…` | ``contentType``. May occur once |
+    /// | `header=NAME`, `header=NAME=VALUE` | ``Rule/header(_:value:)`` |
+    /// | `body=PREFIX` | ``Rule/bodyPrefix(_:)`` |
+    /// | `json=MEMBER`, `json=MEMBER=VALUE` | ``Rule/jsonMember(_:value:)`` |
+    ///
+    /// A backslash makes the next character an ordinary one: `\,` for a comma in a value, `\=` for an equals sign in a
+    /// name, `\\` for a backslash. Spaces around a name or a value are ignored, unless a backslash precedes them.
+    ///
+    /// - Throws: ``QueueError`` with `invalidOption` and a message that quotes the text and the invalid part.
     public init(parsing text: String) throws(QueueError) {
-        var (statuses, type): ([ClosedRange<Int>], String?) = ([], nil)
-        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-            let pair = part.split(separator: "=", maxSplits: 1).map {
-                $0.trimmingCharacters(in: .whitespaces)
-            }
-            switch (pair.first, pair.dropFirst().first) {
-            case ("status", let value?):
-                guard let range = Self.range(value) else { throw Self.unreadable(text) }
-                statuses.append(range)
-            case ("type", let value?) where type == nil: type = value
-            default: throw Self.unreadable(text)
-            }
+        guard let whole = EscapedText(text) else { throw Self.unreadable(text) }
+        self.init(statuses: [])
+        for part in whole.split(at: ",") {
+            guard add(part.split(at: "=", maximum: 1)) else { throw Self.unreadable(part.text, of: text) }
         }
-        self.init(statuses: statuses.isEmpty ? [200...299] : statuses, contentType: type)
+        if statuses.isEmpty { statuses = [200...299] }
         try check()
     }
 
-    /// The text that ``init(parsing:)`` parses to this expectation.
+    /// Adds a part of the text form. Returns whether it is valid.
+    private mutating func add(_ pair: [EscapedText]) -> Bool {
+        guard pair.count == 2 else { return false }
+        let value = pair[1].text.trimmingCharacters(in: .whitespaces)
+        switch pair[0].text.trimmingCharacters(in: .whitespaces) {
+        case "status":
+            guard let range = Self.range(value) else { return false }
+            statuses.append(range)
+        case "type":
+            guard contentType == nil else { return false }
+            contentType = value
+        case let kind:
+            guard let rule = Rule(kind, pair[1]) else { return false }
+            rules.append(rule)
+        }
+        return true
+    }
+
+    /// The expectation as text, which ``init(parsing:)`` accepts.
     public var description: String {
         let parts = statuses.map { range in
             "status=\(range.lowerBound)" + (range.count > 1 ? "-\(range.upperBound)" : "")
         }
-        return (parts + (contentType.map { ["type=\($0)"] } ?? [])).joined(separator: ",")
+        let type = contentType.map { ["type=\($0)"] } ?? []
+        return (parts + type + rules.map(\.description)).joined(separator: ",")
     }
 
     private static func range(_ text: String) -> ClosedRange<Int>? {
@@ -64,6 +99,17 @@ extension Expectation: CustomStringConvertible {
         guard (1...2).contains(bounds.count), let low = bounds[0], let high = bounds.last!, low <= high
         else { return nil }
         return low...high
+    }
+
+    /// Returns the error for an invalid part. The part may be the rest of a value that contains a comma.
+    private static func unreadable(_ part: String, of text: String) -> QueueError {
+        guard part != text else { return unreadable(text) }
+        let name = part.isEmpty ? "an empty part" : "the part \(quoted(part))"
+        return QueueError(
+            .invalidOption,
+            "\(name) of \(quoted(text)) is not an expectation; accepted are \(acceptedForm); "
+                + "a comma in a value is written `\\,`"
+        )
     }
 
     private static func unreadable(_ text: String) -> QueueError {
@@ -79,13 +125,20 @@ extension Expectation {
         else {
             throw QueueError(
                 .invalidOption,
-                "the expectation \(quoted(description)) is not 1 to 32 ranges within the statuses 200 to 599"
+                "the expectation \(quoted(description)) must have 1 to 32 status ranges within 200 to 599"
             )
         }
+        guard rules.count <= 16 else {
+            throw QueueError(
+                .invalidOption,
+                "the expectation has \(rules.count) rules; at most 16 are accepted"
+            )
+        }
+        for rule in rules { try rule.check() }
         if let contentType, !Self.isMediaType(contentType) {
             throw QueueError(
                 .invalidOption,
-                "\(quoted(contentType)) is not a media type, like application/json or image/*"
+                "\(quoted(contentType)) is not a media type such as application/json or image/*"
             )
         }
     }
@@ -96,12 +149,32 @@ extension Expectation {
             && parts.allSatisfy { HTTPToken.isValid(String($0)) }
     }
 
+}
+
+// MARK: - Evaluation
+
+extension Expectation {
     /// Returns whether a response meets the expectation.
-    package func isMet(status: Int, contentType found: String?) -> Bool {
-        statuses.contains { $0.contains(status) } && isType(found)
+    package func isMet(by response: ReceivedResponse) -> Bool {
+        statuses.contains { $0.contains(response.status) } && isType(response.value(of: "content-type"))
+            && unmetRule(in: response) == nil
     }
 
-    /// Returns whether a response has the expected media type.
+    /// Returns why a response does not meet the expectation, as the end of a sentence that begins with its status.
+    /// Returns `nil` if it meets the expectation.
+    package func mismatch(with response: ReceivedResponse) -> String? {
+        guard !isMet(by: response) else { return nil }
+        return unmetRule(in: response).map { "does not meet the rule \(quoted($0.description))" }
+            ?? "expected \(self)"
+    }
+
+    /// Returns the first rule that a response does not meet; `nil` if it meets all of them.
+    func unmetRule(in response: ReceivedResponse) -> Rule? { rules.first { !$0.isMet(by: response) } }
+
+    /// The number of bytes of the body that must be received to evaluate the expectation.
+    package var bodyBytes: Int { rules.map(\.bodyBytes).max() ?? 0 }
+
+    /// Returns whether the media type of a response is the expected one.
     package func isType(_ found: String?) -> Bool {
         guard let contentType = contentType?.lowercased() else { return true }
         let found = (found ?? "").prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()

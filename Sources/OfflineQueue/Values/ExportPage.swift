@@ -1,19 +1,21 @@
 public import Foundation
 
-/// A part of an export. It contains whole lines, and pages are written one after the other.
+/// A part of an export. An export consists of its pages, written one after the other, and a last line, which
+/// ``ExportTrailer/finish()`` returns.
 public struct ExportPage: Hashable, Sendable {
-    /// The lines of the page.
+    /// The content of the page: whole lines.
     public let data: Data
-    /// The position of the next page; `nil` after the last page, which only ``ExportTrailer/finish()`` follows.
+    /// The position of the next page; `nil` if this is the last page.
     public let next: ExportCursor?
-    /// Requests that could not be exported, because their row or their body was changed or is missing.
+    /// The requests that are missing from the page, because their row or their body is damaged or cannot be read.
     public let leftOut: [LeftOut]
 
     /// A request that is missing from an export, and the reason.
     public struct LeftOut: Hashable, Sendable {
-        /// The id of the request, or a substitute when the id cannot be read.
+        /// The id of the request. If the id cannot be read, a text such as `number 17`, with the number of the
+        /// request's row.
         public let id: String
-        /// The reason, for users.
+        /// The reason, in words for users.
         public let reason: String
     }
 }
@@ -26,11 +28,11 @@ public struct ExportCursor: Hashable, Sendable {
     }
 
     package var part: Part
-    /// The last position that was exported completely.
+    /// The position of the last request that was exported completely.
     package var position: Int64
-    /// The position of a request whose body was exported in part; 0 for none.
+    /// The position of the request whose body continues on the next page; 0 if there is none.
     package var partial: Int64 = 0
-    /// The number of bytes of that body that were exported.
+    /// The number of bytes of the `partial` request's body that were exported.
     package var bodyBytes: Int64 = 0
 
     package init(part: Part, position: Int64) {
@@ -40,10 +42,10 @@ public struct ExportCursor: Hashable, Sendable {
 }
 
 extension ExportCursor: LosslessStringConvertible {
-    /// The position as text, for a program that requests one page at a time.
+    /// The position as text, for a client that requests one page at a time.
     public var description: String { "\(part.rawValue).\(position).\(partial).\(bodyBytes)" }
 
-    /// Parses a ``description``; returns `nil` for any other text.
+    /// Creates a position from its ``description``; `nil` if the text is not one.
     public init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         let numbers = parts.dropFirst().compactMap { Int64($0) }.filter { $0 >= 0 }

@@ -1,21 +1,32 @@
-/// The reason why a request is held instead of retried.
+/// The reason why a request is held: the queue does not send the request until the hold ends.
+///
+/// ``OfflineQueue/release(_:)`` and ``OfflineQueue/retry(_:newKey:)`` end every hold.
 public enum HoldReason: String, Hashable, Sendable, CaseIterable {
-    /// The server's certificate was not trusted. Retried automatically after 5 to 15 minutes, or when the path changes,
-    /// because captive portals and wrong clocks cause the same error.
+    /// The server's certificate was not trusted.
+    ///
+    /// The queue tries the request again after 5 to 15 minutes, or when the path changes: a captive portal or a wrong
+    /// clock may have caused the error.
     case trust
-    /// This machine is misconfigured, for example a certificate file or a cipher list. Retried after
-    /// ``OfflineQueue/flush()`` or a restart.
+    /// A setting of this machine is wrong, for example a certificate file or a cipher list. Or a constraint of the request
+    /// cannot be evaluated here: its time zone was removed, or a newer version stored it. ``QueuedRequest/lastError`` is
+    /// the reason. The hold ends with ``OfflineQueue/flush()`` or a restart, if the cause is gone by then.
     case configuration
-    /// The server requires credentials. Retried after ``OfflineQueue/flush()`` or a restart.
+    /// The server requires credentials, or the request's credential cannot be used; ``QueuedRequest/lastError`` is the
+    /// reason. The hold ends when the credential changes (``OfflineQueue/register(_:as:)``), when the request gets
+    /// another one (``OfflineQueue/setCredential(_:of:)``), with ``OfflineQueue/flush()``, or a restart.
     case auth
-    /// The server may have applied the request, and a second attempt may apply it twice. It waits for
-    /// ``OfflineQueue/retry(_:newKey:)`` or ``OfflineQueue/cancel(_:)``.
+    /// The server may have applied the request, and might apply it a second time if it were sent again. A user must
+    /// decide: ``OfflineQueue/retry(_:newKey:)`` or ``OfflineQueue/cancel(_:)``.
     case ambiguous
-    /// A user or caller held it with ``OfflineQueue/hold(_:)``.
+    /// A user or program called ``OfflineQueue/hold(_:)``.
     case user
-    /// A request that it depends on was given up or cancelled.
+    /// A dependency of the request (``EnqueueOptions/dependencies``) was given up or cancelled.
     case dependency
+    /// The request is encrypted, and cannot be decrypted: its encryption key is missing, or its row was changed;
+    /// ``QueuedRequest/lastError`` says which. If the key is missing, add it to the file
+    /// ``OfflineQueue/OfflineQueue/Configuration/encryptionKeyFile``: the hold ends when the queue is opened with it.
+    case key
 
-    /// The reasons whose cause a restart or a flush may have removed.
-    package static let releasableByRestart: Set<HoldReason> = [.trust, .configuration, .auth]
+    /// The reasons that end at a restart and at a flush, because the cause may be gone by then.
+    package static let releasableByRestart: Set<HoldReason> = [.trust, .configuration, .auth, .key]
 }

@@ -1,14 +1,17 @@
-/// The idempotency key, by which a server recognizes two requests as the same one
-/// ([draft-ietf-httpapi-idempotency-key-header](https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/)).
-/// The key is fixed when the request is enqueued, and every attempt carries it unchanged.
+/// The key by which a server recognizes a repeated request.
+///
+/// The queue determines the key when the request is enqueued, and sends it unchanged in every attempt. The IETF draft
+/// [draft-ietf-httpapi-idempotency-key-header](https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/)
+/// describes how servers use it.
 public struct IdempotencyKey: Hashable, Sendable {
     /// The source of an idempotency key.
     public enum Source: Hashable, Sendable {
-        /// A random UUID for methods that are not idempotent (RFC 9110 §9.2.2), no key for others.
+        /// A random UUID if the method is not idempotent (RFC 9110 §9.2.2), otherwise no key.
         case automatic
-        /// No key. A request that is not idempotent is then held if the server may have applied it.
+        /// No key. If the method is not idempotent, the request is held when the server may have applied it.
         case none
-        /// The given key: 1 to 255 bytes of printable ASCII, without `"` and `\` if ``IdempotencyKey/isQuoted``.
+        /// The given key: 1 to 255 bytes of printable ASCII. With ``IdempotencyKey/isQuoted`` it must not contain `"`
+        /// or `\`.
         case value(String)
     }
 
@@ -16,8 +19,8 @@ public struct IdempotencyKey: Hashable, Sendable {
     public var source: Source
     /// The name of the header field. Default `Idempotency-Key`.
     public var headerName = "Idempotency-Key"
-    /// Whether the key is sent in quotes, as an RFC 8941 string, which the draft requires. Default `false`, because
-    /// most servers expect it unquoted.
+    /// Whether the key is sent in quotes, as a string of RFC 8941. Default `false`: the draft requires quotes, but most
+    /// servers expect none.
     public var isQuoted = false
 
     /// Creates a key.
@@ -25,7 +28,7 @@ public struct IdempotencyKey: Hashable, Sendable {
         self.source = source
     }
 
-    /// A random key for methods that are not idempotent.
+    /// A random key if the method is not idempotent, otherwise no key.
     public static let automatic = IdempotencyKey(.automatic)
     /// No key.
     public static let none = IdempotencyKey(.none)

@@ -1,28 +1,29 @@
 public import Foundation
 
-/// The time until which a closed lane sends no requests, and the reason.
+/// The closure of a lane: the time until which the lane sends no requests, and the reason.
 public struct LaneClosure: Hashable, Sendable {
     /// The cause of a closure.
     public enum Cause: Hashable, Sendable {
-        /// The server asked for it with `Retry-After`. It survives a restart.
+        /// The server sent a `Retry-After` header. The closure survives a restart.
         case retryAfter
-        /// Attempts failed. The closure ends with the lane's last request, at a restart, and when the network changes.
+        /// Attempts failed. The closure ends early when the lane has no requests left, at a restart, and when the
+        /// network changes.
         case failures
         /// This machine was short of descriptors, memory, threads or ports.
         case localShortage
     }
 
-    /// The time at which the lane opens, by the wall clock. ``OfflineQueue/flush()`` opens it earlier.
+    /// The time at which the lane opens, by the wall clock. ``OfflineQueue/flush()`` opens the lane earlier.
     public let until: Date
-    /// The status of the response with `Retry-After`: 429 or 503. `nil` for other causes, and for a closure recorded by
-    /// an older version.
+    /// The status of the response with `Retry-After`: 429 or 503. `nil` for other causes, and if an older version of
+    /// netwatch recorded the closure.
     public let status: Int?
     /// The cause of the closure.
     public let cause: Cause
 }
 
 extension LaneClosure: CustomStringConvertible {
-    /// A human-readable description of the closure, without the time at which it ends.
+    /// The cause in words, without the time at which the lane opens.
     public var description: String {
         switch cause {
         case .retryAfter: "lane closed by Retry-After" + (status.map { " of HTTP \($0)" } ?? "")

@@ -1,9 +1,9 @@
 internal import Foundation
 
 extension Duration {
-    /// The exact duration in words, such as `367 days` or `1 minute, 30 seconds`. Always in English, like all messages.
+    /// The exact duration in English words, such as `367 days` or `1 minute, 30 seconds`.
     var words: String {
-        // The formatter would print 0 of the smallest unit.
+        // The formatter would print `0 nanoseconds`.
         guard self != .zero else { return "0 seconds" }
         let units: Set<UnitsFormatStyle.Unit> = [
             .days, .hours, .minutes, .seconds, .milliseconds, .microseconds, .nanoseconds,
@@ -12,7 +12,7 @@ extension Duration {
     }
 }
 
-/// Returns a value for a message: between backticks, with control characters escaped, cut after 80 characters.
+/// Returns the first 80 characters of a value for a message, in backticks and with control characters escaped.
 func quoted(_ value: String) -> String {
     let escaped = value.unicodeScalars.prefix(80).map {
         $0.properties.generalCategory == .control

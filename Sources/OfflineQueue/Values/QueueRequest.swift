@@ -1,12 +1,12 @@
 public import Foundation
 
-/// An HTTP request to be queued.
+/// An HTTP request to enqueue.
 public struct QueueRequest: Hashable, Sendable {
-    /// A header line. Names keep the caller's spelling and are compared case-insensitively.
+    /// A header line.
     public struct Header: Hashable, Sendable {
-        /// The field name, a token of RFC 9110 §5.6.2.
+        /// The field name, a token of RFC 9110 §5.6.2. It is sent as spelled, and compared case-insensitively.
         public var name: String
-        /// The field value. Control characters other than tab are refused.
+        /// The field value. It must not contain control characters other than tab.
         public var value: String
 
         /// Creates a header line.
@@ -16,27 +16,33 @@ public struct QueueRequest: Hashable, Sendable {
         }
     }
 
-    /// The request content.
+    /// The body of a request.
     public enum Body: Hashable, Sendable {
         /// Bytes in memory.
         case data(Data)
-        /// A regular file. It is copied when the request is enqueued; later changes to the file have no effect.
+        /// The content of a regular file. The queue copies the file when the request is enqueued, so later changes have
+        /// no effect.
         case file(path: String)
-        /// A body of `size` bytes that was uploaded in pieces; see ``OfflineQueue/appendToBody(_:_:at:for:)``.
+        /// An upload of `size` bytes that was made with ``OfflineQueue/appendToBody(_:_:at:for:)``.
         case staged(id: String, size: Int64)
     }
 
-    /// The request method, a token of RFC 9110 §5.6.2, sent as spelled. CONNECT and TRACE are refused.
+    /// The request method, a token of RFC 9110 §5.6.2. It is sent as spelled. CONNECT and TRACE are refused.
     public var method: String
-    /// An absolute `http` or `https` URL without user name and password, at most ``maximumURLBytes`` long.
+    /// The URL: absolute, `http` or `https`, at most ``maximumURLBytes`` long.
+    ///
+    /// The queue refuses a URL with a user name, a password or a query item that contains a secret, such as
+    /// `access_token`; ``EnqueueOptions/credential`` replaces them.
     public var url: String
-    /// The header lines. Lines with secrets and lines that concern a single connection are refused. They are sent
-    /// sorted by name, with lines of the same name joined by commas.
+    /// The header lines. They are sent sorted by name, with lines of the same name joined by commas.
+    ///
+    /// The queue refuses lines that contain secrets, such as `Authorization`; ``EnqueueOptions/credential`` replaces
+    /// them. It also refuses lines that the client sets itself, such as `Host`, `Content-Length` and `Connection`.
     public var headers: [Header]
-    /// The request content, at most ``maximumBodyBytes`` long.
+    /// The body, at most ``maximumBodyBytes`` long.
     public var body: Body
 
-    /// The maximum size of a body: 512 MiB. ``QueueLimits`` may allow less.
+    /// The maximum size of a body: 512 MiB. The limits in ``QueueLimits`` may allow less.
     public static let maximumBodyBytes: Int64 = 512 << 20
 
     /// The maximum length of a URL: 16 KiB.

@@ -4,13 +4,14 @@ public import Foundation
 public struct QueueCounts: Hashable, Sendable {
     private var numbers: [QueuedRequest.State: Int] = [:]
 
-    /// Creates counts of zero.
+    /// Creates counts that are all zero.
     public init() {}
 
-    /// The number of requests in a state. For final states, the number of requests that are still in the history.
+    /// The number of requests in a state. For a final state, only requests that are still in the history are counted.
     public subscript(state: QueuedRequest.State) -> Int {
         get { numbers[state, default: 0] }
-        set { numbers[state] = newValue }
+        // Zeros are not kept, so that equal counts compare as equal.
+        set { numbers[state] = newValue == 0 ? nil : newValue }
     }
 }
 
@@ -18,35 +19,72 @@ public struct QueueCounts: Hashable, Sendable {
 public struct QueueStatistics: Hashable, Sendable {
     /// The number of requests in each state.
     public let counts: QueueCounts
-    /// The number of unfinished requests, as counted for ``QueueLimits/requests``.
+    /// The number of unfinished requests, which ``QueueLimits/requests`` limits.
     public let requests: Int
-    /// The bytes of unfinished requests, as counted for ``QueueLimits/bytes``.
+    /// The size of the unfinished requests in bytes. ``QueueLimits/bytes`` limits the sum of this and ``stagedBytes``.
     public let bytes: Int64
-    /// The time at which the oldest unfinished request was enqueued.
+    /// The time at which the oldest unfinished request was enqueued; `nil` if there is none.
     public let oldest: Date?
     /// The number of lanes with unfinished requests.
     public let lanes: Int
     /// Whether the whole queue is paused.
     public let isPaused: Bool
-    /// The paused lanes by host and label, whether or not the whole queue is paused; at most ``maximumPausedLanes``.
+    /// The lanes that were paused individually, sorted by host and label; at most ``maximumPausedLanes``.
     public let pausedLanes: [PausedLane]
-    /// The closed lanes with requests: first those closed by a server's `Retry-After`, by host and label, then others;
-    /// at most ``maximumPausedLanes`` of each. No lane is listed twice.
+    /// The closed lanes that have requests: first those closed by a server's `Retry-After`, then the others.
+    ///
+    /// Each of the two groups is sorted by host and label, and has at most ``maximumPausedLanes`` lanes. No lane is
+    /// listed twice.
     public internal(set) var closedLanes: [ClosedLane]
+    /// The completions that no handler has handled yet, sorted by their tags; at most ``maximumPausedLanes`` tags.
+    public internal(set) var completions: [WaitingCompletions]
     /// The size of the database's files in bytes.
     public let databaseBytes: Int64
-    /// The free bytes of the queue's file system.
+    /// The number of free bytes in the queue's file system.
     public let freeBytes: Int64
+    /// The numbers of stored requests by their encryption key, finished ones included: first the unencrypted ones, then
+    /// by the id of the key. Empty if the queue was never encrypted.
+    public let encryption: [KeyUse]
     /// The number of uploads that no request uses yet; see ``OfflineQueue/appendToBody(_:_:at:for:)``.
     public internal(set) var stagedBodies = 0
-    /// The bytes of these uploads.
+    /// The number of bytes in the uploads that no request uses yet.
     public internal(set) var stagedBytes: Int64 = 0
 
-    /// The maximum number of paused lanes and of closed lanes in the statistics: 1000.
+    /// The ended requests with a tag that wait for the tag's handler; see ``OfflineQueue/onCompletion(tag:perform:)``.
+    public struct WaitingCompletions: Hashable, Sendable {
+        /// The tag.
+        public let tag: String
+        /// The number of requests.
+        public let count: Int
+        /// Whether this process has registered a handler for the tag.
+        public internal(set) var hasHandler = false
+        /// The error of the handler's last call, if it threw one. The completion is delivered again later.
+        public internal(set) var lastError: String?
+
+        package init(tag: String, count: Int) {
+            self.tag = tag
+            self.count = count
+        }
+    }
+
+    /// The maximum number of lanes listed in ``pausedLanes`` and in each group of ``closedLanes``: 1000.
     public static let maximumPausedLanes = 1000
 
-    /// A paused lane, in the form that ``OfflineQueue/resume(host:lane:)`` accepts. It may stand for several origins of
-    /// the host.
+    /// The number of requests that are encrypted with one key.
+    public struct KeyUse: Hashable, Sendable {
+        /// The id of the key: 8 hexadecimal digits that are derived from it. `nil` for requests that are not encrypted.
+        public let keyID: String?
+        /// The number of requests.
+        public let requests: Int
+        /// Whether the queue has the key. `true` for requests that are not encrypted.
+        public let isAvailable: Bool
+        /// Whether new requests are encrypted with this key.
+        public let isCurrent: Bool
+    }
+
+    /// The host and label of paused lanes, as ``OfflineQueue/resume(host:lane:)`` accepts them.
+    ///
+    /// One value may stand for several lanes, because a host may have several origins.
     public struct PausedLane: Hashable, Sendable {
         /// The host of the lane's URLs.
         public let host: String
@@ -54,14 +92,20 @@ public struct QueueStatistics: Hashable, Sendable {
         public let label: String
     }
 
-    /// A lane that is closed for a time.
+    /// A lane that sends no requests until its closure ends.
     public struct ClosedLane: Hashable, Sendable {
-        /// Distinguishes lanes of the same host and label.
+        /// The lane's id, which distinguishes lanes with the same host and label.
         let id: Int64
         /// The host of the lane's URLs.
         public let host: String
         /// The lane's label; empty for a lane without one.
         public let label: String
+        /// The origin of the lane's URLs with its port, such as `https://api.example.com:443`.
+        public let origin: String
+        /// Whether the lane sends its requests in order, one at a time.
+        public let isFIFO: Bool
+        /// The constraints of the lane's requests.
+        public let constraints: RequestConstraints
         /// The closure: its end and its cause.
         public let closure: LaneClosure
     }

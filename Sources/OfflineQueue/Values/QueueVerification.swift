@@ -1,29 +1,33 @@
 /// The result of ``OfflineQueue/OfflineQueue/verify()``.
 public struct QueueVerification: Hashable, Sendable {
-    /// A single problem.
+    /// A problem that the verification found.
     public struct Finding: Hashable, Sendable {
         /// The kind of a problem, for programs.
         public enum Kind: String, Hashable, Sendable, CaseIterable {
-            /// The database's structure (`PRAGMA integrity_check`) or its log is damaged. The queue should be set
-            /// aside.
+            /// The database's structure (`PRAGMA integrity_check`) or its log is damaged. Stop the queue and call
+            /// ``OfflineQueue/setAside(directory:evenIfSound:encryptionKeyFile:)``.
             case database
             /// A row refers to a missing row (`PRAGMA foreign_key_check`).
             case reference
-            /// A count that the limits use differs from the actual number.
+            /// A stored count of requests or bytes, which is used to enforce ``QueueLimits``, differs from the actual
+            /// number.
             case counter
-            /// A row does not hold a valid request.
+            /// A row does not contain a valid request.
             case request
             /// The file of a body is missing.
             case bodyMissing = "body_missing"
-            /// The file of a body differs from what was accepted.
+            /// The file of a body has a different size or SHA-256 than the accepted body.
             case bodyChanged = "body_changed"
             /// The file of a body cannot be read at the moment.
             case bodyUnreadable = "body_unreadable"
-            /// The last commit in the database's log was incomplete when the queue was opened, and was dropped. This is
-            /// normal after a crash or a power failure. It contained nothing that was acknowledged with durability
-            /// `full`.
+            /// The request is encrypted, and its encryption key is missing. The request was not checked.
+            case encryptionKey = "encryption_key"
+            /// The database's log ended with an incomplete commit when the queue was opened. The commit was dropped.
+            ///
+            /// This is normal after a crash or a power loss. No request in that commit had been accepted with the
+            /// durability `full`.
             case logTail = "log_tail"
-            /// A spool file belongs to no request. It only takes space, and the next start removes it.
+            /// A spool file (a large body) belongs to no request. The next start of the queue removes it.
             case orphan
         }
 
@@ -31,28 +35,33 @@ public struct QueueVerification: Hashable, Sendable {
         public let kind: Kind
         /// The id of the request, or the name of the file, table or lane.
         public let subject: String
-        /// A description of the problem, for users.
+        /// The problem in words, for users.
         public let message: String
     }
 
-    /// The maximum number of findings that are listed: 1000.
+    /// The maximum number of problems in ``findings``: 1000.
     public static let maximumFindings = 1000
 
-    /// The problems found, at most ``maximumFindings``.
+    /// The first problems that were found, at most ``maximumFindings``.
     public internal(set) var findings: [Finding] = []
-    /// The total number of problems.
+    /// The number of all problems, including those that are not in ``findings``.
     public internal(set) var findingCount = 0
     /// The number of requests that were checked.
     public internal(set) var requests = 0
+    /// The number of requests that could not be checked, because their encryption key is missing. Each of them is a
+    /// finding of the kind ``Finding/Kind/encryptionKey``, and is not part of ``requests``.
+    public internal(set) var unchecked = 0
     /// The number of spool files that were read.
     public internal(set) var files = 0
 
-    /// Whether no finding means the loss of a request. Unneeded spool files and an incomplete end of the log are
-    /// harmless.
-    public var isSound: Bool { findings.allSatisfy { [.orphan, .logTail].contains($0.kind) } }
+    /// Whether no finding is damage. Spool files without a request, an incomplete commit at the end of the log, and
+    /// requests whose encryption key is missing (``unchecked``) are no damage.
+    public private(set) var isSound = true
 
     mutating func found(_ kind: Finding.Kind, _ subject: String, _ message: String) {
         findingCount += 1
+        // Decided before the limit applies: a loss may follow many harmless findings.
+        if ![.orphan, .logTail, .encryptionKey].contains(kind) { isSound = false }
         guard findings.count < Self.maximumFindings else { return }
         findings.append(Finding(kind: kind, subject: subject, message: message))
     }

@@ -1,41 +1,58 @@
-/// The reason why a request waits.
+/// The reason why a request waits in the queue.
 public enum QueuedReason: Hashable, Sendable {
     /// The network has no route to the host.
     case notReachable
-    /// An attempt failed with the given error. The queue retries it automatically.
+    /// A captive portal intercepts plain HTTP on the path to the host. `page` is the URL at which a user can log in, if
+    /// it is known. Only reported with ``OfflineQueue/Configuration/captivePortalProbe``.
+    case captivePortal(page: String?)
+    /// An attempt failed with the given error. The queue tries the request again.
     case attemptFailed(String)
-    /// Its lane is closed after failures of earlier requests or by a server's `Retry-After`; see ``LaneClosure``.
+    /// The request's lane is closed, after failures or by a server's `Retry-After`; see ``LaneClosure``.
     case laneClosed
-    /// It is due, but no slot is free: the limit of requests in flight is reached for its origin or for the queue.
+    /// The request is due, but its origin or the queue has reached the maximum number of requests in flight. After an
+    /// outage, and after signs of overload, this number is lower.
     case noFreeSlot
-    /// This machine was recently short of descriptors, memory, threads or ports. The queue retries soon.
+    /// The request is due, but the queue delays it so that clients do not return all at once after an outage
+    /// (``OfflineQueue/Configuration/reconnectSpread``).
+    case paced
+    /// The request is due, but a rate limit permits no request now (``OfflineQueue/Configuration/rates``).
+    case rateLimited
+    /// The request waits because a constraint is not met (``EnqueueOptions/constraints``).
+    case constraint(UnmetConstraint)
+    /// This machine was recently short of descriptors, memory, threads or ports. The queue tries the request again
+    /// within 30 seconds.
     case localShortage
-    /// The lane is FIFO and has earlier requests.
+    /// The request's lane is FIFO and has earlier requests.
     case behindEarlier
-    /// It waits until other requests are delivered.
+    /// The request depends on requests that are not delivered yet.
     case blocked
-    /// It is scheduled for later.
+    /// The request is scheduled for later (``EnqueueOptions/notBefore``).
     case scheduled
-    /// The queue or its lane is paused.
+    /// The queue or the request's lane is paused.
     case paused
-    /// It needs attention before the next attempt; see ``HoldReason``.
+    /// The request is held; ``HoldReason`` describes what ends the hold.
     case held(HoldReason)
-    /// The id was already in the queue.
+    /// The queue already contains a request with this id, so this call did not send one.
     case alreadyQueued
-    /// The queue is not started, or is stopping.
+    /// The queue was not started, or is stopping.
     case stopped
-    /// The caller's task was cancelled.
+    /// The caller's task was cancelled during ``OfflineQueue/send(_:options:)``. The request stays in the queue.
     case cancelled
 }
 
 extension QueuedReason: CustomStringConvertible {
-    /// A human-readable form of the reason.
+    /// The reason in words.
     public var description: String {
         switch self {
         case .notReachable: "no route to host"
+        case .captivePortal(let page):
+            "a captive portal intercepts plain HTTP" + (page.map { ": \($0)" } ?? "")
         case .attemptFailed(let words): words
         case .laneClosed: "waiting after failures of earlier requests"
         case .noFreeSlot: "no free slot"
+        case .paced: "delayed so that clients do not return all at once"
+        case .rateLimited: "waiting because of a rate limit"
+        case .constraint(let constraint): "waiting for \(constraint)"
         case .localShortage: "this machine is short of descriptors, memory, threads or ports"
         case .behindEarlier: "waiting for earlier requests of the lane"
         case .blocked: "waiting for the requests it depends on"

@@ -1,22 +1,22 @@
 public import Foundation
 
-/// The stored state of a request in the queue.
+/// A request in the queue or its history, with its state but without its headers, its body and its response.
 public struct QueuedRequest: Hashable, Sendable {
     /// The state of a request.
     public enum State: String, Hashable, Sendable, CaseIterable {
-        /// It waits for an attempt.
+        /// The request waits for its next attempt.
         case pending
-        /// It waits until other requests are delivered.
+        /// The request waits until the requests that it depends on are delivered.
         case blocked
         /// An attempt is in progress.
         case inflight
-        /// It needs attention; see ``QueuedRequest/holdReason``.
+        /// The request is not sent until its hold ends; see ``QueuedRequest/holdReason``.
         case held
         /// The server responded as expected.
         case delivered
-        /// It was given up.
+        /// The queue gave the request up.
         case dead
-        /// It was cancelled by a caller or user.
+        /// A user or program cancelled the request.
         case cancelled
         /// A newer request with the same replace key replaced it.
         case superseded
@@ -32,51 +32,56 @@ public struct QueuedRequest: Hashable, Sendable {
 
     /// The request's id.
     public let id: String
-    /// The position of the request, which determines the order of a FIFO lane. It rises with every accepted request.
+    /// The number of the request in the order of acceptance, in which FIFO lanes send.
     public let sequence: Int64
     /// The current state.
     public let state: State
-    /// The reason for the hold; `nil` unless it is held.
+    /// The reason for the hold; `nil` if the request is not held.
     public let holdReason: HoldReason?
     /// The request method.
     public let method: String
     /// The request URL.
+    /// In place of secrets in the query, such as the signature of a signed URL, it contains `REDACTED`.
     public let url: String
     /// The lane's label; `nil` for the origin's common lane.
     public let lane: String?
-    /// Whether its lane is FIFO.
+    /// Whether the lane is FIFO.
     public let isFIFO: Bool
     /// The priority within the lane: 0 is sent first, 9 last.
     public let priority: Int
-    /// The length of the body in bytes. It is also known after the body was removed from the store.
+    /// The request's tag; see ``EnqueueOptions/tag``.
+    public let tag: String?
+    /// The length of the body in bytes. It stays known after the store has removed the body.
     public let bodyBytes: Int64
-    /// The number of counted attempts. Attempts that failed because the network was down, or because this machine was
-    /// short of a resource, do not count.
+    /// The number of attempts, except those that are counted in ``deferrals``.
     public let attempts: Int
-    /// The number of attempts that did not count, because the network was down or this machine was short of
-    /// descriptors, memory, threads or ports.
+    /// The number of attempts that do not count towards ``EnqueueOptions/maximumAttempts``.
+    ///
+    /// These are attempts that the queue ended itself, and attempts that failed because the network was down, because a
+    /// captive portal seemed to respond, or because this machine was short of descriptors, memory, threads or ports.
     public let deferrals: Int
-    /// The time at which it was enqueued, by the wall clock at that moment.
+    /// The time at which the request was enqueued, by the wall clock at that moment.
     public let created: Date
     /// The time at which a pending request is due. Its lane may be closed for longer.
     public let due: Date?
-    /// The time at which it is given up unless delivered before, by the wall clock.
+    /// The time at which the queue gives the request up if it is not delivered, by the wall clock.
     public let expires: Date?
-    /// The time at which it reached a final state.
+    /// The time at which the request reached a final state.
     public let finished: Date?
     /// The status of the last response, if there was one.
     public let status: Int?
-    /// The error of the last attempt, the reason why it was given up, or the dependency that failed.
+    /// The error of the last attempt, the reason why the queue gave the request up, or the dependency that failed.
     public let lastError: String?
-    /// The closure of its lane; `nil` if none is known. A lane is closed by a server's `Retry-After`, after
-    /// failures, or because this machine was short of a resource.
+    /// The closure of the request's lane; `nil` if none is known. ``LaneClosure/cause`` is the reason.
     public internal(set) var laneClosure: LaneClosure?
-    /// The reason why it waits while it is pending or blocked; `nil` if it is about to be tried. Only a running queue
-    /// reports ``QueuedReason/notReachable``, ``QueuedReason/laneClosed`` after failures, ``QueuedReason/noFreeSlot``
-    /// and ``QueuedReason/localShortage``.
+    /// The reason why a pending or blocked request waits; `nil` if it is about to be tried.
+    ///
+    /// Only a running queue reports ``QueuedReason/notReachable``, ``QueuedReason/captivePortal(page:)``,
+    /// ``QueuedReason/noFreeSlot``, ``QueuedReason/paced``, ``QueuedReason/localShortage``, and
+    /// ``QueuedReason/laneClosed`` for a lane that is closed after failures.
     public internal(set) var waitReason: QueuedReason?
 
     let laneID: Int64?
-    /// Whether it waits for an earlier request of a lane in order.
+    /// Whether the request waits for an earlier request of its FIFO lane.
     let isBehind: Bool
 }

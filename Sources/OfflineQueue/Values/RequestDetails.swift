@@ -2,54 +2,76 @@ public import Foundation
 
 /// All details of one request.
 public struct RequestDetails: Hashable, Sendable {
-    /// The part that ``OfflineQueue/list(_:)`` returns.
+    /// The request as ``OfflineQueue/list(_:)`` returns it.
     public internal(set) var summary: QueuedRequest
-    /// The header lines as given, without the idempotency key.
+    /// Why ``headers``, ``idempotencyKey`` or ``response`` are left out although the queue may have them: they are
+    /// encrypted, and their encryption key is missing or they were changed. `nil` if nothing is left out.
+    public let unreadable: String?
+    /// The header lines that the caller gave, without the idempotency key.
     public let headers: [QueueRequest.Header]
     /// The value of the idempotency key, if there is one.
     public let idempotencyKey: String?
     /// The replace key, if there is one.
     public let replaceKey: String?
-    /// The ids of the requests that it still waits for.
+    /// The ids of the requests that must still be delivered before this one is sent.
     public let dependencies: [String]
-    /// Whether the request is never sent twice; see ``EnqueueOptions/isAtMostOnce``.
+    /// Whether the request is sent at most once; see ``EnqueueOptions/isAtMostOnce``.
     public let isAtMostOnce: Bool
-    /// The timeouts of the next attempt.
+    /// The responses that count as delivery; see ``EnqueueOptions/expectation``.
+    public let expectation: Expectation
+    /// The name of the credential that each attempt adds; see ``EnqueueOptions/credential``.
+    public let credential: String?
+    /// The URL that receives the outcome; see ``EnqueueOptions/onDone``.
+    public let onDone: Webhook?
+    /// The id of the request that reports the end of this one to ``onDone``. `nil` before the end, without a webhook, and
+    /// after the record of the webhook was removed.
+    public let webhookID: String?
+    /// If the queue created this request as the webhook of another one: the id of that one.
+    public let webhookOf: String?
+    /// What the network and the time must be like while the request is sent; see ``EnqueueOptions/constraints``.
+    public let constraints: RequestConstraints
+    /// The timeouts of the next attempt. They double when a timeout ends an attempt; see ``AttemptTimeouts/response``.
     public let timeouts: AttemptTimeouts
-    /// The time until which the server may still execute an attempt that a timeout ended, by the wall clock. No attempt
-    /// starts earlier. `nil` if there is no such attempt.
+    /// The earliest time of the next attempt after a timeout, by the wall clock. Until then, the server may still be
+    /// executing the attempt that the timeout ended. `nil` if there is no such time or it has passed.
     public let busyUntil: Date?
-    /// The latest attempts, oldest first; at most 32 are kept.
+    /// The last 32 attempts, oldest first.
     public let attempts: [RecordedAttempt]
-    /// The last response, if the request has finished and received one.
+    /// The last response, if the request is finished and the server responded.
     public let response: RecordedResponse?
 }
 
-/// A stored attempt.
+/// The record of an attempt.
 public struct RecordedAttempt: Hashable, Sendable {
     /// The number of the attempt, counted from 1 over all attempts of the request.
     public let number: Int
     /// The start time, by the wall clock.
     public let started: Date
-    /// The duration.
+    /// The duration of the attempt; zero if the process ended during the attempt.
     public let duration: Duration
     /// The status of the response, if one was received.
     public let status: Int?
     /// libcurl's result code (`CURLcode`); 0 if a response was received.
     public let curlCode: Int
-    /// The error, cut after 512 bytes.
+    /// The first 512 bytes of the error; `nil` if there was none.
     public let error: String?
 }
 
-/// A stored response.
+/// The record of a response.
 public struct RecordedResponse: Hashable, Sendable {
     /// The status.
     public let status: Int
-    /// The header fields; at most 64 KiB.
+    /// The stored header fields, at most 64 KiB. Fields beyond that are left out.
+    ///
+    /// Only fields that describe the response are stored: of the content and of caching, `Location`, `Link`,
+    /// `Retry-After`, `Server` and similar ones, request ids, and rate limits. `Set-Cookie` and fields that may contain
+    /// a token are not. The URLs in `Location`, `Content-Location` and `Link` are stored without their user information,
+    /// query and fragment.
     public let headers: [QueueRequest.Header]
     /// The first 64 KiB of the body.
     public let body: Data
-    /// Whether ``body`` is incomplete: it exceeded a limit of size or time, or its connection ended early.
+    /// Whether ``body`` is incomplete: it was longer than 64 KiB, took longer than the time limit, or the connection
+    /// ended early.
     public let isTruncated: Bool
 
     package init(status: Int, headers: [QueueRequest.Header], body: Data, isTruncated: Bool) {

@@ -1,17 +1,21 @@
-/// The selection of requests for a list.
+/// A query for one page of ``OfflineQueue/list(_:)``.
 public struct RequestQuery: Hashable, Sendable {
     /// Selects requests in one of these states; `nil` selects any.
     public var states: Set<QueuedRequest.State>?
     /// Selects requests whose URL has this host; `nil` selects any.
     public var host: String?
-    /// Selects requests of lanes with this label; an empty label selects lanes without one, `nil` selects any.
+    /// Selects requests of lanes with this label. An empty label selects lanes without one; `nil` selects any.
     public var lane: String?
+    /// Selects requests with this ``EnqueueOptions/tag``; `nil` selects any.
+    public var tag: String?
     /// Selects requests after this position in the list; `nil` starts at the beginning.
     public var after: ListCursor?
-    /// The maximum number of requests. Default 100. Values above ``maximumLimit`` are reduced to it.
+    /// The maximum number of requests in the page. Default 100. A value above ``maximumLimit`` means ``maximumLimit``.
     public var limit: Int
-    /// The maximum size of a page in bytes: the texts of its requests plus 512 bytes for each. A page has at least one
-    /// request. Default: no limit.
+    /// The maximum size of the page in bytes. Default: no limit.
+    ///
+    /// The size is the sum of the requests' texts plus 512 bytes for each request. A page contains at least one request
+    /// even if that one is larger.
     public var maximumBytes = Int.max
 
     /// The maximum number of requests in a page: 10,000.
@@ -26,19 +30,28 @@ public struct RequestQuery: Hashable, Sendable {
 
 /// A filter that selects requests for an edit.
 public struct RequestFilter: Hashable, Sendable {
-    /// Selects requests in one of these states; `nil` selects the states that the edit applies to by default, see
-    /// ``OfflineQueue/cancel(matching:)`` and the other edits.
+    /// Selects requests in one of these states. `nil` selects the edit's default states, which each edit documents:
+    /// ``OfflineQueue/cancel(matching:)``, ``OfflineQueue/hold(matching:)``, ``OfflineQueue/release(matching:)`` and
+    /// ``OfflineQueue/retry(matching:newKey:)``.
     public var states: Set<QueuedRequest.State>?
     /// Selects requests whose URL has this host; `nil` selects any.
     public var host: String?
-    /// Selects requests of lanes with this label; an empty label selects lanes without one, `nil` selects any.
+    /// Selects requests of lanes with this label. An empty label selects lanes without one; `nil` selects any.
     public var lane: String?
+    /// Selects requests with this ``EnqueueOptions/tag``; `nil` selects any.
+    public var tag: String?
 
     /// Creates a filter.
-    public init(states: Set<QueuedRequest.State>? = nil, host: String? = nil, lane: String? = nil) {
+    public init(
+        states: Set<QueuedRequest.State>? = nil,
+        host: String? = nil,
+        lane: String? = nil,
+        tag: String? = nil
+    ) {
         self.states = states
         self.host = host
         self.lane = lane
+        self.tag = tag
     }
 }
 

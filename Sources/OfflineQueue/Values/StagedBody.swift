@@ -1,6 +1,6 @@
 /// An upload that no request uses yet.
 public struct StagedBody: Hashable, Sendable {
-    /// The name chosen by the caller.
+    /// The id of the upload, chosen by the caller.
     public let id: String
     /// The number of bytes uploaded so far.
     public let bytes: Int64
@@ -14,10 +14,10 @@ public struct StagedBody: Hashable, Sendable {
     }
 }
 
-/// The purpose of a body that is uploaded in pieces.
+/// The purpose of an upload, which determines its maximum size.
 public enum StagedBodyPurpose: String, Hashable, Sendable, CaseIterable {
-    /// The body of a request: at most ``QueueRequest/maximumBodyBytes``.
+    /// The body of a request. The maximum size is ``QueueRequest/maximumBodyBytes``.
     case request
-    /// An export to be imported: limited only by ``QueueLimits/bytes``.
+    /// An export to import. Only ``QueueLimits/bytes`` limits its size.
     case `import`
 }

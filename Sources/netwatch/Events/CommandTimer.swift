@@ -1,8 +1,8 @@
 internal import NetwatchEventLoop
 internal import Synchronization
 
-/// Calls a handler at a deadline, at an interval, or both. The clock continues while the machine sleeps. The timer runs
-/// as long as it is retained.
+/// A timer that calls a handler at a deadline, at an interval, or both. Its clock continues while the machine sleeps.
+/// The timer runs as long as it is retained.
 final class CommandTimer: Sendable {
     private let loop: EventLoop
     private let onTick: @Sendable () -> Void

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Buffers values from other threads until the command reads them. Keeps only the newest value per source, so a slow
-/// reader needs no additional memory. Sources are ordered by their oldest unread value.
+/// A buffer for values from other threads until the command reads them. Keeps only the newest value per source, so it
+/// does not grow while the reader is slow. `take()` orders the sources by their oldest unread value.
 final class Inbox<Value: Sendable>: Sendable {
     private struct State {
         var newest: [Int: Value] = [:]

@@ -5,7 +5,7 @@ internal import NetworkReachability
 struct HostCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "host",
-        abstract: "Watch whether hosts are reachable; print one line per change.",
+        abstract: "Watch whether hosts are reachable, and print one line per change.",
         discussion: """
             netwatch host example.com
             netwatch host example.com 2001:db8::1 --live
@@ -14,26 +14,27 @@ struct HostCommand: AsyncParsableCommand {
             netwatch host server.internal --until up --timeout 5m
             netwatch host db.internal --probe tcp:5432 --interval 10s
 
-            A host is reachable if the kernel has a route to it, the interface has a carrier, and there is a \
-            usable source address. Only DNS queries are sent, so this does not tell whether the host responds. \
-            Without HOST, the path to the public Internet in general is watched.
+            Without HOST, the command watches the path to the public Internet. A host is reachable if the kernel \
+            has a route to it, the interface has a carrier, and there is a usable source address. The command \
+            only sends DNS queries, so it does not find out whether the host responds.
 
-            With --probe, each host that has a path is also probed over that path: when the path is found or \
-            changes, and then at intervals. A tcp probe connects and closes the connection. An http or https \
-            probe sends a HEAD request for /; any status from \(ProbeChoice.expectedStatus.lowerBound) to \
-            \(ProbeChoice.expectedStatus.upperBound) is a success. The host is then up or down, or degraded if a \
-            captive portal responds instead. --once and --until use the result of the probe.
+            With --probe, the command also probes each host over its path: when the path is found or changes, \
+            and then at intervals. A tcp probe connects and closes the connection. An http or https probe sends \
+            a HEAD request for /; any status from \(ProbeChoice.expectedStatus.lowerBound) to \
+            \(ProbeChoice.expectedStatus.upperBound) is a success. The state of a probed host is up, down, or \
+            degraded (a captive portal responds instead of the host). --once and --until use this state.
 
-            A file of hosts has one host per line. Blank lines, and everything after a #, are ignored. If any \
-            line is wrong, the command reports it with the reason and does not start. At most \(HostList.limit) \
-            hosts are watched; duplicates are watched once.
+            The file of --hosts-from has one host per line. Blank lines, and everything after a #, are ignored. \
+            If any line is invalid, the command reports the line with the reason and does not start. At most \
+            \(HostList.limit) hosts are watched. A host that is named twice is watched once.
 
             With text output, SIGINT (Ctrl-C) and SIGTERM print a summary of each host before the command ends: \
-            its state, the number of changes, and the percentage of the known time in which it was reachable.
+            its state, the number of changes, and for how much of the time it was reachable. Time in which the \
+            state was unknown does not count.
 
-            Exit status with --once: 0 if every host is reachable, 1 if any is not, 2 if any is unknown and \
-            none is known to be unreachable. With --until: 0 when the state is reached, 1 after the timeout. \
-            With --count: 0. Otherwise the command runs until a signal ends it.
+            Exit status with --once: 0 if every host is reachable, 1 if any host is not reachable, 2 if the \
+            state of any host is unknown and no host is unreachable. With --until: 0 when the state is reached, \
+            1 after the timeout. With --count: 0. Otherwise the command runs until a signal ends it.
             """
     )
 
@@ -43,7 +44,7 @@ struct HostCommand: AsyncParsableCommand {
     @Option(help: "A file of hosts, one per line; - for standard input.")
     var hostsFrom: String?
 
-    @Flag(help: "Print the current state of every host, and exit with 0, 1 or 2.")
+    @Flag(help: "Print the current state of every host once, and exit with 0, 1 or 2.")
     var once = false
 
     @Option(name: .shortAndLong, help: "Exit after this number of lines, at least 1.")
@@ -52,7 +53,7 @@ struct HostCommand: AsyncParsableCommand {
     @Option(help: "Exit when all hosts are reachable (up), or when none is (down).")
     var until: Until?
 
-    @Flag(help: "With --until: exit when any host is in that state.")
+    @Flag(help: "With --until: exit as soon as one host is in that state.")
     var any = false
 
     @Option(
@@ -64,7 +65,7 @@ struct HostCommand: AsyncParsableCommand {
 
     @Option(
         name: .shortAndLong,
-        help: "The probe to send: route for none; tcp[:PORT], default 443; http[:PORT]; https[:PORT].",
+        help: "The probe: tcp[:PORT], by default port 443; http[:PORT]; https[:PORT]; or route for no probe.",
         transform: ProbeChoice.argument
     )
     var probe = ProbeChoice.route
@@ -76,7 +77,7 @@ struct HostCommand: AsyncParsableCommand {
     )
     var interval: Duration?
 
-    @Flag(help: "Show a table that is updated in place, instead of lines. Needs a terminal.")
+    @Flag(help: "Show a table that is updated in place, instead of lines. Requires a terminal.")
     var live = false
 
     @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")

@@ -4,7 +4,7 @@ internal import NetwatchEventLoop
 internal import NetwatchService
 internal import NetworkReachability
 
-/// A run of `netwatch host`: receives statuses, prints them, and decides when to end.
+/// A run of `netwatch host`, which receives statuses, prints them and decides when to end.
 struct HostSession {
     /// The output and end conditions of a run.
     struct Settings {
@@ -14,7 +14,7 @@ struct HostSession {
         var isOnce = false
         /// The number of lines after which to end.
         var count: Int?
-        /// The state of all hosts, or of any host, at which to end.
+        /// The state that ends the run as soon as all hosts have it; with `isAny`, as soon as one host has it.
         var until: Reachability?
         var isAny = false
         /// How long to wait for ``until``; `nil` for no limit.
@@ -102,7 +102,8 @@ struct HostSession {
 
     // MARK: Ending
 
-    /// JSON output has no summary at the end, so signals keep their default action.
+    /// Catches the signals after which a summary is printed. JSON output has no summary, so signals keep their default
+    /// action there.
     private func catchSignals() -> SignalWatch? {
         guard settings.format == .text, !settings.isOnce else { return nil }
         let inbox = inbox
@@ -111,7 +112,7 @@ struct HostSession {
         return SignalWatch(signals) { inbox.wake() }
     }
 
-    /// Wakes the loop at the timeout, and every second while times are displayed.
+    /// Starts a timer that wakes the loop at the timeout, and every second while times are displayed.
     private func startTimers() throws(CommandError) -> CommandTimer? {
         guard settings.isLive || deadline != nil else { return nil }
         let inbox = inbox
@@ -184,7 +185,7 @@ struct HostSession {
         printed += 1
     }
 
-    // Creating an encoder costs more than using it.
+    // Stored, because creating an encoder takes longer than using it.
     private let encoder = ControlMessage.encoder
 
     private mutating func warnOfFailure() {

@@ -13,7 +13,8 @@ struct LiveTable {
     ) -> String {
         let lines = Self.lines(records, now: now, columns: columns, rows: rows)
         defer { drawnRows = lines.count }
-        // If the window became narrower, the old table now takes more rows, and its first rows stay visible.
+        // If the window has become narrower since the previous drawing, the terminal has wrapped the old table into
+        // more rows. The first rows of the old table then stay visible.
         return Terminal.hideCursor + "\r" + Terminal.up(drawnRows) + Terminal.clearToEnd
             + lines.map { $0 + "\r\n" }.joined()
     }

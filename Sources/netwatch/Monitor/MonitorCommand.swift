@@ -5,22 +5,22 @@ internal import NetwatchNetlink
 struct MonitorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "monitor",
-        abstract: "Show interfaces, addresses and the path to the Internet, and one line per change.",
+        abstract: "Show interfaces, addresses and the path to the Internet, then one line per change.",
         discussion: """
             netwatch monitor
             netwatch monitor --raw --format json
             netwatch monitor --record changes.nwr
             netwatch monitor --replay changes.nwr
 
-            The current state is printed first, then one line per change. Changes that are reverted within \
-            30 ms are not shown. --raw prints every notification of the kernel as it arrives.
+            The command first prints the current state, then one line per change. It does not show changes that \
+            are reverted within 30 ms. --raw prints every notification of the kernel as it arrives.
 
             --record also writes each notification to a file that only this user can read. --replay prints \
             such a file as --raw does, without querying the kernel.
 
-            Exit status: 2 if netlink is unavailable or the recording cannot be written; 64 for wrong \
-            arguments, and for a recording that is damaged or from a newer version. --replay: 0. Otherwise \
-            the command runs until a signal ends it.
+            Without --replay, the command runs until a signal ends it. Exit status: 0 after --replay; 2 if \
+            netlink is unavailable or a write to the recording fails; 64 for wrong arguments, a recording that \
+            cannot be created, and one that is damaged or from a newer version.
             """
     )
 
@@ -40,6 +40,9 @@ struct MonitorCommand: AsyncParsableCommand {
     var format = OutputFormat.text
 
     func validate() throws {
+        for (name, path) in [("--record", record), ("--replay", replay)] where path == "" {
+            throw ValidationError("`\(name)` must not be empty")
+        }
         if force, record == nil { throw ValidationError("`--force` requires `--record`") }
         if replay != nil, record != nil {
             throw ValidationError("`--replay` cannot be combined with `--record`")

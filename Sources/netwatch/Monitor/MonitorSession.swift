@@ -25,7 +25,7 @@ struct MonitorSession {
     private let encoder = ControlMessage.encoder
     private var snapshot: NetlinkSnapshot?
     private var path = HostRecord(.general)
-    /// The first path status, kept until the first snapshot was printed.
+    /// The first path status, if it arrives before the first snapshot. It is printed after that snapshot.
     private var waitingPath: PathStatus?
 
     init(format: OutputFormat, isRaw: Bool) {
@@ -57,7 +57,8 @@ struct MonitorSession {
             } catch {
                 inbox.put(.failure(error), from: Source.failure.rawValue)
             }
-            // If the reader is slow, the kernel drops notifications, which is shown as well.
+            // Printing blocks while the reader of the output is slow. Then the kernel drops notifications, and a line
+            // with `lost` is printed.
             printer?.withLock { $0.print(record) }
         }
         handlers.onFailure = { inbox.put(.failure(NetworkWatch.failure($0)), from: Source.failure.rawValue) }

@@ -17,8 +17,8 @@ struct NetworkLine: Encodable {
     var state: String?
     var address: String?
     var prefixLength: UInt8?
-    /// Whether packets can be sent from the address. It is false while duplicate address detection is running or after
-    /// it failed.
+    /// Whether packets can be sent from the address. False while duplicate address detection is running, and after it
+    /// failed.
     var usable: Bool?
 
     private enum CodingKeys: String, CodingKey {

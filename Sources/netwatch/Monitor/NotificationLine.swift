@@ -3,14 +3,14 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import NetwatchService
 
-/// A notification as received from the kernel: an output line of `netwatch monitor --raw` and `--replay`. Numbers are
-/// those of the kernel's headers.
+/// A notification as received from the kernel: an output line of `netwatch monitor --raw` and `--replay`. Numbers have
+/// the meaning that the kernel's headers define.
 struct NotificationLine: Encodable {
     var v = ControlMessage.version
     var type = "notification"
     var time: Date
-    /// `link`, `address`, `route`, `rule`, `nextHop`, `setting`, `other` or `malformed`; `lost` where notifications are
-    /// missing.
+    /// `link`, `address`, `route`, `rule`, `nextHop`, `setting`, `other` or `malformed`. `lost` marks the place where
+    /// the kernel dropped notifications.
     var kind: String
     /// `new` or `deleted`.
     var change: String?
@@ -100,7 +100,7 @@ struct NotificationLine: Encodable {
         return fields.compactMap(\.self)
     }
 
-    /// The subject of the notification.
+    /// The first field of the line: what the notification is about.
     private var subject: String? {
         switch kind {
         case "link": return interface ?? index.map { "#\($0)" }
@@ -123,7 +123,7 @@ struct NotificationLine: Encodable {
         return action.flatMap { names[$0] }
     }
 
-    /// The type of a route that is not a unicast one (`RTN_…`).
+    /// The type of a route (`RTN_…` of `<linux/rtnetlink.h>`); `nil` for a unicast route, the common case.
     private var actionName: String? {
         let names: [UInt8: String] = [
             2: "local", 3: "broadcast", 4: "anycast", 5: "multicast", 6: "blackhole", 7: "unreachable",

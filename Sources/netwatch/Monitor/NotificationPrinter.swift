@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchNetlink
 internal import NetwatchService
 
-/// Prints notifications with the names that the interfaces had at that time.
+/// Prints notifications with the names that the interfaces had when the kernel sent them.
 struct NotificationPrinter {
     let format: OutputFormat
     private var names: [UInt32: String]

@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import Synchronization
 
-/// Writes the notifications of a monitor to a file.
+/// Writes the notifications that a monitor receives to a recording.
 final class NotificationRecorder: Sendable {
     private struct State: ~Copyable {
         var writer: NetlinkRecording.Writer
@@ -28,7 +28,7 @@ final class NotificationRecorder: Sendable {
 
     /// Appends a record.
     ///
-    /// - Throws: The reason of a failed write, and how many records were written.
+    /// - Throws: An error with the reason, and with the number of complete records as a hint.
     func add(_ record: NetlinkRecording.Record) throws(CommandError) {
         do {
             try state.withLock { state throws(SystemError) in
@@ -39,7 +39,7 @@ final class NotificationRecorder: Sendable {
             throw CommandError(
                 .unknown,
                 "could not write to `\(path)`: \(errnoDescription(error.errno))",
-                hint: "the \(state.withLock { $0.count }) records before it are complete and can be replayed"
+                hint: "the \(state.withLock { $0.count }) earlier records are complete and can be replayed"
             )
         }
     }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchService
 internal import NetworkReachability
 
-/// An output line about a target, in its JSON form.
+/// An output line about a target. It is encoded as JSON, and has two forms for people.
 struct HostLine: Encodable {
     var v = ControlMessage.version
     /// `host`, or `path` for the general path in `netwatch monitor`.
@@ -62,7 +62,7 @@ struct HostLine: Encodable {
     init(_ validated: ValidatedStatus, probe name: String?, time: Date) {
         self.init(validated.status, time: time)
         guard name != nil else { return }
-        // An unreachable host is down without a probe.
+        // A host without a path is not probed. It counts as down.
         state = validated.state ?? (validated.status.reachability == .notReachable ? .down : nil)
         guard let result = validated.probe else { return }
         probe = name
@@ -73,13 +73,14 @@ struct HostLine: Encodable {
         detail = validated.summary
     }
 
-    /// Adds the state that ended with this line, and its duration.
+    /// Adds the previous state and how long it lasted.
     mutating func ends(_ state: String, after duration: Duration) {
         previous = state
         previousSeconds = duration.seconds
     }
 
-    /// The line for people: local time, host, state, path or reason, and the duration of the previous state.
+    /// The line for people in the columns of `netwatch host`: local time, host, state, path or reason, and the duration
+    /// of the previous state.
     func text(hostWidth: Int) -> String {
         let columns = [
             LocalTime.format(time),
@@ -89,7 +90,7 @@ struct HostLine: Encodable {
         return columns.joined(separator: "  ") + before
     }
 
-    /// The line of the general path, in the columns of `netwatch monitor`.
+    /// The line for people about the general path, in the columns of `netwatch monitor`.
     var pathText: String {
         let columns = [
             LocalTime.format(time), "path".padded(to: 9), host.padded(to: 12),

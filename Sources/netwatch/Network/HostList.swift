@@ -3,17 +3,19 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetworkReachability
 
-/// The hosts to watch, from a command's arguments and from a file. Reading returns all hosts, or reports every invalid
-/// one.
+/// The hosts to watch, from a command's arguments and from a file. If any of them is invalid, every invalid one is
+/// reported, and reading fails.
 struct HostList {
-    /// The maximum number of hosts for one command. The tests start as many, each with its lookups.
+    /// The maximum number of hosts for one command.
     static let limit = 100_000
-    /// The maximum bytes of a list: enough for that many of the longest names, 253 bytes each, with some comments.
+    /// The maximum bytes of a file of hosts: enough for ``limit`` names of the longest kind, 253 bytes, with some
+    /// comments.
     static let longestFile = 32 * 1024 * 1024
     /// The maximum bytes of a line, including its comment.
     static let longestLine = 4096
 
-    /// The maximum number of invalid values that are reported. In a file that is no host list every line is invalid.
+    /// The maximum number of invalid values that are reported. It bounds the output for a file that is not a list of
+    /// hosts.
     static let longestReport = 1000
 
     private(set) var hosts: [NetworkHost] = []
@@ -71,7 +73,7 @@ struct HostList {
     private mutating func read(_ file: String) throws(CommandError) {
         let name = file == "-" ? "standard input" : file
         var bytes = try InputFile.read(file, limit: Self.longestFile)
-        // The byte order mark that some editors write at the start of UTF-8 files.
+        // Skips the byte order mark that some editors write at the start of UTF-8 files.
         if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes = bytes.dropFirst(3) }
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() {
@@ -82,7 +84,7 @@ struct HostList {
         }
     }
 
-    /// Parses a line: a host, a comment after `#`, or nothing.
+    /// Parses a line, which has a host, a comment after `#`, both or nothing.
     private mutating func add(line: Data, at place: String) {
         guard line.count <= Self.longestLine else {
             return refuse("\(place): the line is longer than \(Self.longestLine) bytes")

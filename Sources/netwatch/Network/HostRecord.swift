@@ -30,7 +30,7 @@ struct HostRecord {
         return line
     }
 
-    /// Returns the name of a state as in the line: up or down for a probed host, otherwise its reachability.
+    /// Returns the name of a state as the line shows it: `up` or `down` for a probed host, otherwise its reachability.
     private func name(of state: Reachability) -> String {
         guard probeName != nil else { return state.rawValue }
         return HostState(state)?.rawValue ?? state.rawValue
@@ -47,8 +47,8 @@ struct HostRecord {
             && newest?.status.pathGeneration == status.status.pathGeneration
     }
 
-    /// Returns whether the status reads the same for a person. Then only the path's generation changed, or a probe had
-    /// the same result as the previous one.
+    /// Returns whether this status looks the same to a person as the previous one: only ``PathStatus/pathGeneration``
+    /// changed, or a probe had the same result again.
     func displaysLike(_ status: ValidatedStatus) -> Bool {
         newest?.displaysLike(status) ?? false
     }

@@ -9,7 +9,7 @@ enum HostState: String, Encodable {
     /// The host did not respond.
     case down
 
-    /// Converts a reachability for hosts that are probed; `nil` for `unknown`.
+    /// Converts the reachability of a probed host; `nil` for `unknown`.
     init?(_ reachability: Reachability) {
         switch reachability {
         case .unknown: return nil
@@ -40,7 +40,7 @@ extension ValidatedStatus {
         }
     }
 
-    /// The state in one word.
+    /// The state for people: the result of the probe, or else the reachability.
     var stateText: String {
         state?.rawValue ?? status.reachability.summary
     }
@@ -55,7 +55,7 @@ extension ValidatedStatus {
         }
     }
 
-    /// Returns whether another status reads the same for a person, who does not care about milliseconds.
+    /// Returns whether another status looks the same to a person. The latencies of their probes may differ.
     func displaysLike(_ other: ValidatedStatus) -> Bool {
         stateText == other.stateText && status.summary == other.status.summary
             && (validation == other.validation)

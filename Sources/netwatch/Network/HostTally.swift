@@ -6,13 +6,13 @@ struct HostTally {
     /// The number of state changes.
     private(set) var changes = 0
 
-    /// Starts with the first reported state.
+    /// Creates a tally whose first state starts now.
     init(_ state: Reachability, now: ContinuousClock.Instant) {
         self.state = state
         since = now
     }
 
-    /// Records a report. Returns the duration of the previous state if the state changed.
+    /// Records the state that was reported. Returns the duration of the previous state if the state changed.
     mutating func record(_ new: Reachability, now: ContinuousClock.Instant) -> Duration? {
         guard new != state else { return nil }
         let lasted = since.duration(to: now)
@@ -32,8 +32,8 @@ struct HostTally {
         times[asked, default: .zero] + (asked == state ? age(now: now) : .zero)
     }
 
-    /// Returns a summary such as `reachable, 2 changes, reachable 98.2 % of 3 min 4 s`. The percentage refers to the
-    /// time in which the state was known.
+    /// Returns a summary such as `reachable, 2 changes, reachable 98.2 % of 3 min 4 s`. The percentage does not include
+    /// time in which the state was unknown.
     ///
     /// - Parameter name: Returns the name of a state.
     func summary(now: ContinuousClock.Instant, name: (Reachability) -> String = \.summary) -> String {

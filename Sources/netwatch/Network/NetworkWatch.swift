@@ -2,14 +2,14 @@ internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import NetworkReachability
 
-/// Follows the interfaces and addresses of this network namespace on its own thread. Notifications only signal that
-/// something may have changed; then the complete state is read again.
+/// Follows the interfaces and addresses of this network namespace on its own thread. When a notification signals that
+/// something may have changed, it reads the complete state again.
 actor NetworkWatch {
-    /// The handlers of events. Called on the watch's thread, which receives nothing in the meantime.
+    /// The handlers of events. They are called on the watch's thread, which receives no events during a call.
     struct Handlers: Sendable {
-        /// Called with every received datagram and every loss.
+        /// Called with every received datagram, and when the kernel has dropped notifications.
         var onReceived: @Sendable (NotificationSocket.Received) -> Void = { _ in }
-        /// Called with the initial state and after changes. If it is `nil`, no state is read.
+        /// Called with the initial state, and with the new state after changes. If it is `nil`, no state is read.
         var onSnapshot: (@Sendable (NetlinkSnapshot) -> Void)?
         /// Called when the kernel can no longer be queried. No other call follows.
         var onFailure: @Sendable (SystemError) -> Void = { _ in }
@@ -26,10 +26,11 @@ actor NetworkWatch {
     private var hasOverrun = false
     private var isReadingDue = false
 
-    /// The maximum number of datagrams taken in a row, so that a storm of them does not delay reading the state.
+    /// The maximum number of datagrams that are taken in a row, so that a burst of them does not delay reading the
+    /// state.
     private static let longestDrain = 256
 
-    /// Starts following.
+    /// Starts to follow the interfaces and addresses.
     ///
     /// - Throws: The kernel's error.
     static func starting(_ handlers: Handlers) throws(CommandError) -> NetworkWatch {
@@ -50,7 +51,7 @@ actor NetworkWatch {
     private init(loop: EventLoop, handlers: Handlers) throws(SystemError) {
         self.loop = loop
         self.handlers = handlers
-        // Opened before the request socket, so that changes during the first reading are noticed.
+        // Opened before the request socket, so that no change during the first reading is missed.
         notifications = try NotificationSocket()
         requests = try RequestSocket()
     }
@@ -70,7 +71,7 @@ actor NetworkWatch {
         do throws(SystemError) {
             for _ in 0..<Self.longestDrain {
                 guard let received = try notifications.next() else {
-                    // All notifications since the overrun were dropped.
+                    // The kernel has dropped all notifications between the overrun and now, so the state is read again.
                     if hasOverrun { scheduleReading() }
                     hasOverrun = false
                     return
@@ -87,7 +88,7 @@ actor NetworkWatch {
     private func scheduleReading() {
         guard !isReadingDue else { return }
         isReadingDue = true
-        // Waits for the rest of a burst.
+        // The delay combines the notifications of a burst.
         loop.schedule(at: .now + PathMonitor.Configuration.defaultSettle) { [weak self] in
             self?.assumeIsolated { $0.read() }
         }

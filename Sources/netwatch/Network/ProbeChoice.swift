@@ -3,7 +3,7 @@ internal import ClientCore
 internal import Foundation
 internal import NetworkReachability
 
-/// How a command checks that a host responds, beyond evaluating the kernel's routes.
+/// The probe that checks whether a host responds, in addition to the kernel's routes.
 enum ProbeChoice: Hashable {
     /// No probe.
     case route
@@ -14,7 +14,7 @@ enum ProbeChoice: Hashable {
     static let acceptedForms =
         "`route`, `tcp`, `tcp:PORT`, `http`, `http:PORT`, `https` or `https:PORT`; a port is 1 to 65535"
 
-    /// The statuses that count as up. A redirect counts, because it is a response; it is not followed.
+    /// The HTTP statuses that count as up. Redirects count, because the host has responded; they are not followed.
     static let expectedStatus = 200...399
 
     init?(_ text: String) {
@@ -32,7 +32,7 @@ enum ProbeChoice: Hashable {
     /// Parses an argument.
     static func argument(_ text: String) throws -> ProbeChoice {
         guard let choice = ProbeChoice(text) else {
-            throw ValidationError("\(Printer.quoted(text)) is not \(acceptedForms)")
+            throw ValidationError("\(Printer.quoted(text)) is not a probe; accepted: \(acceptedForms)")
         }
         return choice
     }
@@ -63,7 +63,7 @@ enum ProbeChoice: Hashable {
             throw CommandError(.usage, "\(Printer.quoted(host.text)) cannot be probed by \(scheme)")
         }
         do throws(InvalidProbe) {
-            // Only the existence of a response matters, and bodies can be long.
+            // HEAD is sufficient, because only the status matters. Bodies can be long.
             return try HTTPProbe(url: url, method: .head, expectedStatus: Self.expectedStatus)
         } catch {
             throw CommandError(.usage, "\(error)")

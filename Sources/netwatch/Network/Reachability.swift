@@ -1,6 +1,6 @@
 internal import NetworkReachability
 
-/// The verdict of a status without path or reason.
+/// The verdict of a path status, without the path or the reason.
 enum Reachability: String, Encodable {
     case reachable, notReachable, unknown
 

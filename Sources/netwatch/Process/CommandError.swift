@@ -1,4 +1,4 @@
-/// The failure that a command ends with: the error and a hint.
+/// The failure that ends a command: the exit status, the message and a hint.
 struct CommandError: Error {
     let status: ExitStatus
     let message: String
@@ -7,7 +7,7 @@ struct CommandError: Error {
     var isOutcomeUnknown = false
     /// The service's error code, if it sent one.
     var code: String?
-    /// The offset at which the piece of a body should have started.
+    /// The offset at which the next piece of an upload must start, if the service refused the offset.
     var offset: Int64?
 
     init(_ status: ExitStatus, _ message: String, hint: String? = nil) {

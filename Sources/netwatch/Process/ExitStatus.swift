@@ -1,11 +1,11 @@
 internal import ArgumentParser
 
-/// The exit statuses of the commands. The first three answer the command's question, the next three classify an HTTP
-/// response for `--check-status`, and the others are from sysexits(3).
+/// The exit statuses of the commands. 0 to 2 answer the command's question. With `--check-status`, 3 to 5 classify an
+/// HTTP response. The others are from sysexits(3).
 enum ExitStatus: Int32 {
-    /// Yes: reachable, delivered or safely accepted, listed.
+    /// Yes: the host is reachable, the request is delivered or safely accepted, the data was printed.
     case yes = 0
-    /// No: not reachable, given up.
+    /// No: the host is not reachable, the request was given up.
     case no = 1
     /// The result is unknown, or the action failed.
     case unknown = 2
@@ -19,8 +19,8 @@ enum ExitStatus: Int32 {
     case usage = 64
     /// The service is not running (`EX_UNAVAILABLE`).
     case unavailable = 69
-    /// Temporary failure (`EX_TEMPFAIL`). Either the service is busy and did nothing, or the request was accepted and
-    /// its id printed, but it is not finished yet.
+    /// Temporary failure (`EX_TEMPFAIL`). Either the service is busy and has done nothing, or the request was accepted
+    /// and its id printed, but it is not finished yet.
     case tryAgain = 75
     /// This user has no permission, but another one may (`EX_NOPERM`).
     case noPermission = 77

@@ -12,6 +12,7 @@ enum InputFile {
             try StandardInput.requireReadable()
             return try contents(of: .standardInput, "standard input", limit)
         }
+        guard !path.isEmpty else { throw emptyName }
         guard let handle = FileHandle(forReadingAtPath: path) else {
             throw CommandError(.usage, "could not read `\(path)`: \(errnoDescription(errno))")
         }
@@ -21,13 +22,16 @@ enum InputFile {
         return try contents(of: handle, "`\(path)`", limit)
     }
 
+    /// The error for a file without a name.
+    static let emptyName = CommandError(.usage, "the name of a file must not be empty")
+
     private static func isDirectory(_ path: String) -> Bool {
         var isDirectory: ObjCBool = false
         let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
         return exists && isDirectory.boolValue
     }
 
-    /// Reads up to one byte more than allowed, so that an endless file is detected without reading it.
+    /// Reads at most one byte more than `limit`, so that an endless file is detected without reading all of it.
     private static func contents(
         of handle: FileHandle,
         _ name: String,
@@ -40,7 +44,7 @@ enum InputFile {
             throw CommandError(.usage, "could not read \(name): \(error.localizedDescription)")
         }
         guard data.count <= limit else {
-            throw CommandError(.usage, "\(name) is longer than the limit of \(limit) bytes")
+            throw CommandError(.usage, "\(name) is too long; at most \(limit) bytes are accepted")
         }
         return data
     }

@@ -4,8 +4,8 @@ internal import NetwatchEventLoop
 
 /// Writes data to standard output and messages to standard error.
 enum Printer {
-    /// Writes a line of data. If the reader has closed the pipe, the process ends as by SIGPIPE. Any other write
-    /// failure is an error.
+    /// Writes a line of data. If the reader has closed the pipe, the process ends as if by SIGPIPE. Any other write
+    /// failure is reported, and the process exits with ``ExitStatus/unknown``.
     ///
     /// - Parameter hint: What to do if the line cannot be written.
     static func data(_ line: String, hint: String? = nil) {
@@ -20,12 +20,12 @@ enum Printer {
         exit(ExitStatus.unknown.rawValue)
     }
 
-    /// Ends the process when the reader of standard output closes the pipe. A command that waits for its next line to
-    /// print would otherwise not notice.
+    /// Starts a thread that ends the process when the reader of standard output closes the pipe. A command that waits
+    /// for its next line would otherwise not notice.
     static func exitWhenReaderExits() {
         var status = stat()
         guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFIFO else { return }
-        // If no thread can be started, the command runs until it is ended otherwise.
+        // If no thread can be started, the command notices the closed pipe at its next write.
         try? startDetachedThread(named: "nw-reader") {
             var output = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
             while poll(&output, 1, -1) == -1, errno == EINTR {}
@@ -33,13 +33,13 @@ enum Printer {
         }
     }
 
-    /// Ends the process as SIGPIPE would: without a message and with a status that is not a result.
+    /// Ends the process as SIGPIPE would: without a message, and not with one of the command's exit statuses.
     private static func endByBrokenPipe() -> Never {
         SignalWatch.endProcess(by: SIGPIPE)
     }
 
-    /// Opens those of the three standard descriptors that the caller closed, so that no file of this process gets their
-    /// number. `O_PATH` makes reads and writes fail as on a closed descriptor (`EBADF`).
+    /// Opens those of the three standard descriptors that the caller closed. Otherwise a file that this process opens
+    /// could get one of these numbers. `O_PATH` makes reads and writes fail with `EBADF`, as on a closed descriptor.
     static func fillStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
             _ = open("/dev/null", __O_PATH)
@@ -52,8 +52,8 @@ enum Printer {
         data(String(decoding: (try? encoder.encode(value)) ?? Data(), as: UTF8.self))
     }
 
-    /// Writes a line of text. The text may contain names chosen by others, such as an interface name, which must not be
-    /// able to control the terminal.
+    /// Writes a line of text without control characters. Other parties choose some of the names in the text, such as
+    /// interface names, and must not be able to control the terminal.
     static func line(_ text: String) {
         data(printable(text))
     }

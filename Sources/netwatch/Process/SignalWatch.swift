@@ -9,8 +9,9 @@ final class SignalWatch {
         /// A second signal ends the command immediately. A signal that was ignored when the process started, for
         /// example by `nohup` or a shell's `&`, stays ignored.
         case interactive
-        /// Repeated signals have no effect, because timeout(1) signals a process and then its group. Ignored signals
-        /// are caught, because a script that starts the service in the background must be able to stop it.
+        /// Repeated signals have no effect, because timeout(1) sends one to the process and another to its process
+        /// group. Signals that were ignored at the start are caught, because a script that starts the service in the
+        /// background must be able to stop it.
         case service
     }
 
@@ -51,7 +52,7 @@ final class SignalWatch {
             == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
-    /// Ends the process by the signal itself, so that the parent process sees it.
+    /// Ends the process by the signal itself, so that the parent process sees which signal it was.
     static func endProcess(by signal: CInt) -> Never {
         Glibc.signal(signal, SIG_DFL)
         var signals = sigset_t()
@@ -63,7 +64,7 @@ final class SignalWatch {
     }
 }
 
-/// Remembers the first signal.
+/// Stores the first signal. In an interactive command, a second one ends the process.
 private final class FirstSignal: Sendable {
     private let kind: SignalWatch.Kind
     private let first = Mutex<CInt?>(nil)

@@ -3,7 +3,8 @@ internal import NetwatchEventLoop
 
 /// Standard input, which the caller may have closed.
 enum StandardInput {
-    /// Checks that standard input can be read, before any action. Otherwise an empty body could be sent by mistake.
+    /// Checks that standard input can be read, before the command does anything. A closed standard input must not be
+    /// taken for an empty body.
     ///
     /// - Throws: A usage error with the reason.
     static func requireReadable() throws(CommandError) {

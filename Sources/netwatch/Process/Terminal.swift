@@ -11,7 +11,7 @@ enum Terminal {
         return (size.ws_col > 0 ? Int(size.ws_col) : 80, size.ws_row > 0 ? Int(size.ws_row) : 24)
     }
 
-    // Control sequences of ECMA-48, and DEC's for the cursor.
+    // The control sequences of ECMA-48, and two of DEC for the visibility of the cursor.
     static let hideCursor = "\u{1B}[?25l"
     static let showCursor = "\u{1B}[?25h"
     static let clearToEnd = "\u{1B}[J"

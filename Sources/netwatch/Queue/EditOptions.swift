@@ -4,7 +4,7 @@ internal import Glibc
 internal import NetwatchService
 internal import OfflineQueue
 
-/// An edit of many requests, selected by ids or by a filter.
+/// The options of the commands that edit requests, which are selected by ids or by a filter.
 struct EditOptions: ParsableArguments {
     @Argument(
         help: "Ids, or at least their first 8 characters; - reads them from standard input, one per line."
@@ -13,7 +13,7 @@ struct EditOptions: ParsableArguments {
 
     @Flag(
         help:
-            "All requests that the command applies to, restricted by --state, --host and --lane; in one transaction."
+            "Edit all requests to which the command applies, or those that --state, --host, --lane and --tag select."
     )
     var all = false
 
@@ -22,17 +22,18 @@ struct EditOptions: ParsableArguments {
 
     @OptionGroup var states: StateFilter
     @OptionGroup var filter: LaneFilter
+    @OptionGroup var tags: TagFilter
 
     @Option(
         name: .shortAndLong,
-        help: "The output format: text, or json for one object per id, or one for --all."
+        help: "The output format: text, or json: one object per id, or a single object with --all."
     )
     var format = OutputFormat.text
 
     @OptionGroup var queue: QueueOptions
 
-    /// The maximum bytes of standard input: a million generated ids. A full queue of 255-byte ids would exceed it, but
-    /// such a list is unrealistic.
+    /// The maximum bytes of the ids on standard input: enough for more than a million generated ids. A full queue whose
+    /// ids all have 255 bytes would exceed it, but such a queue is unrealistic.
     private static let longestInput = 64 << 20
 
     func validate() throws {
@@ -40,8 +41,11 @@ struct EditOptions: ParsableArguments {
             throw ValidationError(all ? "`--all` cannot be combined with ids" : "give ids or `--all`")
         }
         if yes, !all { throw ValidationError("`--yes` requires `--all`") }
-        let isFiltered = !states.wanted.isEmpty || filter.host != nil || filter.lane != nil
-        if !all, isFiltered { throw ValidationError("`--state`, `--host` and `--lane` require `--all`") }
+        let isFiltered =
+            !states.wanted.isEmpty || filter.host != nil || filter.lane != nil || tags.tag != nil
+        if !all, isFiltered {
+            throw ValidationError("`--state`, `--host`, `--lane` and `--tag` require `--all`")
+        }
         if ids.count > 1, ids.contains("-") { throw ValidationError("`-` cannot be combined with ids") }
         if ids.contains("") { throw ValidationError("the id must not be empty") }
         // Checked here, before any action, because without a terminal the user cannot confirm.
@@ -52,7 +56,7 @@ struct EditOptions: ParsableArguments {
 
     /// Edits the selected requests.
     ///
-    /// - Throws: The exit status 1 if any of them was not edited.
+    /// - Throws: The exit status 1 if one of the requests was not edited, or an error.
     func perform(_ action: Action, newKey: Bool = false) async throws {
         let isDone: Bool
         if all {
@@ -89,11 +93,13 @@ struct EditOptions: ParsableArguments {
         let matching = ControlMessage.Filter(
             state: names.isEmpty ? nil : names,
             host: filter.host,
-            lane: filter.lane
+            lane: filter.lane,
+            tag: tags.tag
         )
         if !yes {
             let counted = try await post(.init(filter: matching, dryRun: true), action, client)
-            // A request that arrives from now on was not counted, so the user has not agreed to edit it.
+            // No confirmation is requested, because there is nothing to edit. A request that arrives now was not
+            // counted, so the user has not agreed to edit it.
             if counted.isNone { return report(counted, of: action) }
             guard Self.confirms(action, counted.done) else { return false }
         }
@@ -101,7 +107,7 @@ struct EditOptions: ParsableArguments {
         return report(edited, of: action)
     }
 
-    /// Prints the result. Returns whether no request was refused.
+    /// Prints the result. Returns whether all matching requests were edited.
     private func report(_ edited: ControlMessage.EditedAll, of action: Action) -> Bool {
         if format == .json { Printer.json(edited, with: ControlMessage.encoder) }
         if format == .text { Printer.note(summary(action, edited)) }
@@ -117,13 +123,15 @@ struct EditOptions: ParsableArguments {
         let options: [(String, String?)] = [
             ("--state", states.wanted.isEmpty ? nil : states.wanted.map(\.rawValue).joined(separator: ",")),
             ("--host", filter.host), ("--lane", filter.lane.map { $0.isEmpty ? "''" : $0 }),
+            ("--tag", tags.tag),
         ]
         let given = options.compactMap { name, value in value.map { "\(name) \($0)" } }
         let what = given.isEmpty ? "" : " " + Printer.quoted(given.joined(separator: " "))
         return "no request matches\(what): nothing was \(action.pastTense)"
     }
 
-    /// Long enough for editing a million requests, during which the service sends nothing.
+    /// How long an edit by filter may take. The service sends nothing during the edit, and a queue may have a million
+    /// requests.
     private static let longest: Duration = .seconds(3600)
 
     private func post(
@@ -159,7 +167,7 @@ struct EditOptions: ParsableArguments {
         return isDone
     }
 
-    /// Returns as many ids as fit in one message, at least one.
+    /// Returns the ids at the beginning that fit into one message, at least one.
     private static func firstBatch(of ids: ArraySlice<String>) -> ArraySlice<String> {
         var bytes = 0
         return ids.prefix(ControlMessage.mostIDs).prefix { id in
@@ -168,7 +176,7 @@ struct EditOptions: ParsableArguments {
         }
     }
 
-    /// Below the limit of the service.
+    /// The maximum bytes of the ids in one message, below the limit of the service for the whole message.
     private static let mostBytes = 1 << 20
 
     /// Returns the maximum length of an id as a JSON string with its comma (RFC 8259 §7).
@@ -182,7 +190,7 @@ struct EditOptions: ParsableArguments {
         }
     }
 
-    /// Edits the requests. A text that is not a complete id may be the beginning of one.
+    /// Edits the requests with these ids. If an id is unknown, it is tried again as the beginning of an id.
     private func results(
         of action: Action,
         _ ids: [String],

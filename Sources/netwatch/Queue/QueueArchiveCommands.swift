@@ -7,31 +7,58 @@ internal import OfflineQueue
 struct QueueExportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Print all waiting and failed requests, for an import elsewhere.",
+        abstract: "Print all unfinished and dead requests, to import them into another queue.",
         discussion: """
             netwatch queue export >queue.ndjson
             netwatch queue export --no-dead | ssh other netwatch queue import -
 
-            The export contains the bodies. The exported requests stay in the queue: drop those that must not \
-            be sent from both queues. The last line is a checksum, so that a truncated or edited export is \
-            rejected.
+            The export includes the bodies of the requests. The exported requests also stay in this queue: drop \
+            them here if the other queue sends them. The last line is a checksum, by which an import detects a \
+            truncated or edited export.
 
-            Exit status: 0 complete, 1 without requests that could not be read, which are reported, 2 failed.
+            An export does not contain requests that have ended and wait for the completion handler of their tag, \
+            which a program with the library registers. The command prints how many there are.
+
+            Exit status: 0 if the export is complete, 1 if some requests could not be read (they are reported), \
+            2 if the export failed.
             """
     )
 
     @Flag(
         name: .customLong("dead"),
         inversion: .prefixedNo,
-        help: "Include the requests that failed permanently."
+        help: "Include dead requests, which the queue has given up."
     )
     var includesDead = true
 
     @OptionGroup var queue: QueueOptions
 
     mutating func run() async throws {
-        let isWhole = try await queue.withQueue { client in try await export(from: client) }
+        let isWhole = try await queue.withQueue { client in
+            let isWhole = try await export(from: client)
+            await noteCompletions(of: client)
+            return isWhole
+        }
         if !isWhole { throw ExitStatus.no.exitCode }
+    }
+
+    /// Prints that ended requests wait for their handlers, which only this queue can call.
+    ///
+    /// The export is complete by then, so an error here is only a note.
+    private func noteCompletions(of client: ServiceClient) async {
+        let statistics: ControlMessage.Statistics
+        do {
+            statistics = try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
+        } catch {
+            return Printer.note("whether ended requests wait for a handler is not known: \(error)")
+        }
+        for waiting in statistics.completions ?? [] {
+            let number = waiting.requests
+            let message =
+                "\(number) ended \(number == 1 ? "request" : "requests") with the tag `\(waiting.tag)` wait for a "
+                + "handler; an export does not contain this"
+            Printer.note(Printer.printable(message))
+        }
     }
 
     private func export(from client: ServiceClient) async throws -> Bool {
@@ -59,17 +86,18 @@ struct QueueExportCommand: AsyncParsableCommand {
 struct QueueImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Import an export: all of it, or nothing if anything is wrong.",
+        abstract: "Import an export, completely or not at all.",
         discussion: """
             netwatch queue import queue.ndjson
             ssh other netwatch queue export | netwatch queue import -
 
-            Requests keep their ids, keys and states. Known ids are skipped, so an import can be repeated. \
-            Through a service, the file counts towards the queue's limit of 4 GiB; import longer files while no \
-            service is running.
+            Requests keep their ids, keys and states. Requests whose ids are already known are skipped, so an \
+            import can be repeated. If the service is running, the export counts towards the queue's limit of \
+            4 GiB. Import a longer file while the service is not running. The queue must exist: `netwatch serve` \
+            creates it.
 
-            Exit status: 0 all requests are in the queue; 2 nothing was changed: the file is truncated, edited \
-            or not an export, the queue is full, or the disk failed.
+            Exit status: 0 if all requests are in the queue. 2 if nothing was changed: the file is truncated, \
+            edited or not an export, the queue is full, or the disk failed.
             """
     )
 
@@ -90,7 +118,7 @@ struct QueueImportCommand: AsyncParsableCommand {
         Printer.note(parts.joined(separator: ", "))
     }
 
-    /// Long enough to read the file three times and to write each body to the disk.
+    /// How long an import may take. The service reads the file three times and writes each body to the disk.
     private static let longest: Duration = .seconds(86_400)
 
     private static func upload(

@@ -12,17 +12,20 @@ struct QueueCommand: AsyncParsableCommand {
             netwatch queue retry 01a1fd77-5af9 01a1fd78
             netwatch queue list --state dead --format json | jq -r .id | netwatch queue retry -
 
-            An id can be shortened to 8 or more characters, if only one request matches. The commands use the \
-            service. If no service is running, they open the queue's directory, which its owner may do.
+            An id can be shortened to its first 8 or more characters, if only one request matches. The commands \
+            use the service. If it is not running, they open the queue's directory, which only its owner may do.
 
-            Exit status: 0 done, 1 not done for some of the requests, 2 unknown whether done, 64 wrong \
-            arguments, 69 service not running, 75 service busy, 77 permission denied, 78 the store is unusable.
+            Exit status: 0 done; 1 not done, or not for all requests; 2 failed, or unknown whether done; 64 \
+            wrong arguments; 69 service not running; 75 service busy; 77 permission denied; 78 the queue's \
+            store is unusable.
             """,
         subcommands: [
             QueueListCommand.self, QueueShowCommand.self, QueueRetryCommand.self, QueueHoldCommand.self,
-            QueueReleaseCommand.self, QueueDropCommand.self, QueueFlushCommand.self, QueuePauseCommand.self,
+            QueueReleaseCommand.self, QueueDropCommand.self, QueueCredentialCommand.self,
+            QueueFlushCommand.self, QueuePauseCommand.self,
             QueueResumeCommand.self, QueueDeadCommand.self, QueueStatsCommand.self, QueueStagedCommand.self,
             QueueExportCommand.self, QueueImportCommand.self, QueueVerifyCommand.self,
+            QueueEventsCommand.self,
         ]
     )
 }

@@ -4,14 +4,14 @@ internal import ArgumentParser
 struct QueueRetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry",
-        abstract: "Try requests again that failed, are held, or wait.",
+        abstract: "Try dead, held or waiting requests again.",
         discussion: """
             netwatch queue retry 01a1fd77-5b52
             netwatch queue retry --all --yes --host api.example.com
 
-            The requests start over, in their old position. They keep their idempotency keys, so that a server \
-            that has processed a request does not process it again; with --new-key it does. --all selects held \
-            and dead requests.
+            The requests start over, at their old position in the lane. They keep their idempotency keys, so \
+            that a server that has already processed a request does not process it again. With --new-key the \
+            server processes it again. Without --state, --all selects held and dead requests.
             """
     )
 
@@ -29,11 +29,12 @@ struct QueueRetryCommand: AsyncParsableCommand {
 struct QueueHoldCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hold",
-        abstract: "Hold requests: they are not sent until they are released.",
+        abstract: "Hold requests, so that they are not sent until they are released.",
         discussion: """
             netwatch queue hold 01a1fd77-5b52
 
-            If the first request of a FIFO lane is held, the whole lane waits. --all selects waiting requests.
+            If the first request of a FIFO lane is held, the whole lane waits. Without --state, --all selects \
+            pending, blocked and inflight requests.
             """
     )
 
@@ -48,7 +49,7 @@ struct QueueHoldCommand: AsyncParsableCommand {
 struct QueueReleaseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "release",
-        abstract: "Release held requests, whatever the reason of the hold.",
+        abstract: "Release held requests, for whatever reason they are held.",
         discussion: """
             netwatch queue release 01a1fd77-5b52
             netwatch queue release --all --yes
@@ -66,13 +67,14 @@ struct QueueReleaseCommand: AsyncParsableCommand {
 struct QueueDropCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "drop",
-        abstract: "Drop requests: they are not sent any more.",
+        abstract: "Drop requests, so that they are not sent any more.",
         discussion: """
             netwatch queue drop 01a1fd77-5b52 01a1fd77-5b60
             netwatch queue list --lane old --format json | jq -r .id | netwatch queue drop -
 
-            A request that is being sent is dropped unless it is delivered. Requests that depend on a dropped \
-            one are held. --all selects all unfinished requests.
+            Dropping a request ends its attempt, if there is one; the server may have received the request. If \
+            the request is delivered first, it is not dropped. Requests that depend on a dropped request are \
+            held. Without --state, --all selects all unfinished requests.
             """
     )
 

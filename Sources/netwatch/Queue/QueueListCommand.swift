@@ -14,12 +14,14 @@ struct LaneFilter: ParsableArguments {
     ///
     /// - Parameters:
     ///   - states: The states to select; empty for any.
+    ///   - tag: The tag to select; `nil` for any.
     ///   - limit: The maximum number of requests.
     /// - Returns: Whether there are more requests.
     @discardableResult
     func forEachPage(
         of client: ServiceClient,
         states: [QueuedRequest.State],
+        tag: String? = nil,
         limit: Int,
         _ body: (ControlMessage.List) async throws -> Void
     ) async throws -> Bool {
@@ -27,7 +29,9 @@ struct LaneFilter: ParsableArguments {
         repeat {
             var query = ["limit=\(min(left, ControlMessage.longestPage))"]
             query += states.map { "state=\($0.rawValue)" }
-            query += [("host", host), ("lane", lane), ("after", next)].compactMap { name, value in
+            query += [("host", host), ("lane", lane), ("tag", tag), ("after", next)].compactMap {
+                name,
+                value in
                 value.map { "\(name)=\($0.urlEscaped)" }
             }
             let target = "/v1/requests?" + query.joined(separator: "&")
@@ -40,11 +44,21 @@ struct LaneFilter: ParsableArguments {
     }
 }
 
+/// The option that selects a tag.
+struct TagFilter: ParsableArguments {
+    @Option(help: "Only requests with this tag.")
+    var tag: String?
+
+    func validate() throws {
+        if tag == "" { throw ValidationError("`--tag` must not be empty") }
+    }
+}
+
 /// Options that select states.
 struct StateFilter: ParsableArguments {
     @Option(
         help:
-            "Only requests in these states: \(QueuedRequest.State.names). Repeatable, or separated by commas.",
+            "Only requests in these states: \(QueuedRequest.State.names). Repeatable; commas separate several states.",
         transform: { try QueuedRequest.State.named($0) }
     )
     var state: [[QueuedRequest.State]] = []
@@ -78,10 +92,17 @@ struct ListOptions: ParsableArguments {
         if limit < 1 { throw ValidationError("`-n` is \(limit); it must be at least 1") }
     }
 
-    func print(_ filter: LaneFilter, states: [QueuedRequest.State], _ client: ServiceClient) async throws {
-        var (hasHeader, counts) = (false, [String: Int]())
-        let hasMore = try await filter.forEachPage(of: client, states: states, limit: limit) { page in
+    func print(
+        _ filter: LaneFilter,
+        states: [QueuedRequest.State],
+        tag: String?,
+        _ client: ServiceClient
+    ) async throws {
+        var (hasHeader, counts, holds) = (false, [String: Int](), Set<String>())
+        let hasMore = try await filter.forEachPage(of: client, states: states, tag: tag, limit: limit) {
+            page in
             counts = page.counts
+            holds.formUnion(page.requests.compactMap(\.holdReason))
             switch format {
             case .json: for entry in page.requests { Printer.json(entry, with: ControlMessage.encoder) }
             case .text: QueueTable(page.requests).print(withHeader: !hasHeader)
@@ -89,7 +110,13 @@ struct ListOptions: ParsableArguments {
             hasHeader = true
         }
         if hasMore { Printer.note("there are more requests; `-n` raises the limit") }
-        if format == .text { Printer.note(QueueTable.summary(counts)) }
+        guard format == .text else { return }
+        for reason in holds.sorted() {
+            if let text = HoldText.description(reason) { Printer.note("held: \(reason): \(text)") }
+        }
+        // The service counts all requests, whatever the list selects.
+        let isWhole = states.isEmpty && tag == nil && filter.host == nil && filter.lane == nil
+        Printer.note((isWhole ? "" : "whole queue: ") + QueueTable.summary(counts))
     }
 }
 
@@ -97,21 +124,29 @@ struct ListOptions: ParsableArguments {
 struct QueueListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "List requests: unfinished ones in their order, then finished ones, newest first.",
+        abstract:
+            "List requests: unfinished ones in the order of acceptance, then finished ones, newest first.",
         discussion: """
+            Unfinished requests are not listed in the order in which they are sent: that order depends on lanes, \
+            priorities, times and paths. `netwatch queue show` prints what a request waits for.
+
             netwatch queue list
             netwatch queue list --state pending,held --host api.example.com
+            netwatch queue list --tag readings
             netwatch queue list -n 100000 --format json
             """
     )
 
     @OptionGroup var states: StateFilter
     @OptionGroup var filter: LaneFilter
+    @OptionGroup var tags: TagFilter
     @OptionGroup var listing: ListOptions
     @OptionGroup var queue: QueueOptions
 
     mutating func run() async throws {
-        try await queue.withQueue { try await listing.print(filter, states: states.wanted, $0) }
+        try await queue.withQueue {
+            try await listing.print(filter, states: states.wanted, tag: tags.tag, $0)
+        }
     }
 }
 
@@ -119,7 +154,7 @@ struct QueueListCommand: AsyncParsableCommand {
 struct QueueDeadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "dead",
-        abstract: "List the requests that failed permanently.",
+        abstract: "List dead requests, which the queue has given up.",
         discussion: """
             netwatch queue dead
             netwatch queue dead --format json | jq -r .id | netwatch queue retry -
@@ -127,10 +162,11 @@ struct QueueDeadCommand: AsyncParsableCommand {
     )
 
     @OptionGroup var filter: LaneFilter
+    @OptionGroup var tags: TagFilter
     @OptionGroup var listing: ListOptions
     @OptionGroup var queue: QueueOptions
 
     mutating func run() async throws {
-        try await queue.withQueue { try await listing.print(filter, states: [.dead], $0) }
+        try await queue.withQueue { try await listing.print(filter, states: [.dead], tag: tags.tag, $0) }
     }
 }

@@ -11,7 +11,11 @@ struct QueueShowCommand: AsyncParsableCommand {
             netwatch queue show 01a1fd77-5b52
             netwatch queue show 01a1fd77-5b52 --body | jq .
 
-            Exit status: 0 shown, 1 no request, or more than one, has such an id.
+            The header fields, idempotency key and response of an encrypted request are printed only with its \
+            key. Without it, `hidden` is printed in their place.
+
+            Exit status: 0 if the request was printed; 1 if no request or more than one matches the id, or with \
+            --body if there is no response; 2 with --body if the response cannot be decrypted.
             """
     )
 
@@ -20,7 +24,7 @@ struct QueueShowCommand: AsyncParsableCommand {
 
     @Flag(
         help:
-            "Print only the body of the response, unchanged; at most its first 64 KiB, which the queue keeps."
+            "Print only the body of the response, unchanged. The queue keeps at most its first 64 KiB."
     )
     var body = false
 
@@ -50,6 +54,14 @@ struct QueueShowCommand: AsyncParsableCommand {
 
     private func printBody(of details: ControlMessage.Details) throws(CommandError) {
         guard let response = details.response else {
+            if let reason = details.unreadable, details.request.finished != nil {
+                let hint = "without the service, `--encryption-key` names the file with the key"
+                throw CommandError(
+                    .unknown,
+                    Printer.printable("the response cannot be read: \(reason)"),
+                    hint: hint
+                )
+            }
             throw CommandError(.no, "`\(details.request.id)` is \(details.request.state) and has no response")
         }
         Printer.bytes(Data(base64Encoded: response.bodyBase64) ?? Data())

@@ -11,11 +11,12 @@ struct QueueStagedCommand: AsyncParsableCommand {
             netwatch queue staged --clear
             netwatch queue staged --clear 01a1fd77-5b52-70f7-a8f1-b9fb1907155b
 
-            A body of more than 64 KiB is uploaded in pieces before its request is accepted. An abandoned upload \
-            is removed after ten minutes, or earlier if there are 64 uploads or the queue's byte limit is \
-            reached. --clear removes the given uploads, or all. A client that is still uploading then fails.
+            A body of more than 64 KiB is uploaded in pieces before its request is accepted. An upload that \
+            receives no piece is removed after ten minutes, or after ten seconds if there are 64 uploads or the \
+            queue's byte limit is reached. --clear removes the given uploads, or all of them. A client that is \
+            still uploading then fails.
 
-            Exit status: 0 listed or removed, 1 no upload has such an id.
+            Exit status: 0 listed or removed; 1 if one of the ids does not belong to an upload.
             """
     )
 

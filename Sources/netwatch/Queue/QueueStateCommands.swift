@@ -9,8 +9,10 @@ struct QueueFlushCommand: AsyncParsableCommand {
         discussion: """
             netwatch queue flush
 
-            Ends all delays between attempts once, for every server. Frequent flushes slow down delivery. This \
-            needs the service, which sends the requests.
+            Ends the current delays between attempts, for all servers. Frequent flushes slow down delivery. \
+            The command needs the service, which sends the requests. It prints how many requests are pending or \
+            in flight. It also tries requests whose host seems unreachable. Paused requests, those scheduled for \
+            later, and those behind a constraint or a rate limit still wait.
             """
     )
 
@@ -20,7 +22,9 @@ struct QueueFlushCommand: AsyncParsableCommand {
         let flushed = try await queue.withQueue {
             try await $0.post("/v1/queue/flush", as: ControlMessage.Flushed.self)
         }
-        Printer.note("trying \(CountText.format(flushed.requests, "request"))")
+        Printer.note(
+            "ended all delays: \(CountText.format(flushed.requests, "request")) pending or in flight"
+        )
     }
 }
 
@@ -33,10 +37,10 @@ struct QueuePauseCommand: AsyncParsableCommand {
             netwatch queue pause
             netwatch queue pause --host api.example.com --lane reports
 
-            Requests in flight are finished, and new requests are accepted. Without --host and --lane, the whole \
-            queue is paused.
+            Requests in flight are finished, and new requests are still accepted. Without --host and --lane, \
+            the whole queue is paused.
 
-            Exit status: 0 paused, 1 no lane matches and nothing was changed.
+            Exit status: 0 paused; 1 no lane matches, and nothing was changed.
             """
     )
 
@@ -56,10 +60,10 @@ struct QueueResumeCommand: AsyncParsableCommand {
             netwatch queue resume
             netwatch queue resume --host api.example.com --lane reports
 
-            While the whole queue is paused, all lanes wait, even those that are resumed. `netwatch queue stats` \
-            lists what is paused.
+            Without --host and --lane, all pauses end. While the whole queue is paused, all lanes wait, even \
+            those that you resume individually. `netwatch queue stats` lists what is paused.
 
-            Exit status: 0 resumed, 1 no lane matches and nothing was changed.
+            Exit status: 0 resumed; 1 no lane matches, and nothing was changed.
             """
     )
 
@@ -70,7 +74,7 @@ struct QueueResumeCommand: AsyncParsableCommand {
     }
 }
 
-/// Options that select the lanes to pause.
+/// Options that select lanes to pause or resume; without any, the whole queue.
 struct PauseOptions: ParsableArguments {
     @Option(help: "Only lanes to this host.")
     var host: String?
@@ -81,12 +85,12 @@ struct PauseOptions: ParsableArguments {
     @OptionGroup var queue: QueueOptions
 
     func set(_ action: String) async throws {
-        let lanes = ControlMessage.Lanes(host: host, lane: lane)
+        let selection = ControlMessage.Lanes(host: host, lane: lane)
         let done = try await queue.withQueue {
-            try await $0.post("/v1/queue/\(action)", lanes, as: ControlMessage.Paused.self)
+            try await $0.post("/v1/queue/\(action)", selection, as: ControlMessage.Paused.self)
         }
-        let what =
-            host == nil && lane == nil ? "the queue" : CountText.format(done.lanes, "lane")
+        let lanes = CountText.format(done.lanes, "lane")
+        let what = host == nil && lane == nil ? "the queue: \(lanes) with requests" : lanes
         Printer.note("\(done.paused ? "paused" : "resumed") \(what)")
     }
 }

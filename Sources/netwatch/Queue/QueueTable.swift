@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
 
-/// A table of requests for people: no borders, and a header only on a terminal.
+/// A table of requests for people. It has no borders, and a header only on a terminal.
 ///
 /// On a terminal no row is wider than the window. Elsewhere only URLs are shortened; `queue show` and JSON have them in
 /// full.
@@ -49,7 +49,7 @@ struct QueueTable {
         guard let reason = entry.reason else { return entry.status.map { "HTTP \($0)" } ?? "" }
         // Held and paused requests wait for a user's action, not for their lane.
         guard let until = entry.laneClosedUntil, WaitText.isForLane(entry) else { return reason }
-        // A closure by `Retry-After` was a response, and its status is already in the reason.
+        // If `Retry-After` closed the lane, the reason already includes the status of that response.
         let cause = entry.laneClosedBy == nil ? entry.lastError.map { ": \($0)" } : nil
         return "\(reason) until \(until.rfc3339)\(cause ?? "")"
     }
@@ -68,10 +68,11 @@ struct QueueTable {
 
     private static let url = 4
     private static let gap = "  "
-    /// The length of a URL without a window.
+    /// The maximum length of a URL if the output is not a terminal.
     private static let defaultURLLength = 100
-    /// The minimum width of a URL, and of the reasons if they are long enough.
+    /// The minimum width of the URLs on a terminal.
     private static let shortestURL = 20
+    /// The minimum width of the reasons on a terminal, if they are long enough.
     private static let leastReason = 40
 
     /// Returns the maximum length of a URL: the width that the other columns leave.

@@ -11,16 +11,18 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             netwatch queue verify
             netwatch queue verify --set-aside
 
-            The check changes nothing and blocks nothing. Without a service, the database's log is read first. \
-            If it is damaged, the store is not opened, because opening drops what cannot be read.
+            The check changes nothing, and the service continues during it. Without a service, the command \
+            reads the database's log first. If the log is damaged, the store is not opened, because opening it \
+            would drop what cannot be read.
 
-            --set-aside is for a damaged store. It moves the store to a new directory within the queue's \
-            directory, exports what can be read, and prints the path of the export. Nothing is deleted. The next \
-            start creates an empty store. No service may be running.
+            --set-aside is for a damaged store, while no service is running. It moves the store to a new \
+            directory within the queue's directory, exports what can be read, and prints the path of the \
+            export. Nothing is deleted. The next start of the service creates an empty store.
 
-            Exit status: 0 sound, 1 a request is lost or damaged, 2 the check or the move failed, 77 permission \
-            denied, 78 the store is damaged, or belongs to another program or a newer netwatch. With \
-            --set-aside: 0 sound, or moved with all requests exported; 1 moved, and requests are lost.
+            Exit status: 0 sound; 1 not sound, for example a lost or damaged request; 2 the check or the move \
+            failed, or requests could not be checked without their encryption key; 77 permission denied; 78 the store is damaged, or belongs to another program or a newer \
+            netwatch. With --set-aside: 0 sound, or moved and all requests exported; 1 moved, and requests are \
+            lost.
             """
     )
 
@@ -49,9 +51,10 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             throw ExitStatus.unusableStore.exitCode
         }
         if !found.sound { throw ExitStatus.no.exitCode }
+        if found.unchecked != nil { throw ExitStatus.unknown.exitCode }
     }
 
-    /// Checks the log before the queue is opened, because opening drops the unreadable part of the log and changes the
+    /// Checks the log before the queue is opened. Opening would drop the unreadable part of the log and change the
     /// files.
     private func checkRemainingLog() async throws {
         guard let directory = try queue.directoryIfNoServiceRuns() else { return }
@@ -63,7 +66,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         }
     }
 
-    /// Long enough to read every byte of a gigabyte on a slow card.
+    /// How long a check may take. It reads every byte of the store, perhaps gigabytes on a slow SD card.
     private static let longest: Duration = .seconds(86_400)
 
     private func show(_ found: ControlMessage.Verification) {
@@ -75,10 +78,16 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         if unlisted > 0 { Printer.note("and \(unlisted) more findings") }
         let requests = CountText.format(found.requests, "request")
         let files = CountText.format(found.files, "file")
-        // The check of a damaged database may end before its first request.
+        // If the database is damaged, the check may end before its first request.
         let isUnchecked = found.isDatabaseDamaged && found.requests == 0
         let extent = isUnchecked ? "requests could not be checked" : "checked \(requests) and \(files)"
-        Printer.note("\(found.sound ? "sound" : "not sound"): \(extent)")
+        let sound = found.unchecked == nil ? "sound" : "no damage found"
+        Printer.note("\(found.sound ? sound : "not sound"): \(extent)")
+        guard let unchecked = found.unchecked else { return }
+        let encrypted = CountText.format(unchecked, "encrypted request")
+        Printer.warning(
+            "\(encrypted) could not be checked without the key; `--encryption-key` names its file"
+        )
     }
 
     // MARK: Setting aside
@@ -91,7 +100,10 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         )
         let moved: SetAsideStore?
         do {
-            moved = try await OfflineQueue.setAside(directory: directory)
+            moved = try await OfflineQueue.setAside(
+                directory: directory,
+                encryptionKeyFile: queue.encryptionKey
+            )
         } catch let error as QueueError {
             throw CommandError(opening: error)
         }

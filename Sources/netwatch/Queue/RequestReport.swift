@@ -25,10 +25,18 @@ struct RequestReport {
             ("body", request.bodyBytes > 0 ? ByteText.format(request.bodyBytes) : nil),
             ("lane", [request.lane, order].compactMap(\.self).joined(separator: ", ")),
             ("waits", WaitText.description(request)),
+            ("held", HoldText.description(request.holdReason)),
             ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
+            ("opens", request.windowOpens.map { "the window, \(moment($0))" }),
             ("key", details.idempotencyKey),
             ("replaces", details.replaceKey),
             ("sent", details.atMostOnce ? "at most once" : nil),
+            ("expects", details.expect),
+            ("auth", details.credential.map { "credential \($0)" }),
+            ("tag", request.tag),
+            ("on done", webhookText),
+            ("reports", details.webhookOf.map { "the end of \($0)" }),
+            ("only", details.constraints),
             ("timeouts", timeoutText),
             ("busy", busyText),
             ("after", details.after.isEmpty ? nil : details.after.joined(separator: " ")),
@@ -36,6 +44,7 @@ struct RequestReport {
             ("due", request.due.map(moment)),
             ("expires", request.expires.map(moment)),
             ("finished", request.finished.map(moment)),
+            ("hidden", details.unreadable.map { "header fields, idempotency key, body or response: \($0)" }),
         ]
         return rows.compactMap { name, text in text.map { line(name, $0) } }
             + details.headers.map { line("header", "\($0[0]): \($0[1])") }
@@ -43,10 +52,20 @@ struct RequestReport {
 
     private var stateText: String {
         let request = details.request
-        // The reason of a hold implies the state.
+        // The reason of a held request begins with `held`, so the state is omitted.
         let state = request.holdReason == nil ? request.state : nil
         let reason = request.reason == request.state ? nil : request.reason
         return [state, reason].compactMap(\.self).joined(separator: ": ")
+    }
+
+    private var webhookText: String? {
+        details.onDone.map { webhook in
+            let parts = [
+                "POST \(webhook.url)", webhook.credential.map { "credential \($0)" },
+                details.webhook.map { "request \($0)" },
+            ]
+            return parts.compactMap(\.self).joined(separator: ", ")
+        }
     }
 
     private var busyText: String? {
@@ -55,7 +74,7 @@ struct RequestReport {
         }
     }
 
-    /// The timeouts of the next attempt.
+    /// The timeouts of the next attempt; `nil` for a finished request.
     private var timeoutText: String? {
         guard details.request.finished == nil, details.responseTimeoutSeconds != nil else { return nil }
         let rows = [
@@ -71,7 +90,8 @@ struct RequestReport {
     private var attemptLines: [String] {
         let request = details.request
         let postponed = request.deferrals > 0 ? ", \(request.deferrals) postponed, not counted" : ""
-        return [line("attempts", "\(request.attempts)\(postponed)")]
+        let earlier = earlierAttempts > 0 ? ", \(earlierAttempts) before the count was reset" : ""
+        return [line("attempts", "\(request.attempts)\(postponed)\(earlier)")]
             + details.attempts.map { attempt in
                 let duration = DurationText.format(.seconds(attempt.durationSeconds))
                 let text = attempt.error ?? attempt.status.map { "HTTP \($0)" } ?? ""
@@ -79,11 +99,19 @@ struct RequestReport {
             }
     }
 
+    /// The number of attempts before a retry or a change of the credential, which reset the count.
+    private var earlierAttempts: Int {
+        let request = details.request
+        // An attempt is counted when it begins, and listed when it has ended.
+        let running = request.state == "inflight" ? 1 : 0
+        return (details.attempts.last?.number ?? 0) - (request.attempts + request.deferrals - running)
+    }
+
     private var answerLines: [String] {
         guard let response = details.response else { return [] }
         let length = Data(base64Encoded: response.bodyBase64)?.count ?? 0
         let cut = response.truncated ? ", truncated" : ""
-        return [line("answer", "HTTP \(response.status), \(ByteText.format(Int64(length)))\(cut)")]
+        return [line("response", "HTTP \(response.status), \(ByteText.format(Int64(length)))\(cut)")]
             + response.headers.map { line("", "\($0[0]): \($0[1])") }
     }
 

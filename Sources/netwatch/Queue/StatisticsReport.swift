@@ -1,7 +1,7 @@
 internal import Foundation
 internal import NetwatchService
 
-/// The queue's statistics as text.
+/// The statistics of the queue for people.
 struct StatisticsReport {
     let statistics: ControlMessage.Statistics
     private let now: Date
@@ -21,32 +21,53 @@ struct StatisticsReport {
                 ("waiting", "\(statistics.requests), \(ByteText.format(statistics.bytes))"),
             ] + (oldest ?? []) + [
                 ("lanes", "\(statistics.lanes)")
-            ] + uploads + pauses + closures + [
+            ] + uploads + pauses + closures + completions + encryption + [
                 ("database", ByteText.format(statistics.databaseBytes)),
                 ("free disk", ByteText.format(statistics.freeBytes)),
             ]
         return rows.map { $0.0.padded(to: 10) + "  " + $0.1 }
     }
 
-    /// Uploads that no request uses yet. No row if there are none.
+    /// The row of uploads that no request uses yet. There is no row without such uploads.
     private var uploads: [(String, String)] {
         guard let count = statistics.stagedBodies, count > 0 else { return [] }
         let bytes = ByteText.format(statistics.stagedBytes ?? 0)
         return [("staged", "\(CountText.format(count, "body", plural: "bodies")), \(bytes)")]
     }
 
-    /// One row per pause. Only the first row has the name.
+    /// One row per tag with ended requests that no program has handled; the first row has the title. Without such
+    /// requests there is no row.
+    private var completions: [(String, String)] {
+        (statistics.completions ?? []).enumerated().map { index, completion in
+            let count = CountText.format(completion.requests, "ended request")
+            return (index == 0 ? "unhandled" : "", "\(count) with the tag \(completion.tag)")
+        }
+    }
+
+    /// One row per pause; the first row has the title. Without pauses there is one row.
     private var pauses: [(String, String)] {
         let queue = statistics.paused ? ["the whole queue"] : []
         let names = queue + statistics.pausedLanes.map(Self.summary)
         return (names.isEmpty ? ["no"] : names).enumerated().map { ($0 == 0 ? "paused" : "", $1) }
     }
 
-    /// One row per closed lane; no row if there are none.
+    /// One row per closed lane; the first row has the title. Without closed lanes there is no row.
     private var closures: [(String, String)] {
         statistics.closedLanes.enumerated().map { index, lane in
-            let name = Self.summary(ControlMessage.Lanes(host: lane.host, lane: lane.lane))
-            return (index == 0 ? "closed" : "", "\(name) until \(lane.until.rfc3339): \(lane.reason)")
+            let name = Self.summary(ControlMessage.Lanes(host: lane.origin ?? lane.host, lane: lane.lane))
+            let rest = [lane.fifo == true ? "in order" : nil, lane.constraints].compactMap(\.self)
+            let full = ([name] + rest).joined(separator: ", ")
+            return (index == 0 ? "closed" : "", "\(full) until \(lane.until.rfc3339): \(lane.reason)")
+        }
+    }
+
+    /// One row per encryption key; the first row has the title. Without encryption there is no row.
+    private var encryption: [(String, String)] {
+        (statistics.encryption ?? []).enumerated().map { index, use in
+            let key = use.key.map { "key \($0)" } ?? "not encrypted"
+            let note = use.current ? " (current)" : use.available ? "" : " (missing)"
+            let count = CountText.format(use.requests, "request", plural: "requests")
+            return (index == 0 ? "encryption" : "", "\(key)\(note): \(count)")
         }
     }
 

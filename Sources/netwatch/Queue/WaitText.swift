@@ -1,22 +1,28 @@
 internal import NetwatchService
 
-/// Describes what a request waits for.
+/// Descriptions of what a request waits for.
 enum WaitText {
-    /// Whether the request waits for its lane to open, which happens at a known time.
+    /// Returns whether the request waits until its lane opens (``ControlMessage/Entry/laneClosedUntil``).
     static func isForLane(_ entry: ControlMessage.Entry) -> Bool {
         ["lane", "resources"].contains(entry.waitsFor)
     }
 
-    /// Returns what the request waits for, and how to end the wait earlier; `nil` if it waits for nothing.
+    /// Returns what the request waits for and, if possible, how to end the wait earlier. Returns `nil` if it does not
+    /// wait.
     static func description(_ entry: ControlMessage.Entry) -> String? {
         switch entry.waitsFor {
         case "network": "for a path to the host; sent as soon as there is one"
+        case "portal":
+            "until the captive portal of the network lets plain HTTP through; `https` URLs do not wait"
         case "retry": "for its next attempt, after a failed one; `netwatch queue flush` tries it now"
         case "lane": "for its lane, which is closed; `netwatch queue flush` opens it now"
         case "slot": "for a slot: the limit of concurrent requests, to its origin or in total, is reached"
+        case "pace": "for a random delay after an outage or a start; `netwatch queue flush` ends the delay"
+        case "rate": "because of a rate limit (`netwatch serve --rate`)"
+        case "constraint": "until its constraint is met (`--only-unmetered`, `--interface-kind`, `--window`)"
         case "resources": "until this machine has free descriptors, memory, threads or ports"
         case "earlier": "for earlier requests of its FIFO lane"
-        case "dependencies": "until the requests it comes `after` are delivered"
+        case "dependencies": "until the requests that it depends on (`--after`) are delivered"
         case "time": "for the time of its first attempt (`--at`)"
         case "resume": "because its lane or the whole queue is paused; `netwatch queue resume` ends the pause"
         default: nil

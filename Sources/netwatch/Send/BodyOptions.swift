@@ -4,20 +4,20 @@ internal import ArgumentParser
 struct BodyOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
-        help: "The body. @FILE reads a file, @- reads standard input. At most 512 MiB."
+        help: "The body: text, @FILE for a file, or @- for standard input. At most 512 MiB."
     )
     var data: [String] = []
 
     @Option(
         help:
-            "Like -d, with `Content-Type` and `Accept` for JSON unless -H sets them. The body is not checked."
+            "Like -d. Sets Content-Type and Accept to application/json, unless -H sets them. Does not check the body."
     )
     var json: [String] = []
 
     @Option(
         name: [.customShort("T"), .customLong("upload-file")],
         help:
-            "A file to send as the body; - for standard input. Read by this command with its user's permissions."
+            "A file to send as the body; - for standard input. The command reads it, not the service."
     )
     var uploadFile: [String] = []
 
@@ -34,13 +34,13 @@ struct BodyOptions: ParsableArguments {
         return (data.first ?? json.first).map(BodyInput.init(data:))
     }
 
-    /// The default method, as in curl(1).
+    /// The method if none is given, as in curl(1).
     var defaultMethod: String {
         if !uploadFile.isEmpty { return "PUT" }
         return input == nil ? "GET" : "POST"
     }
 
-    /// Adds the header lines that the kind of body implies, unless they are given.
+    /// Adds the header fields that `--json` implies, unless they are given.
     func completing(_ headers: [[String]]) -> [[String]] {
         guard !json.isEmpty else { return headers }
         let names = Set(headers.map { $0[0].lowercased() })

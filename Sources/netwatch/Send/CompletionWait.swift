@@ -6,14 +6,15 @@ enum WaitLimit: Hashable {
     case forEver
     case atMost(Duration)
 
-    /// The value of `--wait` without an argument.
+    /// The value that stands for `--wait` without a duration.
     static let bare = "for-ever"
 
     static func argument(_ text: String) throws -> WaitLimit {
         text == bare ? .forEver : .atMost(try Duration.argument(text))
     }
 
-    /// Adds the value to a bare `--wait`. Otherwise the parser would take the next argument as its value, even the URL.
+    /// Joins `--wait` with the next argument if that is a duration, otherwise with ``bare``. The parser would take any
+    /// next argument as the value, even the URL.
     static func expanding(_ arguments: [String]) -> [String] {
         var (result, rest) = ([String](), arguments[...])
         while let argument = rest.popFirst() {
@@ -37,10 +38,12 @@ struct CompletionWait {
     let client: ServiceClient
     let limit: WaitLimit
 
-    /// The longest wait of a single call. A limit is needed because the service may end meanwhile.
+    /// The maximum wait in one call to the service. A longer wait takes several calls, because the service may end in
+    /// the meantime.
     private static let longestCall: Duration = .seconds(60)
 
-    /// - Returns: The last known result. If the service became unavailable, it still has the request.
+    /// - Returns: The last known result. It is `queued` if the service does not respond any more: the service accepted
+    ///   the request before this call.
     /// - Throws: An error if the service does not know the request.
     func result(of id: String) async throws(CommandError) -> ControlMessage.Sent {
         var deadline: ContinuousClock.Instant?
@@ -56,7 +59,7 @@ struct CompletionWait {
         }
     }
 
-    /// - Parameter left: How long to wait at most; `nil` for no limit.
+    /// - Parameter left: The maximum time to wait; `nil` for no limit.
     private func details(
         of id: String,
         waiting left: Duration?
@@ -70,7 +73,8 @@ struct CompletionWait {
         )
     }
 
-    /// Returns the result if the service, which has accepted the request, does not report it any more.
+    /// Returns `queued`, with the reason, if the error means that the service cannot report the result now. Rethrows
+    /// every other error.
     private static func acceptedResult(
         of id: String,
         after error: CommandError

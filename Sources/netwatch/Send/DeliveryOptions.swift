@@ -3,15 +3,15 @@ internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
 
-/// The queueing options of a request.
+/// The options that concern the queue.
 struct DeliveryOptions: ParsableArguments {
     /// Whether to use the queue.
     enum QueueChoice: String, ExpressibleByArgument, CaseIterable {
         /// Stores the request, tries it once and reports the result.
         case auto
-        /// Stores the request immediately, and tries it afterwards.
+        /// Stores the request and returns. The service tries it afterwards.
         case always
-        /// Tries once, and neither stores nor retries the request.
+        /// Tries the request once without the service. It is neither stored nor retried.
         case never
     }
 
@@ -22,7 +22,7 @@ struct DeliveryOptions: ParsableArguments {
     )
     var choice = QueueChoice.auto
 
-    @Option(help: "The label of a separate lane for requests to the same server.")
+    @Option(help: "The label of the lane. Requests with different labels do not wait for each other.")
     var lane: String?
 
     @Flag(help: "Send the requests of the lane one at a time, in the order in which they were accepted.")
@@ -40,7 +40,7 @@ struct DeliveryOptions: ParsableArguments {
     )
     var at: Date?
 
-    @Option(help: "The priority within the lane: 0 is sent before 9. Default 5.")
+    @Option(help: "The priority within the lane, 0 to 9; 0 is sent before 9. Default 5.")
     var priority: Int?
 
     @Option(help: "Replace a waiting request of the same lane that has the same key.")
@@ -52,11 +52,45 @@ struct DeliveryOptions: ParsableArguments {
     )
     var after: [String] = []
 
-    @Flag(help: "Never send the request twice, even if it then may not be delivered.")
+    @Option(
+        help: .init(
+            "The credential that the service adds at each attempt: a file of `netwatch serve --credentials`.",
+            valueName: "name"
+        )
+    )
+    var credential: String?
+
+    @Option(
+        help: "A tag by which `netwatch queue` selects requests: 1 to 255 characters of printable ASCII."
+    )
+    var tag: String?
+
+    @Option(
+        help: .init(
+            "The URL to which the service posts the outcome as JSON when the request ends, in whatever way.",
+            valueName: "url"
+        )
+    )
+    var onDone: String?
+
+    @Option(help: .init("The credential for `--on-done`, as for `--credential`.", valueName: "name"))
+    var onDoneCredential: String?
+
+    @OptionGroup var constraints: ConstraintOptions
+
+    @Flag(
+        help: .init(
+            "Accept a signed URL, such as a presigned URL of S3. The queue stores the signature in plaintext.",
+            discussion: "Without this option, a URL that contains a signature is refused."
+        )
+    )
+    var allowSignature = false
+
+    @Flag(help: "Never send the request again if the server may have executed it. It may never be delivered.")
     var atMostOnce = false
 
     @Option(
-        help: "The id of the request; a request with a known id is not accepted again. Default: generated."
+        help: "The id of the request. A request whose id is already known is not stored. Default: generated."
     )
     var id: String?
 
@@ -65,15 +99,37 @@ struct DeliveryOptions: ParsableArguments {
         if let id, ["", "-"].contains(id) {
             throw ValidationError("`--id '\(id)'`: the id must not be empty or `-`")
         }
+        // The queue reports the same mistakes with the names of its own interface.
+        if fifo, let priority, priority != EnqueueOptions.defaultPriority {
+            throw ValidationError("`--priority` cannot be combined with `--fifo`")
+        }
+        if let ttl, !(.milliseconds(1)...Self.longestTime).contains(ttl) {
+            throw ValidationError("`--ttl` must be a duration from 1ms to 366d")
+        }
+        for (name, text) in texts where text == "" { throw ValidationError("`\(name)` must not be empty") }
+        if onDoneCredential != nil, onDone == nil {
+            throw ValidationError("`--on-done-credential` requires `--on-done`")
+        }
         guard choice == .never else { return }
-        let given: [(String, Bool)] = [
-            ("--lane", lane != nil), ("--fifo", fifo), ("--ttl", ttl != nil), ("--at", at != nil),
-            ("--priority", priority != nil), ("--replace-key", replaceKey != nil),
-            ("--after", !after.isEmpty),
-            ("--id", id != nil),
-        ]
+        let given: [(String, Bool)] =
+            [
+                ("--lane", lane != nil), ("--fifo", fifo), ("--ttl", ttl != nil), ("--at", at != nil),
+                ("--priority", priority != nil), ("--replace-key", replaceKey != nil),
+                ("--after", !after.isEmpty), ("--credential", credential != nil), ("--tag", tag != nil),
+                ("--on-done", onDone != nil), ("--id", id != nil),
+            ] + constraints.given
         guard let name = given.first(where: \.1)?.0 else { return }
         throw ValidationError("`--queue never` cannot be combined with `\(name)`")
+    }
+
+    private static let longestTime: Duration = .seconds(366 * 86_400)
+
+    /// The options that must not be empty, by name.
+    private var texts: [(String, String?)] {
+        [
+            ("--lane", lane), ("--replace-key", replaceKey), ("--credential", credential), ("--tag", tag),
+            ("--on-done", onDone), ("--on-done-credential", onDoneCredential),
+        ]
     }
 
     func apply(to message: inout ControlMessage.Send) {
@@ -86,12 +142,17 @@ struct DeliveryOptions: ParsableArguments {
         message.priority = priority
         message.replaceKey = replaceKey
         message.atMostOnce = atMostOnce
-        // Chosen by the client, so that the id is known even if the response is lost.
+        message.allowSignature = allowSignature ? true : nil
+        message.credential = credential
+        message.tag = tag
+        message.onDone = onDone.map { ControlMessage.Webhook(url: $0, credential: onDoneCredential) }
+        constraints.apply(to: &message)
+        // The command chooses the id, so that it knows the id even if the response is lost.
         message.id = id ?? UUIDv7.make()
     }
 }
 
-/// Parses a future time.
+/// Parses the time of the first attempt.
 enum StartTime {
     static func argument(_ text: String) throws -> Date {
         if let duration = DurationText.parse(text) { return Date(timeIntervalSinceNow: duration.seconds) }

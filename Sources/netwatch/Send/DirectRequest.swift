@@ -15,7 +15,8 @@ struct DirectRequest {
 
     /// Sends the request.
     ///
-    /// - Returns: The result: `delivered`, or `dead` with the status of the response.
+    /// - Returns: `delivered` if the response is the expected one, otherwise `dead`, both with the status of the
+    ///   response.
     /// - Throws: An error if no complete response arrived.
     func send() async throws(CommandError) -> ControlMessage.Sent {
         var request = URLRequest(url: try validatedURL())
@@ -28,7 +29,7 @@ struct DirectRequest {
         let transfer = await session.transfer(
             request,
             body: file,
-            maximumResponseBytes: Attempt.maximumResponseBytes,
+            maximumResponseBytes: max(Attempt.maximumResponseBytes, expectation.bodyBytes),
             connectTimeout: timeouts.connect,
             responseTimeout: timeouts.response,
             // The body's length may be unknown, so the timeout assumes the maximum.
@@ -51,7 +52,7 @@ struct DirectRequest {
         return parts.string ?? ""
     }
 
-    /// Checks the request by the rules of the queue, except that secrets may be sent.
+    /// Checks the request by the rules of the queue, but allows secrets.
     ///
     /// - Returns: The parsed URL.
     private func validatedURL() throws(CommandError) -> URL {
@@ -81,7 +82,7 @@ struct DirectRequest {
             try StandardInput.requireReadable()
             request.httpBodyStream = InputStream(fileAtPath: "/dev/stdin")
         case .file(let path):
-            // Opening the file once more here gives a more precise error.
+            // Opening the file here first gives a more precise error than `ReplayableBody`.
             _ = try BodyReader.opening(path)
             do {
                 return try ReplayableBody(file: path)
@@ -92,7 +93,8 @@ struct DirectRequest {
         return nil
     }
 
-    /// A response that is longer than what is kept still counts as one (CURLE_FILESIZE_EXCEEDED).
+    /// Returns whether the transfer only failed because the response was longer than what is kept
+    /// (CURLE_FILESIZE_EXCEEDED). Such a response counts as complete.
     private static func isSizeLimit(_ error: any Error) -> Bool {
         error.transferFailure?.code == 63
     }
@@ -102,20 +104,19 @@ struct DirectRequest {
     }
 
     private func result(from response: HTTPURLResponse, _ body: Data) -> ControlMessage.Sent {
-        let type = response.value(forHTTPHeaderField: "Content-Type")
-        let isMet = expectation.isMet(status: response.statusCode, contentType: type)
+        let mismatch = expectation.mismatch(with: ReceivedResponse(response, body))
         return ControlMessage.Sent(
             id: nil,
-            state: isMet ? "delivered" : "dead",
+            state: mismatch == nil ? "delivered" : "dead",
             status: response.statusCode,
-            reason: isMet ? nil : "the response is not the expected one",
+            reason: mismatch.map { "HTTP \(response.statusCode), \($0)" },
             bodyBase64: body.isEmpty ? nil : body.base64EncodedString()
         )
     }
 }
 
 extension BodyInput {
-    /// The body as the queue's rules check it. It is not read.
+    /// The body in the form in which the rules of the queue check it. Files are not read.
     fileprivate var requestBody: QueueRequest.Body {
         switch self {
         case .text(let text): .data(Data(text.utf8))

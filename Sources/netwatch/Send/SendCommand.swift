@@ -16,17 +16,20 @@ struct SendCommand: AsyncParsableCommand {
             netwatch send https://example.com/ping --queue never --check-status
 
             The service writes the request to disk and tries it immediately. If the host is unreachable or the \
-            server fails, it tries again until the time to live is over. The request's id is printed on standard \
-            output.
+            server fails, it tries again until the time of --ttl has passed. The id of the request is printed \
+            on standard output.
 
-            With a plain http URL, a captive portal's page looks like a response of the server, unless \
-            -H 'Accept: …' or --expect states what is expected.
+            With a plain http URL, the page of a captive portal cannot be distinguished from a response of the \
+            server, unless -H 'Accept: …' or --expect states what is expected. --expect recognizes the server by \
+            a header field (header=NAME or header=NAME=VALUE), the beginning of the body (body=TEXT) or a member \
+            of a JSON body (json=/POINTER, json=PATH.TO or either with =VALUE). Write a comma in a value as '\\,'.
 
-            Exit status: 0 delivered or safely accepted, 1 failed permanently, 2 unknown whether accepted, 64 \
-            wrong arguments, 69 service not running, 75 service busy and nothing accepted, 77 permission \
-            denied. With --wait: 0 delivered, 75 accepted but not finished (the id was printed). With \
-            --check-status: 3, 4 or 5 if the last response was HTTP 3xx, 4xx or 5xx. After 2, the command can \
-            safely be repeated with the same --id.
+            Exit status: 0 delivered or safely accepted; 1 given up; 2 not accepted, or unknown whether \
+            accepted: then the command can safely be repeated with the same --id; 64 wrong arguments; 69 service \
+            not running; 75 service busy, nothing accepted; 77 permission denied.
+
+            With --wait: 0 delivered; 75 also if the request was accepted and its id printed, but it is not \
+            finished yet. With --check-status: 3, 4 or 5 if the last response was HTTP 3xx, 4xx or 5xx.
             """
     )
 
@@ -54,11 +57,7 @@ struct SendCommand: AsyncParsableCommand {
     @Option(help: "The Idempotency-Key. By default one is generated for methods that are not idempotent.")
     var idempotencyKey: String?
 
-    @Option(
-        help: "The expected response, like status=2xx,type=application/json. Default status=2xx.",
-        transform: { try SendCommand.expectation($0) }
-    )
-    var expect: Expectation?
+    @OptionGroup var expectations: ExpectationOptions
 
     @Option(
         name: .customLong("wait"),
@@ -79,6 +78,9 @@ struct SendCommand: AsyncParsableCommand {
     @OptionGroup var service: ServiceOptions
 
     func validate() throws {
+        if url.isEmpty { throw ValidationError("the URL must not be empty") }
+        if idempotencyKey == "" { throw ValidationError("`--idempotency-key` must not be empty") }
+        if headers.contains("") { throw ValidationError("`-H` must not be empty; accepted: `Name: value`") }
         if delivery.choice == .never, wait != nil {
             throw ValidationError("`--queue never` cannot be combined with `--wait`")
         }
@@ -100,6 +102,8 @@ struct SendCommand: AsyncParsableCommand {
     private func sendThroughQueue() async throws -> ControlMessage.Sent {
         let client = ServiceClient(path: try service.path())
         var message = try message()
+        // Wrong arguments are reported even if the service is not running.
+        if let refusal = message.refusal { throw CommandError(refusal) }
         if !delivery.after.isEmpty { message.after = try await dependencies(by: client) }
         let upload = BodyUpload(client: client)
         try await upload.attach(body.input, to: &message)
@@ -114,7 +118,7 @@ struct SendCommand: AsyncParsableCommand {
             show(sent)
             return sent
         }
-        // Printed before the wait, so that a user who interrupts it has the id.
+        // Printed before the wait, so that a user who interrupts the wait has the id.
         if format == .text { show(id) }
         sent = try await CompletionWait(client: client, limit: wait).result(of: id)
         show(sent, withID: format == .json)
@@ -125,7 +129,7 @@ struct SendCommand: AsyncParsableCommand {
         do {
             return try await IDResolver(client: client).ids(meantBy: delivery.after)
         } catch {
-            // An argument is wrong, and nothing was sent.
+            // An id of `--after` is wrong, and nothing was sent.
             guard error.status == .no else { throw error }
             throw CommandError(.usage, "`--after`: \(error.message)", hint: error.hint)
         }
@@ -159,7 +163,7 @@ struct SendCommand: AsyncParsableCommand {
             url: url,
             headers: headers,
             body: body.input,
-            expectation: expect ?? .success,
+            expectation: try expectations.expectation() ?? .success,
             timeouts: timeouts.timeouts
         )
         let sent = try await request.send()
@@ -174,10 +178,10 @@ struct SendCommand: AsyncParsableCommand {
         message.method = method ?? body.defaultMethod
         message.headers = body.completing(try fields())
         message.idempotencyKey = idempotencyKey
-        message.expect = expect?.description
+        message.expect = try expectations.expectation()?.description
         delivery.apply(to: &message)
         timeouts.apply(to: &message)
-        // Waiting is a separate step, so that it takes no longer than the given limit.
+        // The wait is a separate call with its own time limit. This call only stores the request.
         if wait != nil { message.queue = ControlMessage.QueueMode.always.rawValue }
         return message
     }
@@ -204,14 +208,6 @@ struct SendCommand: AsyncParsableCommand {
         return [name, value]
     }
 
-    private static func expectation(_ text: String) throws -> Expectation {
-        do {
-            return try Expectation(parsing: text)
-        } catch {
-            throw ValidationError(error.message)
-        }
-    }
-
     // MARK: Result
 
     private func show(_ id: String) {
@@ -222,7 +218,7 @@ struct SendCommand: AsyncParsableCommand {
         if format == .json { return Printer.json(sent, with: ControlMessage.encoder) }
         if withID, let id = sent.id, sent.state != "dropped" { show(id) }
         let status = sent.status.map { "HTTP \($0)" }
-        // A reason that describes a response includes its status.
+        // A reason that describes a response already begins with its status.
         let isRedundant = status.map { sent.reason?.hasPrefix($0) ?? false } ?? true
         let reason = sent.reason == sent.state ? nil : sent.reason
         let details = [isRedundant ? nil : status, reason].compactMap(\.self)

@@ -2,11 +2,11 @@ internal import ArgumentParser
 internal import NetwatchService
 internal import OfflineQueue
 
-/// The timeouts of an attempt.
+/// The options for the timeouts of each attempt.
 struct TimeoutOptions: ParsableArguments {
     @Option(
         help: .init(
-            "The maximum time for the lookup, the connection and TLS. Default 15s.",
+            "The maximum time for the name lookup, the connection and TLS. Default 15s.",
             valueName: "duration"
         ),
         transform: Duration.argument
@@ -38,12 +38,12 @@ struct TimeoutOptions: ParsableArguments {
         message.totalTimeoutSeconds = total?.seconds
     }
 
-    /// Returns how long the service may take to respond: until the first attempt ends, plus some time for the disk.
+    /// Returns how long the service may take to respond: until the first attempt ends, plus 20 s for the disk.
     func answer(sending bytes: Int64) -> Duration {
         timeouts.longest(sending: bytes) + .seconds(20)
     }
 
-    /// The timeouts for an attempt without the service.
+    /// The timeouts of an attempt without the service.
     var timeouts: AttemptTimeouts {
         var timeouts = AttemptTimeouts()
         if let connectTimeout { timeouts.connect = connectTimeout }
@@ -58,7 +58,7 @@ struct TimeoutOptions: ParsableArguments {
             ("--max-time", total),
         ]
         for case (let name, let timeout?) in given where !AttemptTimeouts.range.contains(timeout) {
-            throw ValidationError("`\(name)` must be 1 ms to 24 hours")
+            throw ValidationError("`\(name)` must be a duration from 1ms to 24h")
         }
     }
 }

@@ -4,7 +4,7 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import OfflineQueue
 
-/// Reads a body once from beginning to end, on threads that may block.
+/// Reads a body once, from the beginning to the end. Reads block a thread, but not the caller's.
 final class BodyReader: Sendable {
     private let file: FileDescriptor
     private let name: String
@@ -22,6 +22,7 @@ final class BodyReader: Sendable {
         _ path: String,
         limit: Int64 = QueueRequest.maximumBodyBytes
     ) throws(CommandError) -> BodyReader {
+        guard !path.isEmpty else { throw InputFile.emptyName }
         // Without `O_NONBLOCK`, opening a pipe would wait for a writer.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw unreadable(path, errnoDescription(errno)) }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchService
 internal import OfflineQueue
 
-/// Sends a body to the service: a short one in the message, a longer one in pieces before the message.
+/// Sends a body to the service. A short body is part of the message; a longer one is uploaded in pieces before it.
 struct BodyUpload {
     let client: ServiceClient
     /// Whether the upload is an export file, which may be longer than a request body.
@@ -10,7 +10,8 @@ struct BodyUpload {
 
     /// Puts a body into a message.
     ///
-    /// - Throws: An error if the body cannot be read or the service rejects it. The service then keeps no part of it.
+    /// - Throws: An error if the body cannot be read or the service rejects it. Pieces that were already uploaded are
+    ///   removed.
     func attach(_ input: BodyInput?, to message: inout ControlMessage.Send) async throws(CommandError) {
         switch input {
         case nil: return
@@ -33,7 +34,7 @@ struct BodyUpload {
 
     /// Uploads all bytes of a reader.
     ///
-    /// Each upload has a new id, so that a repeated command does not continue an old body.
+    /// Each upload has a new id. Otherwise a command that is repeated could continue an old upload.
     ///
     /// - Parameter first: Bytes that were already read, if any.
     /// - Throws: The errors of ``attach(_:to:)``.
@@ -45,7 +46,7 @@ struct BodyUpload {
         do throws(CommandError) {
             var piece: Data
             if let first { piece = first } else { piece = try await next(of: reader, body) }
-            // An empty input is one empty piece, so that the service knows the upload.
+            // An empty input is uploaded as one empty piece. Otherwise the service would not know the upload.
             repeat {
                 try await append(piece, to: &body)
                 // A short piece is the last one.
@@ -59,7 +60,7 @@ struct BodyUpload {
         }
     }
 
-    /// Removes a body that no request will use. Otherwise the service removes it after ten minutes.
+    /// Removes an upload that no request will use. Without this, the service removes it after ten minutes.
     func remove(_ body: ControlMessage.StagedBody?) async {
         guard let body else { return }
         _ = try? await client.delete("/v1/bodies/\(body.id)", as: ControlMessage.RemovedBodies.self)
@@ -80,7 +81,8 @@ struct BodyUpload {
             )
             .size
         } catch {
-            // The connection ended after the service had stored the piece, and the piece was sent again.
+            // This is a success: the connection ended after the service had stored the piece, and the piece was sent
+            // again.
             guard error.code == "wrong_offset", error.offset == next else { throw error }
             body.size = next
         }
@@ -88,14 +90,14 @@ struct BodyUpload {
 
     // MARK: A busy service
 
-    /// Returns the client for the next calls of an upload. It keeps retrying, because giving up would waste the
-    /// uploaded bytes.
+    /// Returns the client for the next calls of an upload. It retries longer than usual while the service is busy,
+    /// because giving up would waste the uploaded bytes.
     func retryingLonger(for body: ControlMessage.StagedBody?) -> ServiceClient {
         guard let body, body.size > 0 else { return client }
         return client.retryingLonger { await keepAlive(body) }
     }
 
-    /// Sends an empty piece, so that the service keeps the uploaded bytes.
+    /// Sends an empty piece, which tells the service that the upload is not abandoned.
     private func keepAlive(_ body: ControlMessage.StagedBody) async {
         let target = "/v1/bodies/\(body.id)?offset=\(body.size)"
         _ = try? await client.patch(target, Data(), as: ControlMessage.Piece.self)
@@ -103,18 +105,18 @@ struct BodyUpload {
 
     // MARK: Slow input
 
-    /// The interval of keep-alive pieces. The service keeps an idle upload for ten minutes, but only for ten seconds if
+    /// The interval of the empty pieces. The service keeps an idle upload for ten minutes, but only for ten seconds if
     /// others need the space.
     private static let heartbeat: Duration = .seconds(3)
 
-    /// Reads the next piece. This may take as long as another program needs to write it to standard input.
+    /// Reads the next piece. If another program writes it to standard input, this may take any time.
     private func next(
         of reader: BodyReader,
         _ body: ControlMessage.StagedBody
     ) async throws(CommandError) -> Data {
         let heartbeats = Task {
             while body.size > 0, (try? await Task.sleep(for: Self.heartbeat)) != nil {
-                // Runs in its own task, because a cancellation during the call would close the connection.
+                // The call runs in a separate task, because cancelling the task of a call closes the connection.
                 await Task { await keepAlive(body) }.value
             }
         }

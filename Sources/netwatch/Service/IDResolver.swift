@@ -2,7 +2,8 @@ internal import NetwatchService
 
 /// Finds requests by the beginning of their ids. The control API itself only accepts complete ids.
 struct IDResolver {
-    /// Shorter texts only match complete ids, because the next request could have the same beginning.
+    /// The minimum length of the beginning of an id. A shorter text only matches a complete id, because many ids could
+    /// begin with it.
     static let shortestPrefix = 8
 
     let client: ServiceClient
@@ -18,8 +19,10 @@ struct IDResolver {
 
     /// Returns the id that equals the text, or the only id that begins with it.
     ///
-    /// - Throws: An error with status 1 if no id matches or several match; the message lists them. Also if the text is
-    ///   shorter than ``shortestPrefix`` and not an id.
+    /// - Throws: An error with exit status 1:
+    ///   - if the text is not an id, and is shorter than ``shortestPrefix``
+    ///   - if no id begins with the text
+    ///   - if several ids begin with it; the message lists up to four
     func id(meantBy text: String) async throws(CommandError) -> String {
         guard !text.isEmpty else { throw CommandError(.no, "the id must not be empty") }
         let found = try await client.get("/v1/ids?prefix=\(text.urlEscaped)", as: ControlMessage.IDs.self).ids

@@ -4,32 +4,50 @@ internal import NetwatchEventLoop
 internal import NetwatchService
 internal import OfflineQueue
 
-/// The options of commands that can work without a service.
+/// The options of commands that work with the service, or with the queue's directory if no service is running.
 struct QueueOptions: ParsableArguments {
     @OptionGroup var service: ServiceOptions
 
     @Option(
-        help: "The queue's directory, to use the queue without a service. It must belong to the current user."
+        help: "The directory of the queue, to use it without the service. It must belong to the current user."
     )
     var stateDir: String?
 
-    /// Calls `body` with a client of the queue: through the service, or in the queue's directory if no service runs.
+    @Option(
+        help: .init(
+            """
+            The file with the encryption keys of the queue, to use its directory without the service. If the command \
+            uses the service, the option has no effect.
+            """,
+            valueName: "file"
+        )
+    )
+    var encryptionKey: String?
+
+    func validate() throws {
+        if stateDir == "" { throw ValidationError("`--state-dir` must not be empty") }
+        if encryptionKey == "" { throw ValidationError("`--encryption-key` must not be empty") }
+    }
+
+    /// Calls `body` with a client of the queue: through the service, or in the queue's directory if no service is
+    /// running.
     func withQueue<Value>(_ body: (ServiceClient) async throws -> Value) async throws -> Value {
         try await withQueue { client, _ in try await body(client) }
     }
 
     /// Calls `body` with a client of the queue.
     ///
-    /// - Parameter body: Also receives the queue itself if no service is used.
+    /// - Parameter body: Receives a client, and the queue itself if no service is used.
     func withQueue<Value>(_ body: (ServiceClient, StoredQueue?) async throws -> Value) async throws -> Value {
         switch try access() {
-        case .service(let path): return try await body(ServiceClient(path: path), nil)
+        case .service(let path): return try await withService(at: path, body)
         case .directory(let directory): return try await withDirectory(directory, body)
         }
     }
 
-    /// Returns the directory to open if no service runs. Throws if a socket is named, because its service may have
-    /// another queue.
+    /// Returns the directory to open if no service is running.
+    ///
+    /// - Throws: A usage error if only a socket is given, because its service may use any directory.
     func directoryWithoutService() throws(CommandError) -> String {
         if let stateDir { return stateDir }
         let paths = ServicePaths()
@@ -42,7 +60,7 @@ struct QueueOptions: ParsableArguments {
         return paths.existingStateDirectory ?? paths.stateDirectory
     }
 
-    /// Returns the directory that `withQueue` would open; `nil` if it would connect to a service.
+    /// Returns the directory that `withQueue` would open; `nil` if it would use the service.
     func directoryIfNoServiceRuns() throws(CommandError) -> String? {
         if case .directory(let path) = try access() { path } else { nil }
     }
@@ -58,15 +76,27 @@ struct QueueOptions: ParsableArguments {
         guard service.socket == nil, !paths.isSocketNamed, let directory = paths.existingStateDirectory else {
             return .service(try service.path())
         }
-        // No service can listen on the default path if it is not a valid socket path.
+        // If the default path is too long, or names a file that is not a socket, no service can listen on it.
         guard let socket = try? service.path() else { return .directory(directory) }
         do throws(SystemError) {
             _ = try ServiceProcess.id(listeningAt: socket)
         } catch {
-            // Any other error means that the service exists, and connecting to it reports the problem.
+            // For any other error a service exists. Connecting to it reports the problem.
             if error.errno == ENOENT || error.errno == ECONNREFUSED { return .directory(directory) }
         }
         return .service(socket)
+    }
+
+    private func withService<Value>(
+        at socket: String,
+        _ body: (ServiceClient, StoredQueue?) async throws -> Value
+    ) async throws -> Value {
+        if encryptionKey != nil {
+            Printer.note(
+                "`--encryption-key` has no effect: the service at \(Printer.quoted(socket)) uses its own keys"
+            )
+        }
+        return try await body(ServiceClient(path: socket), nil)
     }
 
     private func withDirectory<Value>(
@@ -76,13 +106,13 @@ struct QueueOptions: ParsableArguments {
         try StoreDirectory.requireOwn(directory)
         let queue: StoredQueue
         do {
-            queue = try await StoredQueue.opening(directory)
+            queue = try await StoredQueue.opening(directory, encryptionKey: encryptionKey)
         } catch let error as QueueError {
-            // The service may be the process that owns the queue.
+            // The process that owns the queue may be the service. Then the command uses the service.
             if error.code == .alreadyOwned, let socket = try? service.path(),
                 error.ownerPID == (try? ServiceProcess.id(listeningAt: socket))
             {
-                return try await body(ServiceClient(path: socket), nil)
+                return try await withService(at: socket, body)
             }
             throw CommandError(opening: error)
         }
@@ -101,8 +131,9 @@ struct QueueOptions: ParsableArguments {
 extension CommandError {
     /// Creates the error for a queue's directory that cannot be opened.
     init(opening error: QueueError) {
-        // Retrying does not help with these errors.
-        let isPermanent = [.storeUnusable, .storeReplaced, .invalidConfiguration].contains(error.code)
+        // A retry cannot help with these errors.
+        let isPermanent = [.storeUnusable, .storeReplaced, .invalidConfiguration, .encryptionKeyUnusable]
+            .contains(error.code)
         self.init(
             isPermanent ? .unusableStore : .unknown,
             Printer.printable(error.message),

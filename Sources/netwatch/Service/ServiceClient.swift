@@ -1,12 +1,12 @@
 internal import Foundation
 internal import NetwatchService
 
-/// A client of the control API. While the service is busy, it retries for a limited time.
+/// A client of the control API. While the service is busy, it retries a request for a limited time.
 struct ServiceClient {
     private let transport: any ServiceTransport
     private let timeout: Duration
     private var busyTimeout: Duration
-    /// Called whenever the service was busy, before the next attempt.
+    /// Called each time the service was busy, before the retry.
     private var onBusy: (@Sendable () async -> Void)?
 
     /// - Parameters:
@@ -30,7 +30,7 @@ struct ServiceClient {
 
     /// Returns a client that retries longer while the service is busy, for work that would be expensive to repeat.
     ///
-    /// - Parameter body: Called whenever the service was busy.
+    /// - Parameter body: Called each time the service was busy, before the retry.
     func retryingLonger(onBusy body: @escaping @Sendable () async -> Void) -> ServiceClient {
         var client = self
         (client.busyTimeout, client.onBusy) = (Self.longest, body)
@@ -54,6 +54,27 @@ struct ServiceClient {
         return try await decoded(request)
     }
 
+    /// Sends a GET request and passes the body of the response to a closure as it arrives. Returns when the service ends
+    /// the response.
+    ///
+    /// - Parameter silence: The maximum time without any data.
+    func stream(
+        _ target: String,
+        silence: Duration,
+        to receive: @escaping @Sendable (Data) -> Void
+    ) async throws(CommandError) {
+        var request = ServiceRequest(method: "GET", target: target, timeout: silence)
+        request.isRepeatable = true
+        let response = try await transport.stream(request, to: receive)
+        guard (200..<300).contains(response.status) else { throw refusal(response) }
+        throw CommandError(
+            .unknown,
+            "\(transport.name) ended the stream of events",
+            hint:
+                "run the command again; if the service has restarted, `netwatch queue list` prints what has changed"
+        )
+    }
+
     /// Sends a POST request without a body and decodes the response.
     func post<Message: Decodable>(_ target: String, as _: Message.Type) async throws(CommandError) -> Message
     {
@@ -62,7 +83,8 @@ struct ServiceClient {
 
     /// Sends a POST request with a message and decodes the response.
     ///
-    /// - Parameter isRepeatable: Whether the service recognises a second copy.
+    /// - Parameter isRepeatable: Whether the request may reach the service twice, because the service recognizes a
+    ///   second copy.
     func post<Message: Decodable>(
         _ target: String,
         _ message: some Encodable,
@@ -81,7 +103,7 @@ struct ServiceClient {
         return try await decoded(request)
     }
 
-    /// Uploads a piece of a body. The service rejects a second copy, because its offset is wrong then.
+    /// Uploads a piece of a body. The service rejects a second copy of a piece, because its offset is then wrong.
     func patch<Message: Decodable>(
         _ target: String,
         _ bytes: Data,
@@ -103,8 +125,8 @@ struct ServiceClient {
         return try await decoded(request)
     }
 
-    /// A change may wait for the disk and for a large change before it. A send may wait for its first attempt, which
-    /// has its own timeouts.
+    /// How long a change may take by default. It may wait for the disk, and for a large change before it. `netwatch
+    /// send` sets its own limit, which depends on the timeouts of the first attempt.
     static let longest: Duration = .seconds(620)
 
     private func decoded<Message: Decodable>(_ request: ServiceRequest) async throws(CommandError) -> Message
@@ -118,8 +140,8 @@ struct ServiceClient {
         }
     }
 
-    /// Sends a request, and retries while the service is busy. A busy service has done nothing, so any request may be
-    /// repeated.
+    /// Sends a request, and sends it again while the service is busy. A busy service has done nothing, so that every
+    /// request can be repeated.
     private func responseWhenNotBusy(
         to request: ServiceRequest
     ) async throws(CommandError) -> ServiceResponse {
@@ -129,7 +151,7 @@ struct ServiceClient {
             guard response.isBusy, let pause = response.retryAfter, .now + pause < deadline else {
                 return response
             }
-            // A random delay keeps commands that were refused together from retrying together.
+            // The delay is random, so that commands that were refused together do not retry together.
             let delay = pause + .milliseconds(Int64.random(in: 50...300))
             await onBusy?()
             guard (try? await Task.sleep(for: delay)) != nil else { return response }
@@ -156,7 +178,7 @@ extension ServiceResponse {
 }
 
 extension CommandError {
-    fileprivate init(_ problem: ControlMessage.ProblemDetails) {
+    init(_ problem: ControlMessage.ProblemDetails) {
         self = Self.meaning(of: problem)
         code = problem.code
         offset = problem.offset
@@ -175,12 +197,22 @@ extension CommandError {
             return CommandError(
                 .usage,
                 message,
-                hint: "`--queue never` sends the request immediately, without storing it"
+                hint:
+                    "`--credential` names a credential of the service; `--queue never` sends the request immediately, "
+                    + "without storing it"
+            )
+        case "encryption_key_missing":
+            return CommandError(
+                .unknown,
+                message,
+                hint:
+                    "`netwatch serve --encryption-key FILE` starts the service with the key; without the service, "
+                    + "give this option to `netwatch queue`"
             )
         case "store_unusable":
             return CommandError(.unusableStore, message).withUnknownOutcome
         case "invalid_import":
-            // The arguments are valid, but the file they name is not.
+            // The argument is valid, but the content of the file is not.
             return CommandError(.unknown, message)
         case "store_failed", "store_replaced", "stopped", "internal_error":
             return CommandError(.unknown, message).withUnknownOutcome
@@ -197,7 +229,7 @@ extension CommandError {
 extension String {
     /// The text escaped as a path segment or a query value (RFC 3986 §2.3).
     var urlEscaped: String {
-        // A path segment of dots only would be removed from the URL (RFC 3986 §5.2.4).
+        // A path segment that consists only of dots would be removed from the URL (RFC 3986 §5.2.4).
         if self == "." || self == ".." { return replacing(".", with: "%2e") }
         return utf8.map { byte in
             let character = Character(UnicodeScalar(byte))

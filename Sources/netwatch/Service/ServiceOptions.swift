@@ -3,7 +3,7 @@ internal import NetwatchService
 
 /// The options of every command that connects to the service.
 struct ServiceOptions: ParsableArguments {
-    @Option(help: "The service's control socket. Default $NETWATCH_SOCKET, else the path that `serve` uses.")
+    @Option(help: "The control socket. Default: $NETWATCH_SOCKET, otherwise the one of `netwatch serve`.")
     var socket: String?
 
     /// Returns the path of the socket.

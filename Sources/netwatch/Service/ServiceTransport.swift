@@ -7,11 +7,12 @@ struct ServiceRequest: Sendable {
     let target: String
     var body: Data?
     var contentType: String?
-    /// How long the response may take.
+    /// The maximum time without any data from the service.
     var timeout: Duration
-    /// Whether the service may receive the request twice, because it changes nothing or a second copy is recognised.
+    /// Whether the request may reach the service twice, because it changes nothing or the service recognizes a second
+    /// copy.
     var isRepeatable = false
-    /// How long to retry while the service is busy; `nil` for the client's default.
+    /// How long to retry while the service is busy; `nil` for the default of the client.
     var busyLimit: Duration?
 }
 
@@ -19,15 +20,34 @@ struct ServiceRequest: Sendable {
 struct ServiceResponse: Sendable {
     let status: Int
     let body: Data
-    /// When to try again, if the service states it (`Retry-After`).
+    /// How long to wait before the next try, if the service states it (`Retry-After`).
     var retryAfter: Duration?
 }
 
-/// Sends requests to the control API: to the service, or to this process itself.
+/// Sends requests to the control API, either of the service or of this process.
 protocol ServiceTransport: Sendable {
-    /// The name of the peer, for messages.
+    /// The name of the service or the queue, for messages.
     var name: String { get }
 
     /// - Throws: The reason why there is no response. An error response does not throw.
     func response(to request: ServiceRequest) async throws(CommandError) -> ServiceResponse
+
+    /// Sends a request whose response does not end by itself, and passes its body to a closure as it arrives.
+    ///
+    /// - Returns: The response with the first 64 KiB of its body, when the service has ended it.
+    /// - Throws: The reason why there is no response.
+    func stream(
+        _ request: ServiceRequest,
+        to receive: @escaping @Sendable (Data) -> Void
+    ) async throws(CommandError) -> ServiceResponse
+}
+
+extension ServiceTransport {
+    /// Without the service nothing changes the queue, so no response is a stream.
+    func stream(
+        _ request: ServiceRequest,
+        to receive: @escaping @Sendable (Data) -> Void
+    ) async throws(CommandError) -> ServiceResponse {
+        try await response(to: request)
+    }
 }

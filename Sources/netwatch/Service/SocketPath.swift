@@ -6,6 +6,7 @@ enum SocketPath {
     /// - Throws: A usage error if the path is invalid for a unix socket (`unix(7)`).
     static func requireUsable(_ path: String) throws(CommandError) {
         let length = path.utf8.count
+        guard length > 0 else { throw CommandError(.usage, "the path of the socket must not be empty") }
         guard !(1...UnixSocketAddress.longestPath).contains(length) else { return }
         throw CommandError(
             .usage,

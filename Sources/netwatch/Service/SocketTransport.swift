@@ -2,21 +2,24 @@ internal import ClientCore
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
+internal import Synchronization
 
 /// Sends requests to the service over its control socket.
 ///
-/// All requests of a command use one keep-alive connection, including those that must not arrive twice, because libcurl
-/// is not allowed to send these again. A connection that the service closed while idle is detected before use and
+/// All requests of a command share one keep-alive connection, even those that must not arrive twice: for these, libcurl
+/// may not send the request again. A connection that the service closed while it was idle is detected before use and
 /// replaced.
 struct SocketTransport: ServiceTransport {
     let path: String
     private let session: SessionManager
 
-    /// Responses have no size limit here, because the service limits its pages.
+    /// Practically no limit, because the service limits its responses itself.
     private static let longestResponse = 1 << 40
-    /// Limits the total time of a response that arrives slowly. ``ServiceRequest/timeout`` limits the time without
-    /// any data.
+    /// The maximum total time of a response that arrives slowly. ``ServiceRequest/timeout`` limits the time without any
+    /// data.
     private static let longestTransfer: Duration = .seconds(86_400)
+    /// The maximum total time of a stream: ten years, practically no limit. The service sends keep-alives.
+    private static let longestStream: Duration = .seconds(10 * 366 * 86_400)
 
     var name: String { "the service at `\(path)`" }
 
@@ -26,33 +29,51 @@ struct SocketTransport: ServiceTransport {
     }
 
     func response(to request: ServiceRequest) async throws(CommandError) -> ServiceResponse {
-        // The host has no effect, because the connection uses the socket.
+        let transfer = await transfer(request, totalTimeout: Self.longestTransfer).response()
+        guard transfer.response != nil, transfer.error == nil else { return try failure(of: transfer) }
+        return ServiceResponse(transfer, body: transfer.data ?? Data())
+    }
+
+    func stream(
+        _ request: ServiceRequest,
+        to receive: @escaping @Sendable (Data) -> Void
+    ) async throws(CommandError) -> ServiceResponse {
+        let start = StreamStart()
+        let transfer = await transfer(request, totalTimeout: Self.longestStream)
+            .stream { bytes in
+                start.add(bytes)
+                receive(bytes)
+            }
+            .response()
+        // If the stream began, the service has ended it, or was killed.
+        guard transfer.response != nil else { return try failure(of: transfer) }
+        return ServiceResponse(transfer, body: start.bytes)
+    }
+
+    private func transfer(_ request: ServiceRequest, totalTimeout: Duration) -> DataRequest {
+        // The host name has no effect, because the connection uses the socket.
         var urlRequest = URLRequest(url: URL(string: "http://netwatch" + request.target)!)
         urlRequest.httpMethod = request.method
         urlRequest.timeoutInterval = request.timeout.seconds
         urlRequest.httpBody = request.body
         if let type = request.contentType { urlRequest.setValue(type, forHTTPHeaderField: "Content-Type") }
-        let transfer = await session.transfer(
+        return session.transfer(
             urlRequest,
             maximumResponseBytes: Self.longestResponse,
-            totalTimeout: Self.longestTransfer,
+            totalTimeout: totalTimeout,
             allowsConnectionReuse: true,
             allowsResending: request.isRepeatable
-        ).response()
-        guard let head = transfer.response, transfer.error == nil else {
-            if transfer.error?.transferFailure?.isBacklogFull == true { return Self.full }
-            throw unreachable(transfer.error)
-        }
-        let wait = head.value(forHTTPHeaderField: "Retry-After").flatMap(Int.init)
-        return ServiceResponse(
-            status: head.statusCode,
-            body: transfer.data ?? Data(),
-            retryAfter: wait.map { .seconds(max(0, $0)) }
         )
     }
 
-    /// The response if connect(2) fails with EAGAIN, because the service's backlog is full: the same as from a busy
-    /// service.
+    /// Returns the response that stands for a busy service, or throws the error.
+    private func failure(of transfer: DefaultDataResponse) throws(CommandError) -> ServiceResponse {
+        if transfer.error?.transferFailure?.isBacklogFull == true { return Self.full }
+        throw unreachable(transfer.error)
+    }
+
+    /// The response that is returned if the service's backlog is full and connect(2) fails with EAGAIN. It is the same
+    /// as that of a busy service.
     private static let full = ServiceResponse(
         status: 503,
         body: Data(
@@ -82,7 +103,7 @@ struct SocketTransport: ServiceTransport {
     private static let slowness =
         "the service may be short of descriptors (see its log), or busy with a large change"
 
-    /// No request was sent, and the service is not the cause.
+    /// Returns the error for a shortage in this process. No request was sent, and the service is not the cause.
     private func localShortage(_ reason: String) -> CommandError {
         CommandError(
             .unknown,
@@ -92,13 +113,36 @@ struct SocketTransport: ServiceTransport {
     }
 }
 
+extension ServiceResponse {
+    fileprivate init(_ transfer: DefaultDataResponse, body: Data) {
+        let wait = transfer.response?.value(forHTTPHeaderField: "Retry-After").flatMap(Int.init)
+        self.init(
+            status: transfer.response?.statusCode ?? 0,
+            body: body,
+            retryAfter: wait.map { .seconds(max(0, $0)) }
+        )
+    }
+}
+
+/// The first bytes of a stream, which describe the problem if the service refuses the request.
+private final class StreamStart: Sendable {
+    private static let limit = 64 << 10
+    private let received = Mutex(Data())
+
+    var bytes: Data { received.withLock { $0 } }
+
+    func add(_ bytes: Data) {
+        received.withLock { $0 += bytes.prefix(Self.limit - $0.count) }
+    }
+}
+
 extension TransferFailure {
     /// Whether connect(2) failed because more connections wait than the service accepts. Before that phase, EAGAIN
     /// means that no thread could be started.
     fileprivate var isBacklogFull: Bool { osErrno == EAGAIN && phase == .connect }
 }
 
-/// The three errors of a service that does nothing for a command. Each has its own exit status.
+/// The three errors after which the service has done nothing for a command. Each has its own exit status.
 extension CommandError {
     static func notRunning(_ path: String) -> CommandError {
         CommandError(
@@ -117,8 +161,8 @@ extension CommandError {
     }
 
     /// - Parameters:
-    ///   - name: The name of the busy peer.
-    ///   - detail: The work that it has no capacity for.
+    ///   - name: The name of the service or the queue.
+    ///   - detail: What is busy.
     static func busy(_ name: String, _ detail: String) -> CommandError {
         CommandError(
             .tryAgain,

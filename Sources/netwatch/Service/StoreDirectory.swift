@@ -18,14 +18,18 @@ enum StoreDirectory {
                     "run the command as that user: `setpriv --reuid=\(name.argument) --clear-groups netwatch queue …`"
             )
         }
-        // The lock file remains when a store is set aside.
+        // The lock file remains after a store was set aside.
         guard ["queue.sqlite", "queue.lock"].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else {
-            throw CommandError(
-                .usage,
-                "there is no queue in `\(path)`",
-                hint: "`netwatch serve --state-dir` creates one"
-            )
+            throw missing(path)
         }
+    }
+
+    private static func missing(_ path: String, _ reason: String? = nil) -> CommandError {
+        CommandError(
+            .usage,
+            "there is no queue in `\(path)`" + (reason.map { ": \($0)" } ?? ""),
+            hint: "`netwatch serve --state-dir DIRECTORY` creates a queue"
+        )
     }
 
     private static func owner(of path: String) throws(CommandError) -> uid_t {
@@ -39,16 +43,16 @@ enum StoreDirectory {
                     hint: "run the command as the owner of the directory"
                 )
             }
-            throw CommandError(.usage, "there is no queue in `\(path)`: \(errnoDescription(error))")
+            throw missing(path, errnoDescription(error))
         }
         guard status.st_mode & S_IFMT == S_IFDIR else {
-            throw CommandError(.usage, "there is no queue in `\(path)`: it is not a directory")
+            throw missing(path, "it is not a directory")
         }
         return status.st_uid
     }
 
-    /// Returns a description of a user, and the argument for setpriv(1). A dynamic user of a service manager has no
-    /// name after its service ended.
+    /// Returns a description of a user, and the argument for setpriv(1). Without a name, both use the id: a dynamic
+    /// user of a service manager has no name after its service has ended.
     private static func userName(_ id: uid_t) -> (summary: String, argument: String) {
         guard let entry = getpwuid(id) else { return ("the user \(id)", "\(id)") }
         let name = String(cString: entry.pointee.pw_name)

@@ -1,7 +1,8 @@
 internal import Foundation
 internal import NetwatchService
 
-/// Opens the queue's directory in this process. The service's own routes handle the requests, and nothing is sent.
+/// Handles requests in this process, with the service's own routes on the queue's directory. Nothing is sent to
+/// servers.
 struct StoreTransport: ServiceTransport {
     let directory: String
     let queue: StoredQueue

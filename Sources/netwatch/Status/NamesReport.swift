@@ -1,13 +1,13 @@
 internal import NetwatchService
 
-/// The resolver part of the output of `netwatch status`.
+/// The part of the output of `netwatch status` that is about the resolver.
 struct NamesReport {
-    /// The number of names that fit on a screen together with the rest.
+    /// The maximum number of names in the output, so that all of it fits on a screen.
     private static let mostNames = 20
 
     let names: ControlMessage.Names
 
-    /// The name servers, and whether they respond.
+    /// The name servers, for how long they have been silent, and the number of lookups.
     var resolver: String {
         let servers = names.nameServersError ?? names.nameServers.joined(separator: " ")
         let silence = names.silentSeconds.map { "silent for \(format($0))" }

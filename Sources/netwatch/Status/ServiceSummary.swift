@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 internal import NetwatchService
 internal import OfflineQueue
 
-/// The information that `netwatch status` quickly gets from the service.
+/// The part of `netwatch status` that comes from the service.
 struct ServiceSummary: Encodable, Sendable {
     /// Whether the service responds.
     enum State: String, Encodable {
@@ -18,8 +18,8 @@ struct ServiceSummary: Encodable, Sendable {
         var oldest: Date?
         /// Whether the whole queue is paused.
         var paused: Bool
-        /// The number of lanes with requests that are closed temporarily, as far as the service lists them: from
-        /// `QueueStatistics.maximumPausedLanes` on there may be more.
+        /// The number of closed lanes that have requests. The service lists only some of the lanes if there are many,
+        /// so at `QueueStatistics.maximumPausedLanes` or more the number is a lower bound.
         var closedLanes: Int
 
         init(_ statistics: ControlMessage.Statistics) {
@@ -42,7 +42,7 @@ struct ServiceSummary: Encodable, Sendable {
     ///
     /// - Parameters:
     ///   - path: The path of its socket.
-    ///   - timeout: How long to wait for a response, because the user waits for the whole output of `netwatch status`.
+    ///   - timeout: How long to wait for each response. Should be short, because all of the output waits for it.
     static func asking(_ path: String, timeout: Duration) async -> ServiceSummary {
         do throws(SystemError) {
             let pid = try ServiceProcess.id(listeningAt: path)
@@ -56,7 +56,7 @@ struct ServiceSummary: Encodable, Sendable {
     private static func asking(_ client: ServiceClient, at path: String, pid: Int32) async -> ServiceSummary {
         do throws(CommandError) {
             let queue = Queue(try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self))
-            // A service of an earlier version does not have this route.
+            // A service of an earlier version does not have this route, and is still shown as running.
             let names = try? await client.get("/v1/names", as: ControlMessage.Names.self)
             return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue, names: names)
         } catch {
@@ -67,13 +67,13 @@ struct ServiceSummary: Encodable, Sendable {
     private static func state(_ error: SystemError) -> State {
         switch error.errno {
         case EACCES, EPERM: .notPermitted
-        // The backlog of the service is full.
+        // The backlog of the service's socket is full.
         case EAGAIN: .busy
         default: .notRunning
         }
     }
 
-    /// - Parameter failure: The exit status of a failed query after connecting.
+    /// - Parameter failure: The exit status for a query that failed after the connection was made.
     private static func state(_ failure: ExitStatus) -> State {
         switch failure {
         case .tryAgain: .busy
@@ -111,7 +111,7 @@ struct ServiceSummary: Encodable, Sendable {
 }
 
 extension ServiceSummary.Queue {
-    /// At most one text.
+    /// The number of closed lanes for people; empty if no lane is closed.
     fileprivate var closedText: [String] {
         switch closedLanes {
         case 0: []

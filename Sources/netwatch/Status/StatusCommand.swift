@@ -14,11 +14,12 @@ struct StatusCommand: AsyncParsableCommand {
             netwatch status
             netwatch status --format json
 
-            The path to the Internet and the interfaces are looked up by this command. The queue, the name \
-            servers, and the names with the age of their addresses come from the service. If its control \
-            socket does not respond in time, the service is shown as not running or not responding.
+            The command itself looks up the path to the Internet and the interfaces. The queue, the name \
+            servers, and the names with the age of their addresses come from the service. They are missing if \
+            the service is not running or does not respond in time.
 
-            Exit status: 0 if the public Internet is reachable, 1 if not, 2 if that is unknown.
+            Exit status: 0 if the public Internet is reachable, 1 if not, 2 if that is unknown. The state of \
+            the service does not affect it.
             """
     )
 
@@ -63,10 +64,11 @@ struct StatusCommand: AsyncParsableCommand {
             line.type = "path"
             return line
         }
-        throw CommandError(.unknown, "the path monitor reported no status")
+        throw CommandError(.unknown, "the reachability of the public Internet could not be determined")
     }
 
-    /// Returns an empty snapshot if netlink is unavailable. The path then reports the reason.
+    /// Returns the interfaces and addresses. The snapshot is empty if netlink is unavailable; the path then reports the
+    /// reason.
     private static func snapshot() -> NetlinkSnapshot {
         do {
             return try NetlinkSnapshot(reading: RequestSocket())

@@ -1,10 +1,10 @@
 internal import Foundation
 
-/// Formats numbers of bytes for people.
+/// Formatting of numbers of bytes for people.
 enum ByteText {
     private static let units = ["kB", "MB", "GB", "TB", "PB"]
 
-    /// Uses units in steps of 1000, with one decimal from 1 kB on.
+    /// Formats a number of bytes in units with steps of 1000, with one decimal from 1 kB on.
     static func format(_ bytes: Int64) -> String {
         guard bytes >= 1000 else { return "\(bytes) B" }
         var (value, unit) = (Double(bytes) / 1000, 0)

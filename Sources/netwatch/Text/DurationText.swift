@@ -5,8 +5,8 @@ enum DurationText {
     /// A description of the forms that ``parse(_:)`` accepts, for messages.
     static let acceptedForms = "a duration like `500ms`, `5s`, `2m`, `1h30m` or `7d`, at most `9999h`"
 
-    /// The maximum duration. Longer ones practically mean "forever", and such a deadline would not fit the kernel's
-    /// timers.
+    /// The maximum duration. Users who give a longer one practically mean "forever", and its deadline would not fit the
+    /// kernel's timers.
     private static let longest = Duration.seconds(9999 * 3600)
 
     private static let units: [(name: String, length: Duration)] = [
@@ -14,14 +14,15 @@ enum DurationText {
         ("ms", .milliseconds(1)),
     ]
 
-    /// Parses integers with units. Larger units come first, and each unit at most once. `0` needs no unit.
+    /// Parses whole numbers with units, such as `1h30m`. Larger units come first, and each unit occurs at most once.
+    /// `0` needs no unit. Returns `nil` for other text and for more than ``longest``.
     static func parse(_ text: String) -> Duration? {
         if text == "0" { return .zero }
         var rest = text[...]
         var sum = Duration.zero
         for unit in units {
             guard let number = take(unit.name, from: &rest) else { continue }
-            // Nine digits of days do not overflow. More digits are too long in any unit.
+            // Nine digits do not overflow, even as days. Longer numbers are refused in every unit.
             guard number.count <= 9, let count = Int64(number) else { return nil }
             sum += unit.length * Int(count)
         }
@@ -37,9 +38,9 @@ enum DurationText {
         return digits
     }
 
-    /// Formats a duration for people: tenths of a second below a minute, then the two largest units.
+    /// Formats a duration for people: in tenths of a second below a minute, otherwise in its two largest units.
     static func format(_ duration: Duration) -> String {
-        // An age is negative if the clock was set back.
+        // The duration is negative if it is an age and the clock was set back.
         let duration = max(duration, .zero)
         let seconds = duration.components.seconds
         switch seconds {
@@ -58,7 +59,7 @@ enum DurationText {
 }
 
 extension Duration {
-    /// Parses an argument.
+    /// Parses a command-line argument.
     static func argument(_ text: String) throws -> Duration {
         guard let duration = DurationText.parse(text) else {
             throw ValidationError("\(Printer.quoted(text)) is not \(DurationText.acceptedForms)")

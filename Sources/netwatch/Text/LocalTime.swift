@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// Formats times of day for people.
+/// Formatting of times of day for people, in the local time zone.
 enum LocalTime {
-    /// `14:03:49.202`
+    /// Formats a time, for example as `14:03:49.202`.
     static func format(_ time: Date) -> String {
         clock.string(from: time)
     }

@@ -1,7 +1,7 @@
 extension String {
     /// Returns the text, or its beginning and an ellipsis if it is longer than `width`.
     func shortened(to width: Int) -> String {
-        // Checking whether anything is left avoids counting a long text.
+        // `dropFirst` visits at most `width` characters, while `count` would visit all characters of a long text.
         dropFirst(width).isEmpty ? self : prefix(max(0, width - 1)) + "…"
     }
 

@@ -15,24 +15,27 @@ struct WaitCommand: AsyncParsableCommand {
             netwatch wait --for verified --check-url http://connectivity.example/204
 
             Without --host, the command waits for a path to the public Internet. As with `netwatch host`, the \
-            kernel's routes, carriers and source addresses decide, and only DNS queries are sent. With --for \
-            verified, each host is also probed until it responds (see `netwatch host --help`). Without --host, \
-            --for verified requests a URL that is known to respond with 204, which detects captive portals.
+            kernel's routes, carriers and source addresses decide, and the command only sends DNS queries.
+
+            With --for verified, the command also waits for a response. With --host, it probes each host until \
+            the host responds (see `netwatch host --help`). Without --host, it requests the URL of --check-url, \
+            which must be known to respond with 204 or an empty 200. A captive portal would send another response.
 
             Nothing is printed on success, unless -v is given. After the timeout, the unmet conditions are \
-            printed on standard error. Time during which the machine sleeps counts.
+            printed on standard error. The timeout also counts time during which the machine sleeps.
 
-            Exit status: 0 online, 1 timed out, 2 unknown, 64 wrong arguments.
+            Exit status: 0 if the condition is met, 1 after the timeout, 2 if the state cannot be determined, 64 \
+            for wrong arguments.
             """
     )
 
     /// The condition to wait for.
     enum Goal: String, ExpressibleByArgument, CaseIterable {
-        /// An interface has a carrier, i.e. the cable is plugged in.
+        /// An interface has a carrier, i.e. its link partner is connected.
         case carrier
-        /// There is a route.
+        /// The kernel has a usable path.
         case routable
-        /// A response arrived over the route.
+        /// A response arrived over the path.
         case verified
     }
 
@@ -42,25 +45,25 @@ struct WaitCommand: AsyncParsableCommand {
     )
     var hosts: [String] = []
 
-    @Flag(help: "Wait for one of the hosts only, or of the interfaces with --for carrier.")
+    @Flag(help: "Wait for one of the hosts instead of all; with --for carrier, for one of the interfaces.")
     var any = false
 
     @Option(
         name: .customLong("for"),
-        help: "What to wait for: carrier of an interface; routable, a path; verified, a response."
+        help: "What to wait for: carrier, a cable; routable, a path; verified, a path and a response."
     )
     var goal = Goal.routable
 
     @Option(
         name: .shortAndLong,
-        help: "With --for verified and --host: tcp[:PORT], default 443; http[:PORT]; https[:PORT].",
+        help: "With --for verified and --host: tcp[:PORT], http[:PORT] or https[:PORT]. Default tcp:443.",
         transform: ProbeChoice.argument
     )
     var probe: ProbeChoice?
 
     @Option(
         name: .customLong("check-url"),
-        help: "With --for verified, without --host: a URL that responds with 204."
+        help: "With --for verified and no --host: the URL to request. Expected is 204 or an empty 200."
     )
     var checkURL: String?
 

@@ -1,8 +1,11 @@
-/// Whether the condition of `netwatch wait` is met and has lasted long enough. A pure value.
+/// The condition of `netwatch wait`: whether it is met, and whether it has lasted long enough. It is a value.
+///
+/// It consists of parts: one for each host or, with `--for carrier`, for each named interface. Without names it has one
+/// part.
 struct WaitCondition {
     private let isAny: Bool
     private let stable: Duration
-    /// The time since which each part has been met without interruption; `nil` while it is not met.
+    /// The time since which each part has been met without interruption; `nil` for a part that is not met.
     private var since: [ContinuousClock.Instant?]
 
     /// - Parameters:
@@ -17,8 +20,7 @@ struct WaitCondition {
 
     /// Records the state of one part.
     ///
-    /// - Parameter isInterrupted: Whether the part was temporarily not met since the last call, although it was met
-    ///   then and is met now.
+    /// - Parameter isInterrupted: Whether the part was not met at some time between the previous call and this one.
     mutating func take(part: Int, isMet: Bool, isInterrupted: Bool, now: ContinuousClock.Instant) {
         if !isMet {
             since[part] = nil
@@ -27,7 +29,7 @@ struct WaitCondition {
         }
     }
 
-    /// The time at which the condition is met if nothing changes; `nil` if something must change first.
+    /// The time at which the condition is met if no part changes; `nil` if a part must change first.
     var due: ContinuousClock.Instant? {
         let met = since.compactMap(\.self)
         guard isAny || met.count == since.count else { return nil }

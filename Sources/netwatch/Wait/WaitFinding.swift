@@ -1,14 +1,14 @@
 internal import NetwatchNetlink
 internal import NetworkReachability
 
-/// The current state of one part of the wait condition.
+/// The current state of one part of a ``WaitCondition``.
 struct WaitFinding: Sendable {
     private(set) var isMet: Bool
-    /// A different number than before means that the part was lost in between or now uses another path.
+    /// A number that changes when the part was temporarily not met, or when its path changed.
     var generation: UInt64 = 0
     /// The state for people: `example.com is not reachable (no route)`.
     private(set) var summary: String
-    /// The error if the state will never be known.
+    /// The error, if the state can never be known.
     var failure: CommandError?
 
     /// - Parameter interfaces: The interfaces that the path may use; empty for any.
@@ -23,9 +23,9 @@ struct WaitFinding: Sendable {
         summary = "\(target) is \(status.reachability.summary) (\(status.summary))\(restriction)"
     }
 
-    /// Reports whether an interface other than loopback has a carrier.
+    /// Creates the state of an interface, which is met if the interface has a carrier.
     ///
-    /// - Parameter interface: The name of the interface; `nil` for any.
+    /// - Parameter interface: The name of the interface; `nil` for any interface except loopback.
     init(_ snapshot: NetlinkSnapshot, interface: String?) {
         let links = snapshot.links.values.filter { link in
             interface.map { link.name == $0 } ?? !link.isLoopback
@@ -39,7 +39,7 @@ struct WaitFinding: Sendable {
         summary = "\(subject ?? "an interface") has \(isMet ? "a" : "no") carrier"
     }
 
-    /// Additionally requires a successful probe.
+    /// Adds the result of a probe. The state is only met if the probe was successful, too.
     mutating func require(_ validated: ValidatedStatus) {
         guard validated.status.isReachable else { return }
         isMet = isMet && validated.validation == .valid

@@ -14,9 +14,9 @@ struct WaitSession {
         var stable = Duration.zero
         /// The timeout; `nil` for none.
         var timeout: Duration?
-        /// The probe that is sent to each host.
+        /// The probe that is sent to each host; `.route` for none.
         var probe = ProbeChoice.route
-        /// A URL that responds with 204 if there is no captive portal. Used instead of hosts.
+        /// A URL whose response is 204 if there is no captive portal. Used if there are no hosts.
         var checkURL: String?
     }
 
@@ -29,7 +29,7 @@ struct WaitSession {
 
     private let probes: [(any Probe)?]
 
-    /// - Throws: An error if a target cannot be probed as the settings require.
+    /// - Throws: An error if a target cannot be probed in the way that the settings require.
     init(_ settings: Settings) throws(CommandError) {
         self.settings = settings
         probes = try Self.probes(settings)
@@ -39,8 +39,9 @@ struct WaitSession {
 
     /// Waits for the condition.
     ///
-    /// - Returns: The state for people, and how long the wait took.
-    /// - Throws: The missing parts after the timeout, or the reason why the state cannot be known.
+    /// - Returns: The state of each part for people, and how long the wait took.
+    /// - Throws: After the timeout, an error that lists the parts that are not met. Otherwise an error if a state can
+    ///   never be known.
     mutating func run() async throws(CommandError) -> (summaries: [String], duration: Duration) {
         let inbox = inbox
         let deadline = settings.timeout.map { started + $0 }
@@ -90,7 +91,7 @@ struct WaitSession {
         settings.hosts.isEmpty ? [.general] : settings.hosts.map(PathTarget.host)
     }
 
-    /// Returns the probe of each target, or `nil` for targets that are not probed.
+    /// Returns the probe of each target; `nil` for a target that is not probed.
     private static func probes(_ settings: Settings) throws(CommandError) -> [(any Probe)?] {
         var probes: [(any Probe)?] = []
         if let url = settings.checkURL {

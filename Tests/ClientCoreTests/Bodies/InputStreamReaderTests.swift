@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Streams as upload bodies.
+/// Reading streams that are uploaded.
 @Suite struct InputStreamReaderTests {
     private func next(_ count: Int, of reader: InputStreamReader) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0xff, count: count)
@@ -53,7 +53,7 @@ internal import Testing
         #expect(!reader.rewind())
     }
 
-    @Test func `a missing file is an error of every read`() throws {
+    @Test func `every read of a missing file is an error`() throws {
         let reader = InputStreamReader(try #require(InputStream(fileAtPath: "/nowhere/at/all")))
         for _ in 0..<2 {
             #expect(throws: SystemError(call: "open", errno: ENOENT)) { try next(1, of: reader) }

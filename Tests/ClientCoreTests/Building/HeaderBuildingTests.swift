@@ -13,8 +13,8 @@ internal import Testing
         #expect(merged == ["accept": "mine", "X": "1", "DNT": "1"])
     }
 
-    @Test func `of two names that differ in case the last in sorted order wins on every run`() {
-        // Sixty-four spellings of one name, so that a random choice would almost never be right.
+    @Test func `if two names differ only in case, the one that sorts last always wins`() {
+        // One name in 64 spellings, so that a random choice would almost always be detected.
         let spellings = "abcdef".reduce([""]) { names, letter in
             names.flatMap { ["\($0)\(letter)", "\($0)\(letter.uppercased())"] }
         }
@@ -36,7 +36,7 @@ internal import Testing
         #expect(try fields([:]) == [.init("DNT", "1"), .init("User-Agent", "theirs")])
     }
 
-    @Test func `names keep their case and are found in another`() throws {
+    @Test func `names keep their case, and a lookup ignores case`() throws {
         var request = try URLRequest(url: "http://h", method: .get, headers: ["ETag": "1", "x-ONE": "2"])
         #expect(request.allHTTPHeaderFields == ["ETag": "1", "x-ONE": "2"])
         #expect(request.value(forHTTPHeaderField: "etag") == "1")

@@ -26,7 +26,7 @@ internal import Testing
     }
 
     enum Users: URLRequestConvertible, @unchecked Sendable {
-        // Hence `@unchecked`: parameters are not sendable, but only one test reads them.
+        // Parameters are not sendable, hence `@unchecked`. That is safe, because only one test reads them.
         case create(Parameters)
         case read(String)
         case update(String, Parameters)

@@ -75,7 +75,7 @@ struct CredentialFailureTests {
         #expect(reason { _ = try Certificate(data: Data(count: limit + 1)) } == .tooLarge(limit: limit))
     }
 
-    @Test func `a key instead of a certificate, and the reverse, is reported by its label`() throws {
+    @Test func `a PEM file of another kind is reported by its label`() throws {
         let issued = try authority.client("client.test")
         let key = URL(fileURLWithPath: issued.key)
         let certificate = URL(fileURLWithPath: issued.certificate)
@@ -223,7 +223,7 @@ struct CredentialFailureTests {
             let data = changed(input, using: &lots)
             taken += read(data)
         }
-        // Most changes are in parts that are not checked, a signature for example, so some inputs must be accepted.
+        // Most changes affect parts that are not checked, for example a signature. So some inputs must be accepted.
         #expect(ProcessInfo.processInfo.environment["NETWATCH_SEED"] != nil || taken > 100)
     }
 
@@ -240,7 +240,8 @@ struct CredentialFailureTests {
         return data
     }
 
-    /// Returns 1 if any reader accepts the data, otherwise 0. Descriptions of the result are read as well.
+    /// Returns 1 if any reader accepts the data, otherwise 0. Also creates the descriptions of accepted data, which
+    /// must not crash.
     private func read(_ data: Data) -> Int {
         let certificate = try? Certificate(data: data)
         let key = try? PublicKey(data: data)

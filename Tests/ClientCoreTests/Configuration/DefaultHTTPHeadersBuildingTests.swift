@@ -56,7 +56,7 @@ internal import Testing
         #expect(PreferredLanguages.list(["LANG": "de_AT", "LANGUAGE": locale]) == ["de-AT"])
     }
 
-    @Test func `at most six languages are sent, with qualities from 1.0 down`() {
+    @Test func `at most six languages are sent, with decreasing qualities from 1.0`() {
         #expect(
             DefaultHTTPHeaders.acceptLanguage(["a", "b", "c", "d", "e", "f", "g"])
                 == "a;q=1.0, b;q=0.9, c;q=0.8, d;q=0.7, e;q=0.6, f;q=0.5"

@@ -89,9 +89,9 @@ internal import Testing
     }
 
     @Test(arguments: [
-        (RequestOptions(connectTimeout: 0), "connectTimeout is 0.0; accepted: seconds above 0"),
-        (RequestOptions(idleTimeout: -.infinity), "idleTimeout is -inf; accepted: seconds above 0"),
-        (RequestOptions(totalTimeout: .nan), "totalTimeout is nan; accepted: seconds above 0"),
+        (RequestOptions(connectTimeout: 0), "connectTimeout is 0.0; accepted: more than 0 seconds"),
+        (RequestOptions(idleTimeout: -.infinity), "idleTimeout is -inf; accepted: more than 0 seconds"),
+        (RequestOptions(totalTimeout: .nan), "totalTimeout is nan; accepted: more than 0 seconds"),
         (RequestOptions(priority: 1.5), "priority is 1.5; accepted: 0 to 1"),
         (RequestOptions(maximumDataBytes: -1), "maximumDataBytes is -1; accepted: 0 or more"),
     ])

@@ -43,7 +43,7 @@ internal import Testing
 
     @Test(arguments: [-1, -.infinity, .nan] as [TimeInterval])
     func `an invalid timeout is refused by name`(interval: TimeInterval) {
-        let accepted = "is \(interval); accepted: 0 for the default, or more seconds"
+        let accepted = "is \(interval); accepted: a positive number of seconds, or 0 for the default"
         configuration.timeoutIntervalForRequest = interval
         #expect(settings().refusal == "`timeoutIntervalForRequest` \(accepted)")
         configuration.timeoutIntervalForRequest = 60
@@ -73,7 +73,7 @@ internal import Testing
         #expect(settings.sendsCookies)
     }
 
-    @Test func `cookies follow the configuration`() throws {
+    @Test func `the configuration decides whether cookies are stored and sent`() throws {
         configuration.httpCookieAcceptPolicy = .always
         configuration.httpShouldSetCookies = false
         let settings = settings()
@@ -128,8 +128,8 @@ internal import Testing
         #expect(settings().refusal == nil)
     }
 
-    /// Foundation's documented properties by key path. If Foundation removes one, this does not compile. New ones
-    /// must be noticed by a reader of the documentation.
+    /// Compares the table with Foundation's documented properties, which are listed by key path. If Foundation removes
+    /// a property, this test does not compile. It does not detect new properties.
     @Test func `every property of a configuration is in the table`() {
         let paths: [ConfigurationProperty: PartialKeyPath<URLSessionConfiguration>] = [
             .identifier: \.identifier,
@@ -150,7 +150,7 @@ internal import Testing
             .urlCache: \.urlCache,
             .protocolClasses: \.protocolClasses,
         ]
-        // Not referenced by key path: they are deprecated, so that would be a warning.
+        // Not listed by key path, because these properties are deprecated and would cause warnings.
         let unnamed: [ConfigurationProperty] = [
             .httpShouldUsePipelining, .shouldUseExtendedBackgroundIdleMode,
         ]
@@ -163,11 +163,11 @@ private final class InterceptingProtocol: URLProtocol {}
 
 extension ConfigurationProperty {
     fileprivate enum Treatment: Equatable, Sendable {
-        /// Used. Refused only if the value is invalid.
+        /// The property is used. Only invalid values are refused.
         case honoured
-        /// No effect, whatever the value.
+        /// The property has no effect, whatever its value.
         case ignored
-        /// Refused, unless the value asks for the existing behaviour.
+        /// The property is refused, unless its value asks for what the client does anyway.
         case refused
     }
 

@@ -35,15 +35,15 @@ struct ConnectionWatchesTests {
         _ = await session.context.paths.monitor()
     }
 
-    /// Returns the generation of the path to an address, after the monitor has processed everything submitted so far.
+    /// Returns the generation of the path to an address, after the monitor has processed all earlier events.
     private func generation(to address: String) -> UInt64? {
         monitor.catchUp()
         return session.context.connections.generations[address]
     }
 
-    /// Makes the kernel resolve the neighbour at the end of the first cable. Otherwise, its ARP request may carry the
-    /// source address of the old connection, whose FIN it has yet to send. `far` does not answer that address over
-    /// this cable.
+    /// Makes the kernel resolve the neighbour at the end of the first cable. Otherwise the kernel may send its ARP
+    /// request later, for the FIN of the old connection, and with the source address of that connection. `far` sends no
+    /// ARP reply to that address over this cable.
     private func meetNeighbour() async throws {
         let refusal = await session.request("http://\(VethTestbed.farAddress):1/").response().error
         #expect((refusal as? URLError)?.code == .cannotConnectToHost)
@@ -69,7 +69,7 @@ struct ConnectionWatchesTests {
         await startMonitor()
         #expect(await session.request(server.url).response().error == nil)
         let first = try #require(generation(to: TwoCableTestbed.host))
-        // This watch is newer than the session's, so it is notified after it.
+        // This watch is newer than the session's watch, so it is notified after the session.
         let generations = Recorder<UInt64>()
         let host = try #require(NetworkHost(TwoCableTestbed.host))
         let watch = monitor.watch(.host(host)) { generations.record($0.pathGeneration) }

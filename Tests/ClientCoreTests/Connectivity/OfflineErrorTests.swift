@@ -10,7 +10,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// The failures that count as having no network, as decided by the kernel's routes.
+/// The failures that count as offline (`URLError.notConnectedToInternet`), as the kernel's routes decide.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(1))
@@ -20,7 +20,7 @@ struct OfflineErrorTests {
         (await session.request(url).response().error as? URLError)?.code
     }
 
-    @Test func `an unresolvable name is offline without a default route and otherwise not found`()
+    @Test func `an unresolvable name counts as offline without a default route, and as not found with one`()
         async throws
     {
         let world = try OfflineTestbed()
@@ -34,7 +34,7 @@ struct OfflineErrorTests {
     }
 
     @Test(arguments: ["blackhole", "prohibit", "unreachable"])
-    func `an address without a route is offline, whatever connect reports`(kind: String) async throws {
+    func `an address without a route counts as offline, whatever connect reports`(kind: String) async throws {
         let world = try OfflineTestbed(isConnected: true)
         try world.testbed.near.ip("route add \(kind) \(OfflineTestbed.host)")
         let response = await world.session.request("http://\(OfflineTestbed.host):1/").response()
@@ -44,9 +44,9 @@ struct OfflineErrorTests {
         #expect(response.error?.transferFailure?.code == 7)
     }
 
-    @Test func `a router without a route is not a missing network`() async throws {
+    @Test func `a router without a route does not count as offline`() async throws {
         let world = try OfflineTestbed(isConnected: true)
-        // The router reports the missing route by ICMP (RFC 792). The kernel turns that into the same errno as a
+        // The router reports the missing route by ICMP (RFC 792). The kernel then returns the same errno as for a
         // missing local route.
         try world.testbed.far.setParameter("net/ipv4/ip_forward", to: "1")
         try world.testbed.far.ip("route add unreachable 198.51.100.99")
@@ -55,9 +55,9 @@ struct OfflineErrorTests {
         #expect((response.error as? URLError)?.code == .cannotConnectToHost)
     }
 
-    @Test func `a connect timeout is offline if the cable is unplugged`() async throws {
+    @Test func `a connect timeout counts as offline if the cable is unplugged`() async throws {
         let world = try OfflineTestbed(isConnected: true)
-        // The far side drops the packets without a reply.
+        // Makes the far side drop the packets without a reply.
         try world.testbed.far.ip("route add blackhole 198.51.100.99")
         try await timesOut(world, as: .timedOut)
         try world.testbed.setCable(connected: false)
@@ -84,14 +84,14 @@ struct OfflineErrorTests {
         #expect(await code(world.session, "http://host.test/") == .notConnectedToInternet)
     }
 
-    @Test func `a refused connection is not offline`() async throws {
+    @Test func `a refused connection does not count as offline`() async throws {
         let world = try OfflineTestbed()
         #expect(await code(world.session, "http://127.0.0.1:1/") == .cannotConnectToHost)
         #expect(await code(world.session, "http://\(VethTestbed.farAddress):1/") == .cannotConnectToHost)
         #expect(await code(world.session, "http://localhost:1/") == .cannotConnectToHost)
     }
 
-    /// Creates a world in which every name resolves to the given address.
+    /// Returns a testbed in which every name resolves to the given address.
     private func world(resolvingTo address: String) throws -> OfflineTestbed {
         let address = try #require(IPAddress(address))
         return try OfflineTestbed(resolver: NameResolver { _ in .success([address]) })

@@ -5,7 +5,8 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 
-/// A session in a network namespace, one cable away from a server. Its network can be disconnected.
+/// A session in a network namespace, and a server in another one, at the other end of a virtual cable. The session's
+/// network can be disconnected.
 struct OfflineTestbed {
     let testbed: VethTestbed
     let monitor: PathMonitor
@@ -52,7 +53,7 @@ struct OfflineTestbed {
 }
 
 extension PathMonitor {
-    /// Creates a monitor of a namespace, otherwise with the default configuration.
+    /// Creates a monitor that watches a namespace. Its configuration is otherwise the default.
     convenience init(of namespace: NetworkNamespace) {
         var configuration = Configuration()
         configuration.networkNamespace = namespace.path

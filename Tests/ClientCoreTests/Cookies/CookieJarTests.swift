@@ -54,7 +54,7 @@ internal import Testing
     }
 
     @Test(arguments: ["localhost", "127.0.0.1", "org"])
-    func `a domain equal to the host is a host-only cookie's domain`(host: String) throws {
+    func `a cookie whose domain is an address or one label is sent only to that host`(host: String) throws {
         try take("a=b; Domain=\(host)", from: "http://\(host)/")
         #expect(storage.cookies?.map(\.domain) == [host])
         #expect(try field(for: "http://\(host)/") == "a=b")

@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// The request that a server receives when a real shell runs the command with a real curl.
+/// The requests that a server receives when a real shell runs the commands with a real curl.
 @Suite(.timeLimit(.minutes(3))) struct CurlCommandShellTests {
     private let scratch: ScratchDirectory
     private let server: ScriptedServer
@@ -115,7 +115,8 @@ internal import Testing
         #expect(try await run(CurlCommand(request)).target == sent)
     }
 
-    /// Without `--globoff`, curl would expand brackets in a URL as a pattern. `URLComponents` can create such URLs.
+    /// Without `--globoff`, curl would expand brackets in a URL as a pattern. `URLComponents` can create URLs with
+    /// brackets.
     @Test func `curl does not expand brackets`() async throws {
         let text = CurlCommand(URLRequest(url: URL(string: "http://[::1]:80/")!)).text()
         #expect(text.contains("--globoff \\\n\t'http://[::1]:80/'"))

@@ -18,7 +18,8 @@ internal import Testing
 
     private static let fields = "ETag: \"1\"\r\nAccept-Ranges: bytes\r\n"
 
-    /// Sends half of `0123456789` and closes the connection. A request for the rest receives the other half.
+    /// Sends the first half of `0123456789` and closes the connection. Sends the second half in response to a range
+    /// request for it.
     private static func halves(_ request: ScriptedServer.Request) -> ScriptedServer.Action {
         guard request.values(of: "Range") == ["bytes=5-"] else {
             return .send("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 10\r\n\r\n01234", then: .close)
@@ -88,7 +89,7 @@ internal import Testing
         let server = try ScriptedServer { _ in .respond(status: 404, body: Array("missing".utf8)) }
         let place = URL(fileURLWithPath: directory.path).appendingPathComponent("file")
         try Data("old".utf8).write(to: place)
-        // Otherwise the file may be moved before the validation is added.
+        // The request is started by hand: otherwise the file may be moved before the validation is added.
         session.startRequestsImmediately = false
         let response = await session.download(server.url, to: { _, _ in (place, [.removePreviousFile]) })
             .validate().response()

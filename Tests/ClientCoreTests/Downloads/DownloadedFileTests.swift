@@ -172,7 +172,7 @@ internal import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: there.path) == ["file"])
     }
 
-    @Test func `of many concurrent moves to one path exactly one succeeds`() async throws {
+    @Test func `if many moves to one path run concurrently, exactly one succeeds`() async throws {
         let path = directory.file("file")
         let count = await withTaskGroup(of: Bool.self) { group in
             for number in 0..<20 {

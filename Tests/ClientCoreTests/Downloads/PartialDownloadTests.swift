@@ -42,7 +42,7 @@ internal import Testing
         try restart(target)
     }
 
-    /// Leaves a download of 100 bytes after 60.
+    /// Creates a download of 100 bytes that was abandoned after 60 bytes.
     private func abandoned(tag: String = "\"v1\"") throws {
         let download = try PartialDownload.kept(at: target, for: url)
         try download.startOver(get(), wholeHead(100, tag: tag))
@@ -50,7 +50,7 @@ internal import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a file whose name was removed still gets to its destination`(replaces: Bool) throws {
+    func `a file whose name was removed is still moved to its destination`(replaces: Bool) throws {
         let download = try PartialDownload.temporary()
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(100))
@@ -142,7 +142,7 @@ internal import Testing
         guard case .downloadResumeFailed(.resumeDataInvalid(let why))? = error else {
             throw Unexpected(outcome: "\(String(describing: error))")
         }
-        #expect(why.contains("started over"))
+        #expect(why.contains("is of another URL or version"))
     }
 
     @Test func `only one request writes to a file`() throws {
@@ -220,7 +220,7 @@ internal import Testing
         #expect(contents(target.path) == bytes(100))
     }
 
-    @Test func `a file with a second name is not written to`() throws {
+    @Test func `a file with a second hard link is not written to`() throws {
         // Simulates a process killed between link(2) and unlink(2).
         try abandoned()
         link(target.path, directory.file("finished"))

@@ -7,7 +7,7 @@ internal import Testing
 
 /// The interpretation of a response to a request for the remaining bytes.
 @Suite(.timeLimit(.minutes(1))) struct ResumeDecisionTests {
-    /// 100 of 1000 bytes of version "v1".
+    /// The record of a partial file with 100 of 1000 bytes of version "v1".
     private let record = ResumeRecord.sample()
 
     private func decision(_ head: TransferHead, _ record: ResumeRecord? = nil) -> String {
@@ -50,7 +50,7 @@ internal import Testing
             decision(transferHead(206, ["Content-Range": range, "Content-Length": "900"]))
                 == "continue at 100 of 1000"
         )
-        // A server may send less than the requested range.
+        // A server may send less than the client has requested.
         #expect(
             decision(transferHead(206, ["Content-Range": "bytes 100-199/1000"])) == "continue at 100 of 1000"
         )
@@ -98,7 +98,7 @@ internal import Testing
         #expect(decision(transferHead(412)) == "restart without range")
     }
 
-    @Test func `416 means complete if the lengths agree and otherwise restarts without a range`() {
+    @Test func `416 means complete if the lengths agree, or else restarts without a range`() {
         let unknown = ResumeRecord.sample(received: 100, total: nil)
         #expect(decision(transferHead(416, ["Content-Range": "bytes */100"]), unknown) == "already complete")
         #expect(
@@ -157,7 +157,7 @@ extension ContentRange {
 }
 
 extension Substring {
-    /// Converts for example `007-08/*` to `7-8/*`.
+    /// The text without leading zeros in its numbers: `007-08/*` becomes `7-8/*`.
     fileprivate var withoutLeadingZeros: String {
         split(separator: "/").map { half in
             half.split(separator: "-").map { Int64($0).map(String.init) ?? String($0) }.joined(separator: "-")

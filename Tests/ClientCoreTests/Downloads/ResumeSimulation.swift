@@ -9,15 +9,15 @@ internal import NetwatchTransport
 
 /// A simulated download over many attempts. The server may give any response, and the machine may fail at any moment.
 ///
-/// It ends with a complete file or when all attempts are used up. Each byte of a file depends on its version and its
-/// offset, so any mixture is detected.
+/// The simulation ends with a complete file, or when all attempts are used up. Each byte of a file depends on the
+/// version of the file and on the byte's offset. So a mixture of versions or offsets is detected.
 struct ResumeSimulation {
     /// An intentional fault, to verify that the simulation detects it.
     enum Fault {
         case none
-        /// After a power failure, the unsynced part of the file is trusted as well.
+        /// The client trusts the whole file after a power failure, including bytes that were not synced.
         case believesUnsyncedBytes
-        /// The body of every 206 is appended to the existing bytes.
+        /// The client appends the body of every 206 to the existing bytes, without checking its version and range.
         case believesEveryPart
     }
 
@@ -42,7 +42,7 @@ struct ResumeSimulation {
     enum Ending: Equatable {
         case whole
         case noMoreAttempts
-        /// The file is wrong. The value describes how.
+        /// The file is wrong. The value describes the violation.
         case violation(String)
 
         var isViolation: Bool {
@@ -77,7 +77,9 @@ struct ResumeSimulation {
 
     private func tag(_ version: Int) -> String { "\"version-\(version)\"" }
 
-    /// - Returns: The version that was completed, or `nil` if none was.
+    /// Runs one attempt.
+    ///
+    /// - Returns: The version that was completed, or `nil` if the download is not complete.
     private mutating func attempt() throws -> Int? {
         let request = get()
         let download = try PartialDownload.kept(
@@ -152,8 +154,8 @@ struct ResumeSimulation {
         return try end(download)
     }
 
-    /// Moves the file to its destination. Returns the version named by the record, or else the server's current
-    /// version.
+    /// Moves the file to its destination. Returns the version that the record names; without a record, the server's
+    /// current version.
     private func end(_ download: PartialDownload) throws -> Int? {
         let finished = download.resumption.flatMap { record in
             (0...version).last { record.validator.fieldValue == tag($0) }
@@ -188,7 +190,7 @@ struct ResumeSimulation {
         return (transferHead(206, ["Content-Range": text, "ETag": tag(version)]), Array(body[range]))
     }
 
-    /// Simulates a power failure: all unsynced bytes are kept, only some of them, or zeros instead.
+    /// Simulates a power failure. At random, the unsynced bytes are all kept, partly lost, or replaced by zeros.
     private mutating func cutPower() throws {
         guard var bytes = FileManager.default.contents(atPath: target.path).map({ Array($0) }) else { return }
         let synced = Int(ResumeRecordFile(of: target.path).read()?.synced ?? 0)

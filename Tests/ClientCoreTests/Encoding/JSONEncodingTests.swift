@@ -90,7 +90,7 @@ internal import Testing
             try JSONEncoding.default.encode(plainRequest("http://h", .post), with: ["a": Double.nan])
         }
         #expect(
-            error?.localizedDescription == "The parameters cannot be encoded: as JSON: a: nan is not JSON"
+            error?.localizedDescription == "The parameters cannot be encoded as JSON: a: nan is not JSON"
         )
     }
 

@@ -78,7 +78,7 @@ internal import Testing
         #expect(encoded.url?.absoluteString == "http://h/b/p?a=1")
     }
 
-    @Test func `without parameters the request is unchanged`() throws {
+    @Test func `a request without parameters is unchanged`() throws {
         var request = try plainRequest("http://h/p?x", .post)
         request.httpBody = Data([1])
         let encodings: [any ParameterEncoding] = [
@@ -112,7 +112,7 @@ internal import Testing
 
     // MARK: Values
 
-    @Test func `arrays are encoded with brackets, without, or with indices`() {
+    @Test func `arrays are encoded with brackets, without brackets, or with indices`() {
         #expect(pairs([1, 2]) == "k%5B%5D=1&k%5B%5D=2")
         #expect(pairs([1, 2], URLEncoding(arrayEncoding: .noBrackets)) == "k=1&k=2")
         #expect(pairs([1, 2], URLEncoding(arrayEncoding: .indexInBrackets)) == "k%5B0%5D=1&k%5B1%5D=2")
@@ -172,7 +172,7 @@ internal import Testing
         #expect(pairs([1: "a", 10: "b"]) == "k%5B1%5D=a&k%5B10%5D=b")
     }
 
-    @Test func `the order is the same on every run`() throws {
+    @Test func `parameters are encoded in the same order on every run`() throws {
         let names = (0..<40).map { "n\($0)" }
         let numbers = Dictionary(uniqueKeysWithValues: names.map { ($0, ["y": 1, "x": 2]) })
         let sorted = names.sorted()
@@ -193,7 +193,7 @@ internal import Testing
             encoding.escape(" \"%<>\\^`{|}\u{7f}\r\n\0") == "%20%22%25%3C%3E%5C%5E%60%7B%7C%7D%7F%0D%0A%00"
         )
         #expect(encoding.escape("日本🇦🇹") == "%E6%97%A5%E6%9C%AC%F0%9F%87%A6%F0%9F%87%B9")
-        // Not normalized, so that the server receives the original characters.
+        // The text is not normalized, so that the server receives the original characters.
         #expect(encoding.escape("e\u{301}") == "e%CC%81")
     }
 
@@ -267,7 +267,8 @@ internal import Testing
 }
 
 extension String {
-    /// The guide lists parameters in the order in which they were written, but they are sent sorted.
+    /// The query with its pairs sorted. The guides show parameters in the order of the source, but the client sorts
+    /// them.
     fileprivate var sortedPairs: String {
         split(separator: "&").sorted {
             $0.prefix { $0 != "[" && $0 != "=" } < $1.prefix { $0 != "[" && $0 != "=" }

@@ -34,7 +34,7 @@ internal import Testing
     }
 
     @Test func `an unresolvable name is cannotFindHost`() async {
-        // The empty label is invalid, so no query is sent for it.
+        // The name has an empty label. It is invalid, so no DNS query is sent.
         let error = await session.request("http://netwatch..invalid/").response().error
         #expect((error as? URLError)?.code == .cannotFindHost)
         #expect(error?.transferFailure?.code == 6)

@@ -34,7 +34,7 @@ internal import Testing
         }
     }
 
-    /// Retains one request until ``forget()``.
+    /// Retains one request until ``forget()``, and then declines it.
     private final class Forgetful: FailedRequestOwner {
         let offered = Recorder<UInt>()
         private let kept = Mutex<FailedRequest?>(nil)
@@ -88,19 +88,93 @@ internal import Testing
         failed.fail(with: Refused())
         #expect(await response.value == "answer")
         #expect(await response.response?.value(forHTTPHeaderField: "X-Owner") == "yes")
-        #expect(await request.responseString().value == "answer", "a handler that comes late")
+        #expect(await request.responseString().value == "answer", "a late handler gets the response, too")
         #expect(request.response?.statusCode == 200)
         #expect(server.requests.count == 2)
     }
 
-    @Test func `the owner's response is not validated, and later additions do not change it`() async throws {
+    @Test func `validators check the owner's response, and later additions do not change it`() async throws {
         let answer = try answer(status: 418)
         let owner = Owner { $0.finish(with: answer) }
         let request = session.request(server.url).validate().offerFailure(to: owner)
-        #expect(await request.response().response?.statusCode == 418)
-        request.validate().authenticate(user: "user", password: "password")
-        #expect(await request.response().error == nil)
+        #expect((await request.response().error as? AFError)?.responseCode == 418)
+        request.validate(statusCode: [1]).authenticate(user: "user", password: "password")
+        #expect((await request.response().error as? AFError)?.responseCode == 418)
         #expect(server.requests.count == 1)
+    }
+
+    @Test func `an owner can finish a request with a response and an error`() async throws {
+        let answer = try answer(status: 418)
+        let owner = Owner { $0.finish(with: answer, error: Refused()) }
+        let response = await session.request(server.url).validate().offerFailure(to: owner).responseString()
+        #expect(response.error is Refused)
+        #expect(response.response?.statusCode == 418)
+        #expect(response.data == Data("answer".utf8))
+    }
+
+    @Test func `a stored request is queued until its owner finishes it`() async throws {
+        let keeper = Keeper()
+        session.failedRequestOwner = keeper
+        session.startRequestsImmediately = false
+        let receipts = Recorder<String>()
+        let request = session.request(server.url).validate().whenQueued { receipts.record("\($0)") }
+        #expect(request.state == .initialized)
+        request.resume()
+        let failed = try await keeper.first()
+        #expect(request.state == .resumed)
+        #expect(failed.reportQueued("receipt", abandonedWith: Refused()))
+        #expect(!failed.reportQueued("another", abandonedWith: Refused()))
+        try await receipts.wait { !$0.isEmpty }
+        #expect(request.state == .queued)
+        failed.finish(with: try answer())
+        #expect(await request.responseString().value == "answer")
+        #expect(request.state == .finished)
+        #expect(receipts.values == ["receipt"])
+    }
+
+    @Test func `a request cannot be queued after it was cancelled`() async throws {
+        let keeper = Keeper()
+        session.failedRequestOwner = keeper
+        let request = session.request(server.url).validate()
+        let failed = try await keeper.first()
+        #expect((await request.cancel().response().error as? URLError)?.code == .cancelled)
+        #expect(request.state == .cancelled)
+        #expect(!failed.reportQueued("receipt", abandonedWith: Refused()))
+    }
+
+    @Test func `releasing the session ends a stored request with its owner's error`() async throws {
+        let keeper = Keeper()
+        var session: SessionManager? = SessionManager(engine: try TransferEngine())
+        session?.failedRequestOwner = keeper
+        let request = try #require(session).request(server.url).validate()
+        async let response = request.response()
+        let failed = try await keeper.first()
+        #expect(failed.reportQueued("receipt", abandonedWith: Refused()))
+        session = nil
+        #expect(await response.error is Refused)
+    }
+
+    @Test func `an owner can take requests before they are sent`() async throws {
+        struct First: FailedRequestOwner {
+            let answer: OwnerResponse
+            var takesUnsentRequests: Bool { true }
+            func prepare(_ request: URLRequest) -> URLRequest {
+                var request = request
+                request.setValue("yes", forHTTPHeaderField: "X-Prepared")
+                return request
+            }
+            func offer(_ request: FailedRequest) {
+                if request.error is UnsentRequest,
+                    request.original.value(forHTTPHeaderField: "X-Prepared") == "yes"
+                {
+                    request.finish(with: answer)
+                }
+            }
+        }
+        session.failedRequestOwner = First(answer: try answer())
+        session.retrier = Once()
+        #expect(await session.request(server.url).responseString().value == "answer")
+        #expect(server.requests.isEmpty)
     }
 
     @Test func `an owner can finish a request with an error`() async throws {
@@ -111,7 +185,7 @@ internal import Testing
         #expect(response.response?.statusCode == 503)
     }
 
-    @Test func `a request that its owner releases fails with its original error, immediately or later`()
+    @Test func `a request that its owner declines fails with its original error, immediately or later`()
         async throws
     {
         let owner = Owner { _ in }
@@ -154,7 +228,7 @@ internal import Testing
         #expect(owner.offers.values.isEmpty)
     }
 
-    @Test func `an owner set while the session's owner retains the request is called after the release`()
+    @Test func `an owner set while the session's owner holds the request is called after a decline`()
         async throws
     {
         let forgetful = Forgetful()
@@ -165,7 +239,7 @@ internal import Testing
         let answer = try answer()
         let own = Owner { $0.finish(with: answer) }
         request.offerFailure(to: own)
-        // Wait for a turn of the request's queue, which sets the owner.
+        // Wait for a turn of the request's queue: after that the owner is set.
         await withCheckedContinuation { done in request.core.perform { _ in done.resume() } }
         #expect(own.offers.values.isEmpty)
         forgetful.forget()
@@ -174,7 +248,7 @@ internal import Testing
     }
 
     @Test
-    func `a second owner of a request replaces the first one, unless the first one already has the request`()
+    func `a second owner of a request replaces the first one, unless that one already holds the request`()
         async throws
     {
         // Otherwise the request may have failed before its owner is set.
@@ -208,7 +282,7 @@ internal import Testing
         )
         request.resume()
         try await ended.wait { !$0.isEmpty }
-        // Credentials added late send the request again, as long as no handler has been called.
+        // Credentials that are added after the failure send the request again, as long as no handler has been called.
         request.authenticate(user: "user", password: "password")
         #expect((await request.response().error as? AFError)?.responseCode == 401)
         #expect(asked.values == ["own", "session's", "own", "session's"])

@@ -91,7 +91,7 @@ internal import Testing
 
     // MARK: Locations
 
-    /// The examples of RFC 3986 §5.4, except those that name the same document or are not http.
+    /// The examples of RFC 3986 §5.4, except empty references and those with another scheme.
     @Test(arguments: [
         ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"),
         ("//g", "http://g"), ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"),

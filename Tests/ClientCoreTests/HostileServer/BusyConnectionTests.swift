@@ -52,7 +52,7 @@ struct BusyConnectionTests {
     func `all transfers on the connection fail with the same error, and the next one uses a new connection`()
         async throws
     {
-        // The server leaves the first stream alone. The second stream makes it send without end.
+        // The server behaves well on the first stream. On the second stream it sends frames without end.
         let hostile = try HostileHTTP2Server("second-empty-data")
         let first = start(hostileRequest(hostile))
         try await first.wait { $0.contains { $0.head != nil } }

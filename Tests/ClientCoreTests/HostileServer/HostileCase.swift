@@ -4,12 +4,13 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// A hostile server behaviour and the expected error: reported once, in time, and with little memory.
+/// A hostile behaviour of a server, and the expected outcome. The client must report it once, in time, and with little
+/// memory.
 struct HostileCase: Sendable, CustomTestStringConvertible {
-    /// The maximum growth of a process's memory over its idle size, whatever it receives, in KiB.
+    /// The maximum by which the memory of a process may grow over its idle size, in KiB, whatever the server sends.
     static let memoryLimit = 32 * 1024
 
-    /// Memory is not measured under a sanitizer, which allocates its own.
+    /// Whether the memory is measured. It is not measured under a sanitizer, which allocates much memory itself.
     static let isMemoryMeasured = ProcessInfo.processInfo.environment["NETWATCH_SANITIZER"] == nil
 
     let testDescription: String
@@ -22,7 +23,7 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
     var status: Int?
     var byteCount: Int?
     var kind = HostileOptions.Kind.data
-    /// In milliseconds.
+    /// The total timeout of the request, in milliseconds.
     var totalTimeout = 20_000
     var hasCredential = false
     var acceptedEncodings: String?
@@ -42,7 +43,7 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
         if code == nil { phase = nil }
     }
 
-    /// Creates a case whose server gives the same answer to every request.
+    /// Creates a case whose server sends the same response to every request.
     init(
         _ name: String,
         _ error: URLError.Code?,
@@ -83,7 +84,7 @@ struct HostileCase: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// The output of a process that made hostile requests.
+/// The output of a process that sent requests to a hostile server.
 struct HostileReport: Sendable {
     var outcomes: [HostileOutcome] = []
     var memory = HostileMemory(idle: 0, peak: .max)
@@ -107,12 +108,12 @@ struct HostileReport: Sendable {
     }
 }
 
-/// A server that behaves well for `/kind` only, and the processes that send requests to it.
+/// A server that behaves well only for the path `/kind`. It also runs the processes that send requests to it.
 struct HostileServer {
     private let server: ScriptedServer
 
     init(_ answer: @escaping ScriptedServer.Script) throws {
-        // Closes the connection, so that no hostile answer can arrive over it.
+        // Closes the connection, so that a later request does not receive hostile bytes over it.
         let kind = ScriptedServer.Action.respond(status: 200, headers: [.init("Connection", "close")])
         server = try ScriptedServer { $0.target == "/kind" ? kind : answer($0) }
     }
@@ -121,7 +122,7 @@ struct HostileServer {
         HostileOptions(url: "\(server.url)/hostile", warmUpURL: "\(server.url)/kind")
     }
 
-    /// The number of requests that received a hostile answer.
+    /// The number of requests that received a hostile response.
     var hostileCount: Int { server.requests.filter { $0.target != "/kind" }.count }
 
     func run(_ options: HostileOptions) async throws -> HostileReport { try await Self.run(options) }

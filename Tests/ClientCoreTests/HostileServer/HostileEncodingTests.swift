@@ -3,17 +3,17 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Decompression bombs.
+/// Decompression bombs: small bodies that are decoded to very large ones.
 @Suite(.timeLimit(.minutes(3))) struct HostileEncodingTests {
     /// A gzip header without a name or a time (RFC 1952 §2.3).
     private static let gzipHead: [UInt8] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]
-    /// The start of a block of zeros as zlib compresses it: one zero, and a code in which two zero bits mean 258 more
-    /// zeros.
+    /// The start of a block of zeros, as zlib compresses it: one zero, and a code in which two zero bits stand for 258
+    /// further zeros. So each zero byte that follows is decoded to 1032 zeros.
     private static let zeros: [UInt8] = [
         0xec, 0xc1, 0x01, 0x01, 0, 0, 0, 0x80, 0x90, 0xfe, 0xaf, 0xee, 0x08, 0x0a,
     ]
-    /// A frame header with a window of 1 MiB (RFC 8878 §3.1.1), and a block that repeats a zero 131,072 times
-    /// (§3.1.1.2).
+    /// The header of a zstd frame with a window of 1 MiB (RFC 8878 §3.1.1). The next constant is a block that repeats a
+    /// zero 131,072 times (§3.1.1.2).
     private static let zstdHead: [UInt8] = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x50]
     private static let zstdBlock: [UInt8] = [0x02, 0x00, 0x10, 0x00]
 
@@ -38,7 +38,7 @@ internal import Testing
         ]
     }
 
-    /// A gzip stream inside another one: the inner head in a stored block, then compressed zeros.
+    /// A gzip stream inside a gzip stream: the inner header in a stored block, and then compressed zeros.
     private static var twice: [UInt8] {
         let inner = gzipHead + zeros
         let count = UInt8(inner.count)
@@ -71,8 +71,8 @@ internal import Testing
         try await check(Self.bombs[0]) { ($0.kind, $0.byteCount) = (.limited(16 << 20), 16 << 20) }
     }
 
-    /// Without a limit of bytes, only the timeout ends the transfer. The engine continues with its other work
-    /// meanwhile.
+    /// Only the timeout ends these transfers, because they have no limit of bytes. In the meantime the engine must
+    /// continue with its other work.
     @Test(arguments: [HostileOptions.Kind.download, .slowStream])
     func `the maximum gzip compression ratio does not exhaust memory`(kind: HostileOptions.Kind) async throws
     {

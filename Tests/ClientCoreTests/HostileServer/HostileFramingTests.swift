@@ -23,7 +23,7 @@ internal import Testing
                 length("Content-Length: 10", body: "abc")
             ),
             HostileCase(
-                "the largest there is",
+                "the largest integer",
                 .networkConnectionLost,
                 18,
                 status: 200,
@@ -34,14 +34,17 @@ internal import Testing
         ]
     }
 
-    /// Bodies that libcurl accepts. It ignores a length that is out of range, uses the last of two lengths, and
-    /// prefers chunks to any length.
+    /// Bodies that libcurl accepts although their length is ambiguous:
+    ///
+    /// - It ignores a length that is out of range.
+    /// - It uses the last of two lengths.
+    /// - It prefers chunks to any length.
     private static var tolerated: [(HostileCase, Int)] {
         [
             (HostileCase("too short", nil, nil, status: 200, length("Content-Length: 2", body: "abcdef")), 2),
             (
                 HostileCase(
-                    "beyond numbers",
+                    "out of range",
                     nil,
                     nil,
                     status: 200,
@@ -81,7 +84,7 @@ internal import Testing
     private static var chunks: [HostileCase] {
         [
             HostileCase(
-                "no number",
+                "a chunk length that is not a number",
                 .badServerResponse,
                 8,
                 status: 200,
@@ -90,28 +93,28 @@ internal import Testing
             HostileCase("no line", .badServerResponse, 8, status: 200, "\(chunked)\r\n\r\nhello"),
             HostileCase("a negative length", .badServerResponse, 8, status: 200, "\(chunked)-1\r\nhello"),
             HostileCase(
-                "too long a number",
+                "a chunk length with too many digits",
                 .badServerResponse,
                 8,
                 status: 200,
                 "\(chunked)fffffffffffffffffff\r\n"
             ),
             HostileCase(
-                "a chunk that goes on",
+                "a chunk longer than its length",
                 .badServerResponse,
                 8,
                 status: 200,
                 "\(chunked)5\r\nhelloX0\r\n\r\n"
             ),
             HostileCase(
-                "a huge one",
+                "a huge chunk",
                 .networkConnectionLost,
                 18,
                 status: 200,
                 "\(chunked)7fffffffffffffff\r\nhello"
             ),
             HostileCase(
-                "trailers for ever",
+                "endless trailers",
                 .cannotParseResponse,
                 100,
                 status: 200,
@@ -119,7 +122,7 @@ internal import Testing
                 then: .flood(Array(String(repeating: "X-A: b\r\n", count: 2048).utf8))
             ),
             HostileCase(
-                "a trailer for ever",
+                "an endless trailer",
                 .badServerResponse,
                 8,
                 status: 200,
@@ -127,7 +130,7 @@ internal import Testing
                 then: .flood(x16)
             ),
             HostileCase(
-                "an extension for ever",
+                "an endless chunk extension",
                 .timedOut,
                 28,
                 status: 200,

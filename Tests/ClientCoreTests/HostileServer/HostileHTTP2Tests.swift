@@ -14,7 +14,8 @@ struct HostileHTTP2Tests {
     struct Case: Sendable, CustomTestStringConvertible {
         let harm: String
         let code: Int32
-        /// An alternative code, if the connection ends first or the engine aborts the transfer first.
+        /// The code that is accepted as well, for the case that the connection ends or the engine aborts the transfer
+        /// before libcurl has detected the error.
         var orCode: Int32?
         var error = URLError.Code.networkConnectionLost
         var phase = TransferFailure.Phase.response
@@ -65,7 +66,7 @@ struct HostileHTTP2Tests {
         report.checkProcess()
     }
 
-    /// Runs serially, because each transfer and its server use all available processor time.
+    /// The cases run one after another, because each transfer and its server use all available processor time.
     @Test(
         .serialized,
         arguments: [
@@ -83,8 +84,8 @@ struct HostileHTTP2Tests {
     func `libcurl accepts a body without a length as complete when an HTTP/2 error ends the connection`()
         async throws
     {
-        // Documents the defect of libcurl. If this test ever fails, `TransferEnd.failure` need not mention it any
-        // more.
+        // This test documents a defect of libcurl. If it fails with a newer libcurl, remove the note on the defect from
+        // `TransferEnd.failure`.
         let report = try await report(of: Case(harm: "large", code: 0))
         let outcome = try #require(report.outcomes.first)
         #expect(outcome.error == nil && outcome.status == 200 && outcome.byteCount == 4, "\(outcome)")

@@ -6,7 +6,7 @@ internal import Testing
 
 /// Response heads that are truncated, endless, slow or not HTTP.
 @Suite(.timeLimit(.minutes(3))) struct HostileHeadTests {
-    /// A chunked response with every element that such a response can have.
+    /// A response with every element that a chunked response can have.
     private static let response =
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
         + "5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nTrailer: 1\r\n\r\n"
@@ -24,7 +24,8 @@ internal import Testing
         options.count = bytes.count + 1
         let report = try await server.run(options)
         #expect(report.outcomes.count == bytes.count + 1)
-        // The last line feed is optional: libcurl does not need it if the connection is closed cleanly.
+        // Without its last byte, a line feed, the response still counts as complete if the connection is closed
+        // cleanly.
         for (count, outcome) in report.outcomes.enumerated() where count < bytes.count - 1 {
             #expect(
                 outcome.error == "URLError \(URLError.Code.networkConnectionLost.rawValue)",
@@ -59,14 +60,14 @@ internal import Testing
                 then: .flood(x16)
             ),
             HostileCase(
-                "100 for ever",
+                "endless 100 responses",
                 .cannotParseResponse,
                 100,
                 "",
                 then: flood("HTTP/1.1 100 Continue\r\n\r\n")
             ),
             HostileCase(
-                "103 for ever",
+                "endless 103 responses",
                 .cannotParseResponse,
                 100,
                 "",
@@ -93,13 +94,13 @@ internal import Testing
             HostileCase("a zero byte in a name", .badServerResponse, 8, "\(ok)X\0Y: a\r\n\r\n"),
             HostileCase("a line without a colon", .badServerResponse, 8, "\(ok)what is this\r\n\r\n"),
             HostileCase(
-                "another protocol unasked",
+                "an unrequested switch of protocols",
                 .badServerResponse,
                 8,
                 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello"
             ),
             HostileCase(
-                "another protocol unasked, which goes on for ever",
+                "an unrequested switch of protocols without end",
                 .badServerResponse,
                 8,
                 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
@@ -113,14 +114,14 @@ internal import Testing
             HostileCase("nothing", .timedOut, 28, "", then: .stall(then: .close)),
             HostileCase("half a head, then nothing", .timedOut, 28, "\(ok)X", then: .stall(then: .close)),
             HostileCase(
-                "a byte of a head now and then",
+                "a slow head, one byte at a time",
                 .timedOut,
                 28,
                 ok,
                 then: .drip(Array("X-A: b\r\n".utf8))
             ),
             HostileCase(
-                "a byte of a body now and then",
+                "a slow body, one byte at a time",
                 .timedOut,
                 28,
                 status: 200,

@@ -34,7 +34,7 @@ internal import Testing
                 .with { $0.phase = .connect },
             redirect("to nowhere", nil) { _ in "" }.with { $0.status = 302 },
             HostileCase(
-                "with a body for ever",
+                "with an endless body",
                 .httpTooManyRedirects,
                 nil,
                 "HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n",
@@ -59,7 +59,7 @@ internal import Testing
             challenge("Basic", "Basic realm=\"x\""),
             challenge("Digest", "Digest realm=\"x\", nonce=\"NONCE\", qop=\"auth\""),
             challenge(
-                "Digest of no kind that we know",
+                "Digest with an unknown algorithm",
                 "Digest realm=\"x\", nonce=\"NONCE\", algorithm=NOPE, qop=\"no\""
             ),
             challenge(
@@ -68,7 +68,7 @@ internal import Testing
             ),
             challenge("NTLM that leads nowhere", "Negotiate", "NTLM"),
             challenge(
-                "nonces that are stale for ever",
+                "nonces that are always stale",
                 "Digest realm=\"x\", nonce=\"NONCE\", qop=\"auth\", stale=true"
             )
             .with {

@@ -5,8 +5,8 @@ internal import Testing
 
 /// Servers that respond before they have read the body, or never read it.
 @Suite(.timeLimit(.minutes(3))) struct HostileUploadTests {
-    /// Reads a request's head, plus any bytes that arrive with it. Answers `/kind` and returns whether it was
-    /// requested.
+    /// Reads the head of a request, and any bytes that arrive with it. Responds if the path is `/kind`. Returns whether
+    /// it is.
     private static func isKind(_ peer: SocketPeer) -> Bool {
         let head = String(decoding: peer.read(), as: UTF8.self)
         guard head.hasPrefix("GET /kind") else { return false }
@@ -45,10 +45,10 @@ internal import Testing
     {
         let outcome = try await run(5 << 20) { peer in
             peer.write(Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".utf8))
-            // Unread bytes turn the close into a reset.
+            // The kernel resets the connection instead of closing it, because there are unread bytes.
         }
         #expect(outcome.error == "URLError \(URLError.Code.networkConnectionLost.rawValue)", "\(outcome)")
-        // Depends on which comes first: the response's head, or the reset while the body is still being sent.
+        // The phase depends on what comes first: the response's head, or the reset while the body is still being sent.
         #expect(["request", "response"].contains(outcome.phase))
     }
 

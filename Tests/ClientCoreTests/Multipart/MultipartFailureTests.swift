@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Files and streams that do not, or no longer, match their description in a form.
+/// Files and streams that cannot be parts of a form, or that change before the form is encoded.
 @Suite(.timeLimit(.minutes(1))) struct MultipartFailureTests {
     private let scratch: ScratchDirectory
     private let form = MultipartFormData()
@@ -22,7 +22,8 @@ internal import Testing
         return url(name)
     }
 
-    /// Returns the failure of both encoders, which must be the same. Neither may leave a file behind.
+    /// Encodes the form in memory and into a file, and returns the failure, which must be the same for both. The file
+    /// must not exist afterwards.
     private func failure() throws -> AFError.MultipartEncodingFailureReason {
         let output = url("output")
         let inMemory = try #require(multipartFailureReason { try form.encode() })
@@ -89,7 +90,7 @@ internal import Testing
     }
 
     @Test(arguments: ["fifo", "/dev/null"])
-    func `a pipe or a device cannot be a part, and is not waited for`(path: String) throws {
+    func `a pipe or a device is refused as a part without waiting`(path: String) throws {
         mkfifo(scratch.file("fifo"), 0o600)
         let bad = path.hasPrefix("/") ? URL(fileURLWithPath: path) : url(path)
         form.append(bad, withName: "a")
@@ -131,7 +132,7 @@ internal import Testing
         }
     }
 
-    @Test func `a file replaced by a pipe before encoding is refused, and is not waited for`() throws {
+    @Test func `a file replaced by a pipe before encoding is refused without waiting`() throws {
         let file = try makeFile("a")
         form.append(file, withName: "a")
         unlink(file.path)
@@ -153,7 +154,7 @@ internal import Testing
         #expect(error.bytesRead == content.utf8.count)
     }
 
-    /// The size of a procfs file is reported as 0.
+    /// The kernel reports a size of 0 for files in /proc.
     @Test func `a file that returns more bytes than its size is refused`() throws {
         form.append(URL(fileURLWithPath: "/proc/self/status"), withName: "a")
         let error = try unexpectedLength()
@@ -161,7 +162,7 @@ internal import Testing
         #expect(error.bytesRead > 0)
     }
 
-    /// A stream can be read only once, so each case uses one of the two encoders.
+    /// A stream can be read only once, so each case encodes the form either in memory or into a file.
     @Test(arguments: [5, 7, 0, 70_000, UInt64.max], [false, true])
     func `a stream with more or fewer bytes than announced is refused`(
         length: UInt64,

@@ -205,7 +205,7 @@ internal import Testing
 
     // MARK: Encoding repeatedly, and to a file
 
-    @Test func `both encoders return the same bytes, also when repeated`() throws {
+    @Test func `encoding in memory and to a file returns the same bytes each time`() throws {
         let form = MultipartFormData()
         form.append(try makeFile("a", String(repeating: "line\r\n", count: 50_000)), withName: "a")
         form.append(Data(repeating: 0xff, count: 100_000), withName: "b")
@@ -222,7 +222,7 @@ internal import Testing
         #expect(form.contentLength == 400_000)
     }
 
-    @Test func `a file of any size is read in small pieces`() throws {
+    @Test func `a form with a large file is encoded in small pieces`() throws {
         let url = try makeFile("large")
         try #require(truncate(url.path, 5 << 30) == 0)
         let form = MultipartFormData(boundary: "b")
@@ -245,7 +245,7 @@ internal import Testing
         #expect((error?.underlyingError as? URLError)?.code == .requestBodyStreamExhausted)
     }
 
-    @Test func `lengths saturate at the integer limit`() throws {
+    @Test func `the length of a form is limited to UInt64.max`() throws {
         let form = MultipartFormData()
         for _ in 0..<2 {
             form.append(

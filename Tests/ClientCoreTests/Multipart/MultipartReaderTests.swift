@@ -4,9 +4,9 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Forms as read by third-party software.
+/// Forms that third-party software parses.
 @Suite(.timeLimit(.minutes(3))) struct MultipartReaderTests {
-    /// A part as a reader parsed it.
+    /// A part as the parser has read it.
     private struct Found: Codable, Equatable {
         let name: String
         let fileName: String?
@@ -20,7 +20,7 @@ internal import Testing
         scratch = try ScratchDirectory()
     }
 
-    /// Werkzeug's parser shares no code with the encoder under test.
+    /// A script that parses a form with Werkzeug, which shares no code with the encoder under test.
     private static let reader = """
         import base64, json, sys
         from werkzeug.sansio.multipart import *
@@ -79,7 +79,8 @@ internal import Testing
         #expect(outcome.output.count == expected.count)
     }
 
-    /// Appends a part. One third of the parts are appended as data, one third as files, and one third as streams.
+    /// Appends a part. A part without a file name or without a type is appended as data. The others are appended as
+    /// data, as files and as streams, one third each.
     private func add(_ part: Found, to form: MultipartFormData, file: String) throws {
         guard let fileName = part.fileName, let type = part.type else {
             form.append(part.body, withName: part.name, mimeType: part.type)
@@ -115,7 +116,8 @@ internal import Testing
         }
     }
 
-    /// Returns a random name. A backslash only precedes a character with which it forms no escape sequence.
+    /// Returns a random name. A backslash in it is never followed by a character with which it would form an escape
+    /// sequence.
     private func randomName(_ generator: inout SeededGenerator) -> String {
         let pieces = [
             "a", "Z", "\"", "\r", "\n", "\r\n", "%", ";", "=", " ", "'", "\\x", "ü", "🦄", "\u{301}", ":",
@@ -132,8 +134,8 @@ internal import Testing
         for _ in 0..<Int.random(in: 0...8, using: &generator) {
             if Bool.random(using: &generator) {
                 body += Data(almost.randomElement(using: &generator)!.utf8)
-                // The added byte prevents a complete boundary at the beginning of a line, which real boundaries avoid
-                // by randomness.
+                // The added byte ensures that the boundary does not occur at the beginning of a line. Real boundaries
+                // do not occur in a part because they are random.
                 body += Data("x".utf8)
             } else {
                 body += (0..<Int.random(in: 0...300, using: &generator)).map { _ in
@@ -190,7 +192,7 @@ internal import Testing
         #expect(echo.files.count == 2)
     }
 
-    /// Starts httpbin and returns its address, which it prints to its log.
+    /// Starts httpbin, and returns the process and the address that httpbin prints to its log.
     private func httpbin() async throws -> (Subprocess, String) {
         let server = try Subprocess(
             "/usr/bin/gunicorn",

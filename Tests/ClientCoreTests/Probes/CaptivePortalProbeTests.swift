@@ -81,7 +81,7 @@ internal import Testing
     @Test(arguments: [400, 404, 500, 503])
     func `an error status does not indicate a portal`(status: Int) async throws {
         let server = try ScriptedServer { _ in .respond(status: status, body: Array("<html>".utf8)) }
-        #expect(try await empty(server.url).validation == .failed("answered \(status)"))
+        #expect(try await empty(server.url).validation == .failed("unexpected status \(status)"))
     }
 
     @Test func `an incomplete 200 response is a failure`() async throws {
@@ -102,7 +102,7 @@ internal import Testing
         }
     }
 
-    @Test func `the API is requested with its media type and its answer is used`() async throws {
+    @Test func `the API is requested with its media type, and its response is used`() async throws {
         let server = try serving(
             #"{"captive":true,"user-portal-url":"https://portal.example/","can-extend-session":false}"#
         )
@@ -125,7 +125,7 @@ internal import Testing
         let html = try serving("<html>", type: "text/html")
         #expect(
             try await api(html.url).validation
-                == .failed("the response is `text/html`, not application/captive+json")
+                == .failed("the content type is `text/html`; application/captive+json is required")
         )
         let malformed = try serving(#"{"captive": "no"}"#)
         #expect(
@@ -133,7 +133,7 @@ internal import Testing
                 == .failed("the response is not a JSON object with a Boolean `captive`")
         )
         let moved = try ScriptedServer { _ in .respond(status: 302, headers: [.init("Location", "/x")]) }
-        #expect(try await api(moved.url).validation == .failed("answered 302, to `/x`"))
+        #expect(try await api(moved.url).validation == .failed("unexpected status 302, location `/x`"))
         #expect(moved.requests.count == 1)
         let large = try ScriptedServer { _ in .endlessBody }
         #expect(

@@ -48,7 +48,7 @@ internal import Testing
         let error = #expect(throws: CaptivePortalState.Malformed.self) {
             try state(#"{"captive":true}"#, type: type)
         }
-        #expect(error?.description.hasSuffix("not application/captive+json") == true)
+        #expect(error?.description.hasSuffix("application/captive+json is required") == true)
     }
 
     @Test(arguments: [
@@ -56,7 +56,7 @@ internal import Testing
         #"{"captive": null}"#, #"{"captive": true"#, #"{"captive": true}}"#, #"{"Captive": true}"#,
         #"{"captive": 1e400}"#,
     ])
-    func `a body that is not such an object is refused`(json: String) {
+    func `a body that is not a JSON object with a Boolean captive is refused`(json: String) {
         let error = #expect(throws: CaptivePortalState.Malformed.self) { try state(json) }
         #expect(error?.description == "the response is not a JSON object with a Boolean `captive`")
     }
@@ -113,7 +113,7 @@ internal import Testing
             let body = Data(bytes)
             guard let state = try? CaptivePortalState(mediaType: CaptivePortalState.mediaType, body: body)
             else { continue }
-            // The parser must not report a state that the bytes do not contain.
+            // The parser must not report a value of `captive` that the bytes do not contain.
             #expect(state.isCaptive == String(decoding: bytes, as: UTF8.self).contains("true"))
         }
     }

@@ -49,7 +49,7 @@ internal import Testing
     @Test func `an unexpected status fails`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         let result = try await probe(server.url)
-        #expect(result.validation == .failed("answered 503"))
+        #expect(result.validation == .failed("unexpected status 503"))
         #expect(result.latency != nil)
         #expect(try await probe(server.url, expectedStatus: 500...599).validation == .valid)
     }
@@ -60,7 +60,7 @@ internal import Testing
             .respond(status: request.target == "/" ? status : 200, headers: [.init("Location", "/login")])
         }
         let result = try await probe("\(server.url)/")
-        #expect(result.validation == .failed("answered \(status), to `/login`"))
+        #expect(result.validation == .failed("unexpected status \(status), location `/login`"))
         #expect(server.requests.map(\.target) == ["/"])
     }
 
@@ -100,7 +100,7 @@ internal import Testing
         #expect(Set(requests.map(\.target)).count == 3)
         #expect(requests.allSatisfy { $0.values(of: "Cookie").isEmpty })
         #expect(requests.allSatisfy { $0.values(of: "Cache-Control") == ["no-cache"] })
-        #expect(requests.map(\.connection) == [1, 2, 3, 4], "no probe takes the connection of another")
+        #expect(requests.map(\.connection) == [1, 2, 3, 4], "each probe has its own connection")
     }
 
     @Test func `a probe of the watched host connects to the path's destination`() async throws {
@@ -122,7 +122,7 @@ internal import Testing
     @Test(arguments: EndlessAnswer.all)
     func `an endless response is aborted`(answer: EndlessAnswer) async throws {
         let server = try ScriptedServer(answer.script)
-        // A response that exceeds the size limit must not time out first, not even on the slowest machine.
+        // Gives a response that exceeds the size limit enough time to do so, even on a slow machine.
         let timeout: Duration = answer.words.contains("bytes") ? .seconds(60) : .seconds(2)
         #expect(try await probe(server.url, timeout: timeout).validation == .failed(answer.words))
         await server.openConnections(atMost: 0)
@@ -139,7 +139,7 @@ internal import Testing
         let server = try ScriptedServer { _ in .drippingBody }
         let result = try await probe(server.url, timeout: .seconds(2))
         #expect(result.validation == .failed("no complete response within 2.0 seconds"))
-        #expect(result.latency != nil, "its head was an answer")
+        #expect(result.latency != nil, "the head arrived")
         await server.openConnections(atMost: 0)
     }
 
@@ -147,7 +147,7 @@ internal import Testing
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 500 Oops\r\nContent-Length: 10\r\n\r\nabc", then: .close)
         }
-        #expect(try await probe(server.url).validation == .failed("answered 500"))
+        #expect(try await probe(server.url).validation == .failed("unexpected status 500"))
     }
 
     @Test func `control characters from a server are replaced`() async throws {
@@ -158,7 +158,7 @@ internal import Testing
         guard case .failed(let words) = try await probe(server.url).validation else {
             return #expect(Bool(false), "a redirect is not valid")
         }
-        #expect(words.hasPrefix("answered 302, to `/\u{fffd}[2J\u{fffd}xxx"))
+        #expect(words.hasPrefix("unexpected status 302, location `/\u{fffd}[2J\u{fffd}xxx"))
         #expect(words.count < 300)
     }
 

@@ -5,7 +5,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Returns the path to this machine.
+/// Returns the path to 127.0.0.1.
 func loopbackPath() throws -> NetworkPath {
     let host = try #require(NetworkHost("127.0.0.1"))
     return try #require(PathMonitor.shared.watch(.host(host)) { _ in }.status.path)
@@ -18,7 +18,7 @@ extension TransferEngine {
     }
 }
 
-/// An endless response of a server, and how a probe of it fails.
+/// An endless response of a server, and the message with which a probe of the server fails.
 struct EndlessAnswer: CustomTestStringConvertible {
     let testDescription: String
     let script: ScriptedServer.Script
@@ -26,10 +26,10 @@ struct EndlessAnswer: CustomTestStringConvertible {
 
     private static let okay = "HTTP/1.1 200 OK\r\nContent-Type: application/captive+json\r\n"
 
-    /// Responses whose head or body never ends. The words apply to a timeout of 2 s.
+    /// Responses whose head or body never ends. The messages apply to a timeout of 2 s.
     static let all = [
         EndlessAnswer(
-            testDescription: "header lines without end",
+            testDescription: "endless header fields",
             script: { _ in .endlessHeaders },
             words: "the response head is longer than 262144 bytes"
         ),
@@ -44,7 +44,7 @@ struct EndlessAnswer: CustomTestStringConvertible {
             words: "no complete response within 2.0 seconds"
         ),
         EndlessAnswer(
-            testDescription: "interim answers without end",
+            testDescription: "endless interim responses",
             script: { _ in
                 let interim = String(repeating: "HTTP/1.1 103 Early Hints\r\n\r\n", count: 20_000)
                 return .send(interim, then: .stall(then: .close))

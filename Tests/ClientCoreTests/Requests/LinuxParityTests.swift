@@ -9,7 +9,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Use cases in which a client based on Linux's URLSession crashes, hangs or gives wrong results.
+/// Uses of the API with which a client based on the URLSession of Linux crashes, hangs or returns wrong results.
 @Suite(.timeLimit(.minutes(2))) struct LinuxParityTests {
     private typealias Header = ScriptedServer.Header
 
@@ -77,12 +77,12 @@ internal import Testing
 
     // MARK: Sending
 
-    /// Sizes below and above the threshold up to which a form is kept in memory.
+    /// The sizes are below and above the threshold up to which a form is kept in memory.
     @Test(arguments: [0, 100, 200_000]) func `a form of any size is sent`(size: Int) async throws {
         let server = try ScriptedServer { .respond($0.values(of: "Content-Type").first ?? "") }
         let session = session
-        // A recorder, because the thread sanitizer sees its lock. It does not see the hand-over through a
-        // continuation that is resumed before its task suspends.
+        // Uses a recorder, because the thread sanitizer recognizes its lock. The sanitizer does not recognize that a
+        // continuation synchronizes threads if it is resumed before its task suspends.
         let encoded = Recorder<SessionManager.MultipartFormDataEncodingResult>()
         session.upload(
             multipartFormData: { $0.append(Data(repeating: 0x78, count: size), withName: "part") },
@@ -197,8 +197,8 @@ internal import Testing
         #expect(error?.transferFailure?.bytesSent == 0)
     }
 
-    /// If no name server can be reached, the resolver cannot say that a name does not exist. The kernel's routes
-    /// distinguish the two cases.
+    /// If no name server can be reached, the resolver cannot report that a name does not exist. The kernel's routes
+    /// decide whether the client is offline.
     @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
     func `a name without a reachable resolver fails with notConnectedToInternet and the resolver's reason`()
         async throws
@@ -216,7 +216,7 @@ internal import Testing
     }
 }
 
-/// A client's answer to a Digest challenge, as far as the test's server checks it (RFC 7616, with MD5 and
+/// The part of a client's answer to a Digest challenge that the test's server checks (RFC 7616, with MD5 and
 /// `qop=auth`).
 private struct DigestAnswer {
     private let fields: [String: String]

@@ -19,7 +19,7 @@ internal import Testing
         }
     }
 
-    @Test func `the check detects an OpenSSL that frees its memory at exit`() async throws {
+    @Test func `the check detects a crash if OpenSSL frees its memory at exit`() async throws {
         let url = try await TLSServer.shared().url("127.0.0.1")
         var crashes = 0
         for _ in 0..<60 where crashes == 0 {
@@ -28,7 +28,7 @@ internal import Testing
         #expect(crashes > 0)
     }
 
-    @Test func `operations without descriptors fail and succeed once there are some`()
+    @Test func `operations fail without free descriptors, and succeed once there are some`()
         async throws
     {
         let server = try ScriptedServer { _ in .respond("ok") }

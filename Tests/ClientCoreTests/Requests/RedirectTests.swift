@@ -155,7 +155,7 @@ internal import Testing
         }
         let monitor = Suspending()
         session.eventMonitors = [monitor]
-        // Breaks the cycle: the monitor retains the request, which retains the session's monitors.
+        // Breaks a retain cycle: the monitor retains the request, which retains the session's monitors.
         defer { session.eventMonitors = [] }
         let request = session.request(server.url)
         try await monitor.suspended.wait { !$0.isEmpty }
@@ -172,7 +172,7 @@ internal import Testing
         #expect(server.requests.count == (isResumed ? 3 : 2))
     }
 
-    /// Adds credentials to a request when its 401 arrives, which is too late for the current transfer.
+    /// Adds credentials to a request when the head of its 401 arrives, which is too late for the current transfer.
     private struct LateAnswer: EventMonitor {
         func request(_ request: Request, didReceive response: HTTPURLResponse) {
             if response.statusCode == 401 { request.authenticate(user: "user", password: "password") }
@@ -186,7 +186,7 @@ internal import Testing
         }
         session.eventMonitors = [LateAnswer()]
         #expect(try await session.request(server.url).validate().string == "welcome")
-        #expect(server.requests.count == 2, "Basic is answered without asking again")
+        #expect(server.requests.count == 2, "Basic credentials are sent without a second challenge")
     }
 
     @Test func `a delegate's credentials are used for redirects to the same origin`() async throws {

@@ -65,7 +65,7 @@ internal import Testing
         #expect(asked == ["ask 1"])
         #expect(after(.decided(attempt: 1, .retry(after: .seconds(1)))) == ["wait 1"])
         #expect(after(.waited(attempt: 1)) == ["prepare 2"])
-        // An answer that was given twice or too late.
+        // Events that were already handled, or that belong to an earlier attempt, are ignored.
         #expect(after(.waited(attempt: 1), .decided(attempt: 1, .giveUp(nil))) == [])
         #expect(after(.ended(attempt: 1, failure: nil)) == [])
     }
@@ -84,7 +84,7 @@ internal import Testing
         #expect(other.after(.declined(attempt: 1)) == ["failed 2"])
     }
 
-    /// Gives up, and passes the failed request to an owner.
+    /// Brings the state machine to the point where the failed request is offered to an owner.
     private mutating func handOver() {
         _ = after(.added(1), .resumed, .prepared(attempt: 1, failure: Failure()))
         _ = after(.decided(attempt: 1, .giveUp(nil)))
@@ -200,14 +200,14 @@ internal import Testing
         #expect(after(.amended(.credential)) == ["prepare 1"])
     }
 
-    @Test(arguments: 0..<200) func `each handler runs once, and nothing is sent after an interruption`(
+    @Test(arguments: 0..<200) func `in any order of events, each handler runs once`(
         seed: UInt64
     ) {
         var generator = SeededGenerator(seed: seed)
         var state = State()
         var told: [Int] = []
         var (added, wasInterrupted, endings) = (0, false, 0)
-        // Whether an owner has the request and must be notified if the request ends otherwise.
+        // Whether an owner holds the failed request. It must be notified if the request ends without its answer.
         var isOffered = false
         for step in 0..<200 {
             let last = step >= 190
@@ -226,7 +226,7 @@ internal import Testing
                     #expect(isOffered && wasInterrupted)
                     isOffered = false
                 case .run(let handler):
-                    #expect(!isOffered, "handlers wait for who has the request")
+                    #expect(!isOffered, "handlers wait for the owner's answer")
                     told.append(handler)
                 case .send, .prepare: #expect(!wasInterrupted)
                 case .finish:
@@ -237,7 +237,7 @@ internal import Testing
             }
         }
         #expect(state.isFinished)
-        #expect(told == Array(0..<added), "handlers in order, each once")
+        #expect(told == Array(0..<added), "handlers run in order, each once")
         // A validator or a credential may reopen a finished request before any handler has run.
         #expect(endings >= 1)
     }
@@ -249,7 +249,7 @@ internal import Testing
     ) -> State.Event {
         let failure = Bool.random(using: &generator) ? Failure() : nil
         let attempt = state.attempt - (Int.random(in: 0..<10, using: &generator) == 0 ? 1 : 0)
-        switch Int.random(in: 0..<48, using: &generator) {
+        switch Int.random(in: 0..<50, using: &generator) {
         case 0: return .interrupted(.cancelled)
         case 1..<6: return .suspended
         case 6..<14: return .resumed
@@ -264,13 +264,14 @@ internal import Testing
         case 38..<41: return .decided(attempt: attempt, .giveUp(failure))
         case 41: return .answered(attempt: attempt, failure: failure)
         case 42: return .declined(attempt: attempt)
+        case 43, 44: return .queued(attempt: attempt)
         default:
             defer { added += 1 }
             return .added(added)
         }
     }
 
-    /// Returns the event of one closing step. Together, these events end any request.
+    /// Returns the event of one closing step. All closing steps together end any request.
     private static func closing(_ step: Int, _ state: State) -> State.Event {
         switch step % 3 {
         case 0: .interrupted(.sessionDropped)

@@ -108,7 +108,8 @@ internal import Testing
 
     // MARK: Connection reuse and duplicate requests
 
-    /// Returns the connection that a request is sent over after a GET has left one in the pool.
+    /// Returns the number of the connection that a request is sent over, after a GET has left its connection in the
+    /// pool.
     private func connection(of urlRequest: URLRequest, _ server: ScriptedServer) async -> Int? {
         _ = await session.request(server.url).response()
         _ = await session.request(urlRequest).response()

@@ -30,7 +30,7 @@ internal import Testing
         }
     }
 
-    /// Records the retry count of each call. A closure gives the answer.
+    /// Records the retry count at each call. A closure decides about the retry.
     private final class Retrier: RequestRetrier {
         let asked = Mutex<[UInt]>([])
         private let answer: @Sendable (UInt, @escaping RequestRetryCompletion) -> Void
@@ -73,7 +73,7 @@ internal import Testing
         #expect(request.retryCount == 2)
     }
 
-    @Test func `a retrier that releases its completion lets the failure stand`() async throws {
+    @Test func `a request fails if its retrier releases the completion`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         session.retrier = Retrier { _, _ in }
         let response = await session.request(server.url).validate().response()

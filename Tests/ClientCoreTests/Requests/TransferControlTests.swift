@@ -27,8 +27,8 @@ internal import Testing
         #expect(deliver(5..<6, size: 1000))
     }
 
-    /// Taken events no longer count against the limit. If all were taken at once, a full buffer would stay in memory
-    /// together with the events that follow.
+    /// Events that were taken no longer count towards the limit. If all were taken at once, the events of a full buffer
+    /// would stay in memory together with as many further events.
     @Test func `many events are taken in parts and in order, and the queue is woken once`() {
         #expect(deliver(0..<100, size: 60_000))
         var (taken, largest, isMore): ([UInt8], Int, Bool) = ([], 0, true)

@@ -8,7 +8,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Unusual server behaviour between a request and its response, which must do no harm.
+/// Unusual behaviour of servers that the client must handle.
 @Suite(.timeLimit(.minutes(2))) struct UnusualServerTests {
     private typealias Header = ScriptedServer.Header
 
@@ -47,7 +47,7 @@ internal import Testing
         #expect(server.requests.last?.values(of: "If-Range") == [])
     }
 
-    @Test func `a length near the integer limit does not overflow`() async throws {
+    @Test func `a Content-Length near the integer limit does not overflow`() async throws {
         let server = try ScriptedServer { request in
             if request.number == 1 { return Self.firstFive }
             let lengths = "Content-Length: 5\r\nContent-Length: \(Int64.max)\r\n"
@@ -76,7 +76,7 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/file", "/once", "/file", "/once"])
     }
 
-    /// Returns a session that uses one connection per host, so it sends one request at a time.
+    /// Returns a session with one connection per host, which therefore sends one request at a time.
     private func serialSession() throws -> SessionManager {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpMaximumConnectionsPerHost = 1
@@ -95,10 +95,11 @@ internal import Testing
         }
         request.resume()
         await server.requests(atLeast: 1)
-        // This request is sent after the first hop has ended, so the request's queue has received that end by now.
+        // The session sends this second request only after the first hop has ended. So the queue of the first request
+        // has received the end of the hop by now.
         _ = await session.request(server.url + "/other").response()
         #expect(await isHeld(request))
-        // Breaks the cycle: the closure retains the request, which retains the session.
+        // Breaks a retain cycle: the closure retains the request, which retains the session's delegate.
         session.delegate.taskWillPerformHTTPRedirection = nil
         return request
     }
@@ -145,7 +146,7 @@ internal import Testing
         #expect(request.uploadProgress.totalUnitCount == 1000)
     }
 
-    /// A redirect before the first body byte was sent drops the body, so the total becomes 0.
+    /// A redirect drops the body before its first byte was sent. So the total of the upload progress becomes 0.
     @Test func `a total that returns to 0 does not trap`() {
         let report = ProgressReport()
         report.update(0, of: 100)
@@ -205,7 +206,7 @@ internal import Testing
         let ended = Recorder<String>()
         let waiting = Task { ended.record(try await request.string) }
         server.release()
-        // Two turns of the queue: one for the wait, one for whatever the wait submitted.
+        // Waits for two turns of the queue: one for the wait, and one for what the wait has submitted.
         for _ in 0..<2 {
             await withCheckedContinuation { turn in request.core.perform { _ in turn.resume() } }
         }

@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Responses as values.
+/// The values that handlers receive: mapping them, and their descriptions.
 @Suite struct ResponseTests {
     private struct Refused: Error {}
 

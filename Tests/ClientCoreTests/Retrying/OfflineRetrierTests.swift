@@ -72,7 +72,7 @@ struct OfflineRetrierTests {
         await wait(for: retrier.connectivity, 0, 0)
     }
 
-    @Test func `after the maximum wait the failure stands`() async throws {
+    @Test func `after the maximum wait the request fails`() async throws {
         let world = try OfflineTestbed()
         let retrier = OfflineRetrier(maximumWait: .milliseconds(20))
         world.session.interceptor = retrier
@@ -91,7 +91,7 @@ struct OfflineRetrierTests {
         let waits = PathWaits(RetryPacing(), timer: atOnce) { $0.isReachable }
         #expect(await waits.wait(for: host, world.monitor, atMost: .seconds(1)) == .ended)
         #expect(waits.count == (0, 0))
-        // The shortest possible wait also ends, in whatever order the threads run.
+        // Even the shortest wait must end, in whatever order the threads run.
         let quick = PathWaits(RetryPacing()) { $0.isReachable }
         let outcomes = await withTaskGroup { group in
             for _ in 0..<500 {
@@ -150,7 +150,7 @@ struct OfflineRetrierTests {
         await wait(for: retrier, 0, 0)
     }
 
-    @Test func `if the path is not missing the delays grow and the retries are limited`() async throws {
+    @Test func `if there is a path, the delays grow and the retries are limited`() async throws {
         let world = try OfflineTestbed(isConnected: true)
         let server = try world.server { _ in .respond(status: 503) }
         let pacing = RetryPacing(firstDelay: .milliseconds(4))
@@ -168,7 +168,7 @@ struct OfflineRetrierTests {
 
     @Test(arguments: [(InterfaceType.wifi, false), (.veth, true)])
     func `the path must use the required interface type`(type: InterfaceType, isEnough: Bool) async throws {
-        // A path that does not meet the requirement is waited for until the maximum wait has passed.
+        // If the path does not meet the requirement, the request waits until the maximum wait has passed.
         let longest: (Bool) -> Duration? = { $0 ? nil : .milliseconds(300) }
         let requiring = OfflineRetrier(maximumWait: longest(isEnough), requiredInterfaceType: type)
         #expect(try await isEnoughForRequest(requiring) == isEnough)
@@ -176,7 +176,7 @@ struct OfflineRetrierTests {
         #expect(try await isEnoughForRequest(prohibiting) == !isEnough)
     }
 
-    /// Returns whether a waiting request is sent again over a cable between namespaces.
+    /// Returns whether a request that waits is sent again when there is a path over a cable between namespaces.
     private func isEnoughForRequest(_ retrier: OfflineRetrier) async throws -> Bool {
         let world = try OfflineTestbed()
         let server = try world.server()
@@ -190,7 +190,7 @@ struct OfflineRetrierTests {
         return !delays.delays.values.isEmpty
     }
 
-    @Test func `a session waits for connectivity after all other retriers`() async throws {
+    @Test func `waitsForConnectivity is asked after all other retriers`() async throws {
         struct Asked: RequestInterceptor {
             let asked = Recorder<UInt>()
 
@@ -227,7 +227,7 @@ struct OfflineRetrierTests {
         #expect(waiting(retrier) == Counts(waiters: 0, unreachable: 0))
     }
 
-    @Test func `waiting for connectivity ends with the session's total timeout`() async throws {
+    @Test func `waitsForConnectivity ends with the session's total timeout`() async throws {
         let world = try OfflineTestbed()
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForResource = 0.05

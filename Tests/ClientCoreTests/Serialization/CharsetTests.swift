@@ -12,7 +12,7 @@ internal import Testing
         directory = try ScratchDirectory()
     }
 
-    /// Returns the charset's characters above ASCII, according to iconv; `nil` for an undefined byte.
+    /// Returns the characters of the bytes 0x80 to 0xFF in a charset, according to iconv; `nil` for an undefined byte.
     private func upperHalf(_ charset: String) async throws -> [String?] {
         let bytes: [UInt8] = (0x80...0xFF).flatMap { [$0, 0x0A] }
         try Data(bytes).write(to: URL(fileURLWithPath: directory.file("bytes")))

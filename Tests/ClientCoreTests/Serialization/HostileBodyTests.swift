@@ -4,11 +4,11 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Malicious bodies: each must be rejected with an error, and quickly.
+/// Malicious bodies. Each must quickly be rejected with an error.
 @Suite(.timeLimit(.minutes(1))) struct HostileBodyTests {
     private let list = DataRequest.propertyListResponseSerializer()
 
-    /// A type that does not limit the depth of decoding.
+    /// A recursive type, with which decoding can have any depth.
     private indirect enum Tree: Decodable {
         case leaf
         case node([Tree])
@@ -64,7 +64,7 @@ internal import Testing
     }
 
     @Test func `a binary property list with invalid references is refused quickly`() {
-        // Twenty thousand references to one list, which claims to have as many entries as there are bytes.
+        // A list with 20,000 references to one other list, which has about 160,000 invalid references.
         let references = 20_000
         var body = Data("bplist00".utf8) + [0xAF, 0x12] + number(references, bytes: 4)
         for reference in 1...references { body += number(reference, bytes: 8) }
@@ -78,7 +78,7 @@ internal import Testing
         #expect(serializationFailure(result) == "propertyListSerializationFailed")
     }
 
-    @Test func `objects may be shared below the limit`() {
+    @Test func `a binary property list with few shared objects is accepted`() {
         let shared = binaryPropertyList((1...10).map { [$0, $0] })
         #expect(list.serializeResponse(nil, head(), shared, nil).isSuccess)
     }
@@ -116,14 +116,15 @@ internal import Testing
     }
 
     @Test func `a key that is not a string is refused`() {
-        // A dictionary with one entry. Its key and its value are both the number that follows.
+        // Turns the list into a dictionary with one entry, whose key and value are both the number that follows.
         var body = binaryPropertyList([[1, 1]])
         body[8] = 0xD1
         let result = list.serializeResponse(nil, head(), body, nil)
         #expect((result.error as? AFError)?.underlyingError is HostilePropertyList)
     }
 
-    /// Lists that refer to each other by index. The first is the top object; `last` is appended as another object.
+    /// Returns a binary property list of arrays that refer to each other by index. The first array is the top object.
+    /// `last` is appended as another object.
     private func binaryPropertyList(_ lists: [[Int]], last: [UInt8] = [0x10, 1]) -> Data {
         var objects = lists.map { list in [UInt8(0xA0 + list.count)] + list.flatMap { number($0, bytes: 4) } }
         objects.append(last)

@@ -62,7 +62,7 @@ internal import Testing
         }
     }
 
-    @Test func `a body without a head is serialized`() {
+    @Test func `a body is serialized even without the head of a response`() {
         let data = Data("[1]".utf8)
         #expect(DataRequest.dataResponseSerializer().serializeResponse(nil, nil, data, nil).value == data)
         #expect(DataRequest.stringResponseSerializer().serializeResponse(nil, nil, data, nil).value == "[1]")
@@ -119,7 +119,7 @@ internal import Testing
         #expect(serializationFailure(broken) == "propertyListSerializationFailed")
     }
 
-    @Test func `a value is decoded from JSON or by another decoder`() throws {
+    @Test func `a value is decoded by JSONDecoder or by another decoder`() throws {
         let post = Post(title: "x")
         let json = DataRequest.decodableResponseSerializer(of: Post.self)
         #expect(json.serializeResponse(nil, head(), try JSONEncoder().encode(post), nil).value == post)
@@ -132,7 +132,7 @@ internal import Testing
         #expect((other.error as? AFError)?.underlyingError is DecodingError)
     }
 
-    @Test func `only a type with an empty value is decoded from no content`() {
+    @Test func `a status without content is decoded only as a type with an empty value`() {
         let empty = DataRequest.decodableResponseSerializer(of: Empty.self)
         #expect(empty.serializeResponse(nil, head(204), Data(), nil).value == Empty.value)
         #expect(empty.serializeResponse(nil, head(205), nil, nil).value == Empty.value)

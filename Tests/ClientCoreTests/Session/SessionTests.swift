@@ -120,7 +120,7 @@ internal import Testing
             _ = await made.response()
         }
         #expect(session.context.running.isEmpty)
-        // The turn of the queue that called the handlers may still retain the request.
+        // Waits for another turn of the queue, because the turn that called the handlers may still retain the request.
         await withCheckedContinuation { turn in core.perform { _ in turn.resume() } }
         #expect(request == nil)
     }

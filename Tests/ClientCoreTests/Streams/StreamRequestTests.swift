@@ -6,7 +6,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Stream tasks as used by a program.
+/// Streams, as a program uses them.
 @Suite(.timeLimit(.minutes(2))) struct StreamRequestTests {
     private struct Read: Sendable {
         let data: Data?

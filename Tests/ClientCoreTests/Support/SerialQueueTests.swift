@@ -65,7 +65,7 @@ internal import Testing
 
     // MARK: Requests
 
-    /// That thread may hold a lock that the callbacks need.
+    /// The caller's thread may hold a lock that the program's callbacks need.
     @Test func `creating a request calls no user code on the caller's thread`() async throws {
         let server = try ScriptedServer()
         let (session, threads) = (SessionManager(engine: try TransferEngine()), Recorder<UInt>())
@@ -75,7 +75,7 @@ internal import Testing
         for request in [session.request(server.url), session.request("ftp://host/")] {
             _ = await request.response()
         }
-        // At least one call each for resumed, sent, ended, and the retrier.
+        // At least four calls: the request was resumed, was sent and has ended, and the retrier was asked.
         #expect(threads.values.count >= 4)
         #expect(!threads.values.contains(caller))
     }

@@ -38,7 +38,7 @@ struct ClientCertificateTests {
         #expect(other.result.value == "")
     }
 
-    /// nginx completes the handshake and rejects the client by HTTP.
+    /// nginx completes the TLS handshake, and then rejects the client with an HTTP response.
     @Test(arguments: TLSServer.Version.allCases)
     func `nginx responds 400 without a certificate or with one of another authority`(
         version: TLSServer.Version

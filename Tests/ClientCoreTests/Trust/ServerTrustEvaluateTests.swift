@@ -60,13 +60,13 @@ struct ServerTrustEvaluateTests {
             #expect(!pins([pin]).evaluate(shown, forHost: "other.test"), "\(pin)")
             #expect(pins([pin], host: false).evaluate(shown, forHost: "other.test"), "\(pin)")
         }
-        // Without the intermediate, the certificate does not lead to the root.
+        // Without the intermediate, the server's certificate does not lead to the root.
         #expect(!pins([root]).evaluate(trust([own]), forHost: "policy.test"))
         #expect(!pins([]).evaluate(shown, forHost: "policy.test"))
         #expect(!pins([root]).evaluate(trust([]), forHost: "policy.test"))
     }
 
-    @Test func `a pinned certificate does not excuse its expiry, its use, or another authority`() throws {
+    @Test func `a pinned root excuses no expiry, no client certificate and no other authority`() throws {
         _ = try authority.server("old.test", validity: ("20200101000000Z", "20210101000000Z"))
         _ = try authority.client("client.test")
         let old = try Certificate(contentsOf: authority.url("old.test.pem"))
@@ -79,7 +79,7 @@ struct ServerTrustEvaluateTests {
         #expect(!pins([forged]).evaluate(trust([own, intermediate]), forHost: "policy.test"))
     }
 
-    @Test func `without chain validation neither verdict nor host name count`() {
+    @Test func `without chain validation, neither the verdict nor the host name matters`() {
         let shown = trust([own, intermediate], code: 10)
         #expect(pins([intermediate], chain: false).evaluate(shown, forHost: "other.test"))
         #expect(!pins([root], chain: false).evaluate(shown, forHost: "policy.test"))

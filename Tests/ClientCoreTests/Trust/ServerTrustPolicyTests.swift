@@ -141,8 +141,8 @@ struct ServerTrustPolicyTests {
         }
     }
 
-    @Test func `an issuer is identified by its signature, not by its name`() throws {
-        // Another authority whose certificates have the same names.
+    @Test func `an issuer is recognized by its signature, not by its name`() throws {
+        // An unrelated authority whose certificates have the same names.
         let impostor = try TestAuthority()
         let forged = try impostor.der("intermediate")
         #expect(try certificate(forged).subject == (try certificate(intermediate).subject))
@@ -274,14 +274,14 @@ struct ServerTrustPolicyTests {
         #expect(throws: InvalidCredential.self) { try ServerTrustPolicy.certificates(in: directory) }
         do {
             _ = try ServerTrustPolicy.publicKeys(in: directory)
-            Issue.record("a bad file was taken")
+            Issue.record("an invalid file was accepted")
         } catch {
             #expect(error.file == scratch.file("aa.crt"))
         }
         for (name, errno) in [("missing", ENOENT), ("a.DER", ENOTDIR)] {
             do {
                 _ = try ServerTrustPolicy.certificates(in: URL(fileURLWithPath: scratch.file(name)))
-                Issue.record("\(name) was taken for a directory")
+                Issue.record("`\(name)` was accepted as a directory")
             } catch {
                 #expect(error.reason == .unreadable(errno: errno) && error.file == scratch.file(name))
             }

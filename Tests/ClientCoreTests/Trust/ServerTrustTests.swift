@@ -99,7 +99,7 @@ struct ServerTrustTests {
             ("self.test", .certificatePin),
         ] as [(String, Outcome)]
     )
-    private func `a pinned root does not excuse other problems`(host: String, expected: Outcome)
+    private func `a pinned root or intermediate excuses no other problem`(host: String, expected: Outcome)
         async throws
     {
         #expect(await outcome(host, try pins("root")) == expected)
@@ -289,7 +289,7 @@ struct ServerTrustTests {
         #expect(valid.response?.url?.host == "valid.test")
         let wrong = await session.request("\(server.url("self.test"))/to/wrong").response()
         #expect(Outcome(wrong) == .host)
-        // In the other direction: the lax policy of the redirect's target does not apply to the first host.
+        // The reverse: the lax policy of the redirect's target does not apply to the first host.
         let strict = server.session(["self.test": try pins("root"), "valid.test": .disableEvaluation])
         let refused = await strict.request("\(server.url("self.test"))/to/valid").response()
         #expect(Outcome(refused) == .certificatePin)
@@ -327,7 +327,7 @@ struct ServerTrustTests {
         #expect(await get(.disableEvaluation).connection == lax.connection)
     }
 
-    /// A resumed TLS session has no certificates, so they could not be evaluated.
+    /// The server sends no certificates when a TLS session is resumed, so there would be nothing to evaluate.
     @Test func `a TLS session of an earlier connection does not bypass the evaluation`() async throws {
         for _ in 0..<10 {
             #expect(await outcome("self.test", .customEvaluation { _, _ in true }) == .answered)

@@ -5,8 +5,8 @@ internal import Testing
 @testable internal import ClientCore
 @testable internal import NetwatchTransport
 
-/// Policies that use the system's authorities. The tests' root replaces them, because tests must not change the
-/// system's list.
+/// Policies that use the system's authorities. In these tests, the tests' own root replaces the system's list, because
+/// tests must not change that list.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
 struct SystemTrustTests {
     private let server: TLSServer
@@ -15,7 +15,7 @@ struct SystemTrustTests {
         server = try await TLSServer.shared()
     }
 
-    /// Returns the reason why the session would reject the server; `nil` if it accepts it.
+    /// Returns the reason why a session would reject the server; `nil` if a session would accept it.
     private func reason(
         _ host: String,
         _ policy: ServerTrustPolicy
@@ -82,7 +82,7 @@ struct SystemTrustTests {
         }
     }
 
-    @Test func `a pinned key does not excuse an expired certificate or a wrong name`() async throws {
+    @Test func `a pinned key does not excuse an expired certificate or another host's name`() async throws {
         let expired = try await reason("expired.test", try keys("expired.test"))
         if case .defaultEvaluationFailed = expired {} else { Issue.record("\(String(describing: expired))") }
         let wrong = try await reason("wrong.test", try keys("wrong.test"))
@@ -98,7 +98,9 @@ struct SystemTrustTests {
         }
         #expect(output.verdict?.problem == .revoked)
         #expect(output.verdict?.code == 23)
-        #expect(revoked?.text.contains("revocation: certificate revoked (23, certificate 0)") == true)
+        #expect(
+            revoked?.text.contains("revocation check failed: certificate revoked (23, certificate 0)") == true
+        )
     }
 
     @Test(arguments: ["foreign.pem", "old.pem"])

@@ -25,7 +25,7 @@ final class TLSServer: Sendable {
         try await version == .tls12 ? old.value : new.value
     }
 
-    /// Returns `https://valid.test:PORT` for example, without a trailing slash.
+    /// Returns the URL of a virtual host without a trailing slash, for example `https://valid.test:PORT`.
     func url(_ host: String) -> String { nginx.url.replacing("http://127.0.0.1", with: "https://\(host)") }
 
     private init(_ version: Version) async throws {
@@ -42,7 +42,7 @@ final class TLSServer: Sendable {
         engine = try TransferEngine.withLoopbackNames()
     }
 
-    /// Returns a new session, which has no connections of earlier ones.
+    /// Returns a new session, which does not share connections with earlier sessions.
     func session(_ policies: [String: ServerTrustPolicy]) -> SessionManager {
         session(ServerTrustPolicyManager(policies: policies))
     }
@@ -110,7 +110,7 @@ extension TLSServer {
                 issued: try authority.server("future.test", validity: ("20900101000000Z", "20910101000000Z"))
             ),
             Host(name: "wrong.test", issued: try authority.server("wrong.test", for: "DNS:right.test")),
-            // Sent without the intermediate certificate that signed it.
+            // The server sends this certificate without the intermediate that has signed it.
             Host(name: "alone.test", issued: try authority.server("alone.test").alone),
             Host(name: "self.test", issued: try authority.selfSigned("self.test")),
             stapled("good.test", authority, isRevoked: false),

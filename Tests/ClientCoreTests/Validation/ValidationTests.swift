@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Which responses pass validation.
+/// The responses that validation accepts and rejects.
 @Suite struct ValidationTests {
     private func error(_ result: Request.ValidationResult) -> AFError? {
         if case .failure(let error) = result { error as? AFError } else { nil }
@@ -145,12 +145,12 @@ internal import Testing
         let remote = URL(string: "http://127.0.0.1:1\(file.path)")
         #expect(validated(remote)?.url == remote)
         guard case .responseValidationFailed(.dataFileNil) = validated(nil) else {
-            Issue.record("a response without a file")
+            Issue.record("a response without a file was accepted")
             return
         }
     }
 
-    @Test func `a pipe instead of a file is not waited for`() throws {
+    @Test func `validation does not wait for a pipe in place of a file`() throws {
         let directory = try ScratchDirectory()
         let path = directory.file("pipe")
         try #require(mkfifo(path, 0o600) == 0)

@@ -4,25 +4,25 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Synchronization
 
-/// The state that all seeds of a process share, and that each of them must leave unchanged.
+/// The servers, paths and files that all seeds of a process share. Each seed must leave them unchanged.
 final class CompletionEnvironment: Sendable {
-    /// The faults that currently answer requests; `nil` between seeds.
+    /// The source of the server's responses in the current seed; `nil` between seeds.
     private final class Answering: Sendable {
         let faults = Mutex<FaultyResponses?>(nil)
     }
 
     let engine: TransferEngine
     let server: ScriptedServer
-    /// `nil` where namespaces cannot be created. No path is lost then.
+    /// The paths that come and go; `nil` if namespaces cannot be created. In that case no path is ever lost.
     let paths: CompletionPaths?
     let tls: CompletionTLS?
-    /// A directory with a file to upload, and for kept downloads.
+    /// A directory that contains a file to upload, and the partial files that downloads keep.
     let scratch: ScratchDirectory
     private let temporary: ScratchDirectory
     private let answering: Answering
     private let baseline = Mutex<(descriptors: [String: Int], files: [String])>(([:], []))
 
-    init(_ tls: CompletionTLS?) throws {
+    init(_ tls: CompletionTLS?, hasPaths: Bool = true) throws {
         self.tls = tls
         scratch = try ScratchDirectory()
         _ = try scratch.write([UInt8](repeating: 7, count: 100_000), to: "body")
@@ -34,10 +34,10 @@ final class CompletionEnvironment: Sendable {
         let script: ScriptedServer.Script = { request in
             answering.faults.withLock { $0 }?.answer(request) ?? .close
         }
-        // The server runs in this process. Its descriptors are counted too, and it closes them when the client has
+        // The server runs in this process, so its descriptors are counted, too. It closes them when the client has
         // closed its side.
         server = try ScriptedServer(script)
-        paths = NetworkNamespace.isAvailable ? try CompletionPaths(script) : nil
+        paths = hasPaths && NetworkNamespace.isAvailable ? try CompletionPaths(script) : nil
     }
 
     func answer(with faults: FaultyResponses?) {
@@ -52,8 +52,8 @@ final class CompletionEnvironment: Sendable {
         baseline.withLock { $0 = there }
     }
 
-    /// Describes the descriptors and files that were not there in the baseline. Descriptors closed since then
-    /// lower the expected counts, because they were about to be closed.
+    /// Descriptions of the descriptors and files that did not exist when the baseline was recorded. If the process has
+    /// closed descriptors since then, the baseline's counts are lowered, because these were about to be closed.
     var additions: [String] {
         let open = Self.openDescriptors()
         return baseline.withLock { baseline in
@@ -77,7 +77,7 @@ final class CompletionEnvironment: Sendable {
         _ = try? temporary.write([], to: "left.behind")
     }
 
-    /// Counts the open descriptors by target: `socket`, `anon_inode`, a path.
+    /// Returns the number of open descriptors by target: `socket`, `anon_inode`, or a path.
     private static func openDescriptors() -> [String: Int] {
         guard let directory = opendir("/proc/self/fd") else { return [:] }
         defer { closedir(directory) }
@@ -88,7 +88,7 @@ final class CompletionEnvironment: Sendable {
             }
             guard let number = CInt(name), number != dirfd(directory) else { continue }
             var target = [CChar](repeating: 0, count: 256)
-            // The descriptor may have been closed since it was listed.
+            // The process may have closed the descriptor after it was listed.
             guard readlink("/proc/self/fd/\(name)", &target, target.count - 1) > 0 else { continue }
             let text = String(decoding: target.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
             counts[text.hasPrefix("socket:") ? "socket" : text, default: 0] += 1

@@ -6,21 +6,24 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Synchronization
 
-/// The program's code in the session of one seed. At random, it fails, delays, answers twice or never answers.
+/// The adapter, retrier, interceptor, monitor and owner in the session of one seed. At random they fail, delay, answer
+/// twice, or never answer.
 final class CompletionHooks: Sendable {
     private struct Refusal: Error {}
 
     private let generator: Mutex<SeededGenerator>
-    /// Completions and requests that are retained without an answer; `nil` once nothing is retained any more.
+    /// The completions and failed requests that are retained without an answer; `nil` after ``forget()``, when nothing
+    /// is retained any more.
     private let held = Mutex<[any Sendable]?>([])
-    /// The number of granted retries.
+    /// The number of retries that this retrier has granted.
     let retries = Atomic(0)
-    /// The number of failed requests that were finished here, and of those that were withdrawn.
+    /// The number of failed requests that this owner has finished, and the number of those withdrawn from it.
     let finished = Atomic(0)
     let withdrawn = Atomic(0)
-    /// The numbers of the attempts that failed without a network.
+    /// The numbers of the attempts that failed because there was no network.
     let offline = Recorder<Int>()
-    /// The number of retries after such failures, and of attempts that ended because the server was not trusted.
+    /// The number of retries after ``offline`` failures, and the number of attempts that ended because the server was
+    /// not trusted.
     let retriesAfterOffline = Atomic(0)
     let refusals = Atomic(0)
     private let offlineRetrier: OfflineRetrier
@@ -47,10 +50,10 @@ final class CompletionHooks: Sendable {
         generator.withLock { Int.random(in: 0..<sides, using: &$0) }
     }
 
-    /// The result of a custom evaluation, drawn at random for each connection.
+    /// The result of a custom evaluation, which is random for each connection.
     var trusts: Bool { roll(3) != 0 }
 
-    /// Releases everything that is retained, now and later.
+    /// Releases everything that is retained, and retains nothing from now on.
     func forget() {
         let forgotten = held.withLock { held in
             defer { held = nil }
@@ -130,7 +133,8 @@ extension CompletionHooks: EventMonitor {
 }
 
 extension CompletionHooks: FailedRequestOwner {
-    /// Declines, answers immediately, later or twice, or never answers. Most offers also register for a withdrawal.
+    /// At random, declines, answers immediately, later or twice, or never answers. Most calls also set a handler for
+    /// the withdrawal.
     func offer(_ request: FailedRequest) {
         let choice = roll(8)
         if choice > 0 { request.whenWithdrawn { _ in self.withdrawn.wrappingAdd(1, ordering: .relaxed) } }

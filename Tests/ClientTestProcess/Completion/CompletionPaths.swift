@@ -4,24 +4,24 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 
-/// A server behind a cable, with a route that is removed and restored. Uses separate network namespaces.
+/// A server in another network namespace, behind a virtual cable, and the route to it, which is removed and restored.
 final class CompletionPaths: Sendable {
     let engine: TransferEngine
     let monitor: PathMonitor
     let server: ScriptedServer
-    /// The URL of the same server by name. Its path is a separate watch.
+    /// The URL of the same server by its name. The name has its own path watch.
     let named: String
     private let testbed: VethTestbed
     private let route: RouteSwitch
-    /// A watch of a name, so that the descriptors that a monitor needs for names are open from the start.
+    /// A watch of a name. It makes the monitor open the descriptors that it needs for names before they are counted.
     private let watch: PathWatch
 
     init(_ script: @escaping ScriptedServer.Script) throws {
         testbed = try VethTestbed()
         let (near, far) = (testbed.near, testbed.far)
         try far.ip("addr add \(VethTestbed.remoteAddress)/32 dev lo")
-        // Data in flight when the route was removed must be sent again soon after the route is back. The kernel's
-        // usual minimum of 200 ms would be most of a seed's time.
+        // Shortens the minimum TCP retransmission timeout, so that data that was lost with the route is sent again soon
+        // after the route is back. The kernel's usual minimum of 200 ms would be most of a seed's time.
         try near.ip("route replace default via \(VethTestbed.farAddress) rto_min 5ms")
         try far.ip("route replace 192.0.2.0/24 dev far0 src \(VethTestbed.farAddress) rto_min 5ms")
         route = try RouteSwitch(in: near)
@@ -31,7 +31,7 @@ final class CompletionPaths: Sendable {
         }
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = near.path
-        // A route that is missing for a few milliseconds must be reported as missing.
+        // Makes the monitor report a route that is missing for only a few milliseconds.
         configuration.settle = .milliseconds(1)
         let monitor = PathMonitor(configuration: configuration, resolver: resolver)
         self.monitor = monitor
@@ -41,8 +41,8 @@ final class CompletionPaths: Sendable {
         named = "http://completion.test:\(server.port)"
     }
 
-    /// Ends the server's side of all connections. The server does not notice when the other side was reset without a
-    /// route.
+    /// Ends the server's side of all connections. The server does not notice a reset that the client sent while there
+    /// was no route.
     func hangUp() { server.hangUp() }
 
     /// Adds or removes the route to the server.

@@ -3,8 +3,8 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// The expected and actual completions of one seed, and the violations found. A completion is a handler's call or the
-/// end of a wait.
+/// The expected and the actual completions of one seed, and the violations that were found. A completion is the call of
+/// a handler or the end of a wait.
 final class CompletionRecord: Sendable {
     private struct Report {
         let progress: Progress
@@ -12,12 +12,12 @@ final class CompletionRecord: Sendable {
     }
 
     private struct State {
-        /// The number of times that each expected completion has happened.
+        /// How often each expected completion has happened. The index is the number of the completion.
         var counts: [Int] = []
         /// The handlers of each request, in the order in which they were called.
         var called: [Int: [Int]] = [:]
-        /// The last report of each attempt's progress. It retains the progress object, because another one could be
-        /// allocated at the same address.
+        /// The last report of each attempt's progress. The report retains the progress object: otherwise another object
+        /// could be allocated at the same address.
         var reports: [ObjectIdentifier: Report] = [:]
         var reportCount = 0
         var violations: [String] = []
@@ -25,10 +25,16 @@ final class CompletionRecord: Sendable {
 
     private let state = Mutex(State())
     private let completed = Recorder<Int>()
+    private let journal: (@Sendable (String) -> Void)?
+
+    /// - Parameter journal: Called with the line `handler N` for each completion. Default: `nil`.
+    init(journal: (@Sendable (String) -> Void)? = nil) {
+        self.journal = journal
+    }
 
     // MARK: Handlers
 
-    /// Registers an expected completion and returns its number.
+    /// Adds an expected completion, and returns its number.
     func expect() -> Int {
         state.withLock { state in
             state.counts.append(0)
@@ -36,12 +42,17 @@ final class CompletionRecord: Sendable {
         }
     }
 
-    /// - Parameter request: The request of the handler; `nil` for a wait, which has no order among handlers.
+    /// Records that an expected completion has happened.
+    ///
+    /// - Parameters:
+    ///   - id: The number of the completion.
+    ///   - request: The number of the handler's request; `nil` for a wait, because the order of waits does not matter.
     func note(_ id: Int, of request: Int?) {
         state.withLock { state in
             state.counts[id] += 1
             if let request { state.called[request, default: []].append(id) }
         }
+        journal?("handler \(id)")
         completed.record(id)
     }
 
@@ -52,20 +63,26 @@ final class CompletionRecord: Sendable {
         }
     }
 
-    /// Waits until everything expected has completed. What has not completed by then never would on its own: next,
-    /// the session is dropped, which ends everything.
+    /// Waits until all expected completions have happened, at most for the timeout. A completion that is missing after
+    /// that is a violation. It must be recorded now, because afterwards the session is released, which ends every
+    /// request.
     func settle(timeout: Int) async {
-        let expected = state.withLock { $0.counts.count }
-        try? await completed.wait(timeout: .milliseconds(timeout)) { Set($0).count >= expected }
+        await wait(milliseconds: timeout)
         state.withLock { state in
             let missing = state.counts.indices.filter { state.counts[$0] == 0 }
-            state.violations += missing.map { "number \($0) was completed 0 times" }
+            state.violations += missing.map { "completion \($0) never happened" }
         }
+    }
+
+    /// Waits until all completions that are expected now have happened, at most for a time.
+    func wait(milliseconds: Int) async {
+        let expected = state.withLock { $0.counts.count }
+        try? await completed.wait(timeout: .milliseconds(milliseconds)) { Set($0).count >= expected }
     }
 
     // MARK: Progress
 
-    /// Checks that progress within an attempt never goes back and never exceeds the total.
+    /// Checks that the progress of an attempt never decreases and never exceeds the total.
     func note(_ progress: Progress, of what: String) {
         // Read the count first, because the total is set before it.
         let (completed, total) = (progress.completedUnitCount, progress.totalUnitCount)
@@ -89,13 +106,18 @@ final class CompletionRecord: Sendable {
 
     // MARK: Violations
 
+    /// Records another violation.
+    func violated(_ violation: String) {
+        state.withLock { $0.violations.append(violation) }
+    }
+
     var violations: [String] {
         state.withLock { state in
             let miscounted = state.counts.enumerated().filter { $0.element > 1 }
-                .map { "number \($0.offset) was completed \($0.element) times" }
-            // The numbers rise in the order in which handlers were added.
+                .map { "completion \($0.offset) happened \($0.element) times" }
+            // Completions are numbered in the order in which their handlers were added.
             let disordered = state.called.filter { $0.value != $0.value.sorted() }
-                .map { "the handlers of request \($0.key) were called as \($0.value)" }
+                .map { "the handlers of request \($0.key) were called in the order \($0.value)" }
             return state.violations + miscounted + disordered
         }
     }

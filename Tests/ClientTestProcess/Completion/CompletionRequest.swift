@@ -4,7 +4,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTestSupport
 
-/// One request of a seed, and the calls that a program makes on it.
+/// One request of a seed, with the random calls that a program makes on it.
 struct CompletionRequest {
     private struct Refusal: Error {}
 
@@ -27,10 +27,26 @@ struct CompletionRequest {
             call(request)
             await pause()
         }
-        // A request that stays suspended rightly never ends.
+        // Resumes the request, because a suspended request never ends.
         request.resume()
         await pause()
         if roll(4) == 0 { request.cancel() }
+    }
+
+    /// Makes a request that fails, because nothing listens on its port, so that the seed's queue takes it over. The
+    /// calls of ``run()`` end most requests before that.
+    mutating func runQueued() async {
+        await pause()
+        guard let session = run.session else { return }
+        let url = "\(Self.refusingServer)/\(run.seed)/\(number)"
+        let body = Data(repeating: 1, count: 1 << roll(18))
+        let request = roll(2) == 0 ? session.request(url) : session.upload(body, to: url)
+        run.countRequest()
+        run.leftovers.watch("request \(number)", request)
+        run.store(request)
+        addHandler(to: request)
+        await pause()
+        if roll(6) == 0 { request.cancel() }
     }
 
     private mutating func pause() async {
@@ -44,12 +60,13 @@ struct CompletionRequest {
     // MARK: Creating the request
 
     private mutating func make() -> Request? {
-        // Retained here, because the session may be dropped meanwhile.
+        // Retains the session, because another request of the seed may release it in the meantime.
         guard let session = run.session else { return nil }
         let request = make(session)
         run.countRequest()
         run.leftovers.watch("request \(number)", request)
         watchProgress(of: request)
+        if roll(2) == 0 { run.store(request) }
         addHandler(to: request)
         return request
     }
@@ -62,7 +79,7 @@ struct CompletionRequest {
         case 1: return session.upload(file("body"), to: url, method: .put)
         case 2: return session.upload(InputStream(data: body), to: url)
         case 3, 4: return session.download(url)
-        // Two requests share each path. One of them fails while the other is running.
+        // Two requests of a seed share each partial file. One of them fails if the other is still running.
         case 5: return session.download(url, keepingPartialFileAt: file("kept\(number / 2)"))
         case 6: return session.request("no URL")
         case 7: return session.request(url).stream { _ in }
@@ -70,7 +87,11 @@ struct CompletionRequest {
         }
     }
 
+    /// A URL at which nothing listens.
+    private static let refusingServer = "http://127.0.0.1:1"
+
     private mutating func server() -> String {
+        if run.hasQueue, roll(2) == 0 { return Self.refusingServer }
         if let paths = run.paths { return roll(3) == 0 ? paths.named : paths.server.url }
         return roll(4) == 0
             ? run.environment.tls?.url ?? run.environment.server.url : run.environment.server.url
@@ -91,12 +112,15 @@ struct CompletionRequest {
     // MARK: Calls
 
     private mutating func call(_ request: Request) {
-        switch roll(15) {
+        switch roll(17) {
+        case 15, 16: run.store(request)
         case 0, 1: request.suspend()
         case 2, 3: request.resume()
         case 4: if roll(3) == 0 { request.cancel() }
         case 5: if roll(3) == 0 { DispatchQueue.global().async { request.cancel() } }
-        case 6: if roll(6) == 0 { run.dropSession() }
+        case 6:
+            if roll(6) == 0 { run.dropSession() }
+            if roll(12) == 0 { Task { [run] in await run.stopQueue() } }
         case 7: request.authenticate(user: "user", password: "password")
         case 8: validate(request)
         case 9, 10: if run.fault != .request(.doublesHandler) { wait(for: request) }

@@ -5,30 +5,43 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// All requests of one seed, run concurrently. Whatever happens to them, each handler and each wait ends once, and
-/// nothing leaks.
+/// One seed: all its requests, which run concurrently. Whatever happens to them, each handler must be called once, each
+/// wait must end once, and nothing may leak.
 final class CompletionRun: Sendable {
     static let requestCount = 12
+    /// The number of additional requests for the seed's queue, if it has one.
+    static let queuedCount = 4
 
     let seed: UInt64
     let environment: CompletionEnvironment
     let fault: CompletionOptions.Fault?
-    let record = CompletionRecord()
+    let record: CompletionRecord
     let leftovers = LeakCheck()
     /// The queue of handlers and progress closures.
     let queue = DispatchQueue(label: "handlers")
     private let timeout: Int
+    /// Where the seed's queue is stored; `nil` for a directory that is removed with the seed.
+    private let store: CompletionStore?
     private let hooks: CompletionHooks
     private let faults: FaultyResponses
     private let currentSession: Mutex<SessionManager?>
+    private let openedQueue = Mutex<CompletionQueue?>(nil)
     private let retainingOwners = Mutex<[RetainingOwner]>([])
     private let handlerCount = Atomic(0)
     private let waitCount = Atomic(0)
     private let requestCount = Atomic(0)
     private let lossCount = Atomic(0)
+    private let storedCount = Atomic(0)
 
-    init(seed: UInt64, _ environment: CompletionEnvironment, _ fault: CompletionOptions.Fault?, timeout: Int)
-    {
+    init(
+        seed: UInt64,
+        _ environment: CompletionEnvironment,
+        _ fault: CompletionOptions.Fault?,
+        timeout: Int,
+        store: CompletionStore? = nil
+    ) {
+        record = CompletionRecord(journal: store?.journal)
+        self.store = store
         self.seed = seed
         self.environment = environment
         self.fault = fault
@@ -57,6 +70,8 @@ final class CompletionRun: Sendable {
         session.eventMonitors = seed % 8 != 0 || isClosedThroughout(seed) ? [hooks] : []
         if seed % 4 < 2 { session.waitForConnectivity(CompletionHooks.pacing) }
         session.startRequestsImmediately = seed % 4 != 0
+        // The hooks end most failures before a queue can take them over, so half of the seeds with a queue have none.
+        if hasQueue(seed), seed % 8 == 1 { return session }
         if seed % 3 != 0 { session.adapter = hooks }
         if seed % 5 != 0 { session.retrier = hooks }
         if seed % 2 != 0 { session.interceptor = hooks }
@@ -89,6 +104,7 @@ final class CompletionRun: Sendable {
         counts.retries = hooks.retries.load(ordering: .relaxed)
         counts.finishedByOwner = hooks.finished.load(ordering: .relaxed)
         counts.withdrawals = hooks.withdrawn.load(ordering: .relaxed)
+        counts.stored = storedCount.load(ordering: .relaxed)
         counts.routeLosses = lossCount.load(ordering: .relaxed)
         counts.offline = hooks.offline.values.count
         counts.retriesAfterOffline = hooks.retriesAfterOffline.load(ordering: .relaxed)
@@ -103,7 +119,7 @@ final class CompletionRun: Sendable {
 
     // MARK: Calls of the program besides its requests
 
-    /// Whether the route is missing until all calls were made.
+    /// Whether the route is missing from the start until all calls on the requests were made.
     private var isClosedThroughout: Bool { Self.isClosedThroughout(seed) }
     private static func isClosedThroughout(_ seed: UInt64) -> Bool { seed % 6 == 0 }
 
@@ -114,7 +130,8 @@ final class CompletionRun: Sendable {
         if !isOpen { lossCount.wrappingAdd(1, ordering: .relaxed) }
     }
 
-    /// Sets the owner of a failed request: the hooks, which act at random, or a keeper, which never answers.
+    /// Sets the owner that a request is offered to if it fails: a ``RetainingOwner``, which never answers, or the
+    /// hooks, which act at random.
     func setOwner(of request: Request, isRetaining: Bool) {
         guard isRetaining else { return _ = request.offerFailure(to: hooks) }
         let keeper = RetainingOwner(of: request, record) { [hooks] in
@@ -122,6 +139,37 @@ final class CompletionRun: Sendable {
         }
         retainingOwners.withLock { $0.append(keeper) }
         request.offerFailure(to: keeper)
+    }
+
+    /// Whether a seed has a queue. A quarter of the seeds has one.
+    private static func hasQueue(_ seed: UInt64) -> Bool { seed % 4 == 1 }
+
+    /// Whether the seed's queue is open.
+    var hasQueue: Bool { openedQueue.withLock { $0 != nil } }
+
+    /// Lets the seed's queue, if it has one, take over the request if it fails.
+    func store(_ request: Request) {
+        guard let request = request as? DataRequest, let queue = openedQueue.withLock({ $0 }) else { return }
+        queue.take(request)
+    }
+
+    private func openQueue() async {
+        do {
+            let queue = try await CompletionQueue(seed: seed, in: store)
+            openedQueue.withLock { $0 = queue }
+        } catch {
+            record.violated("the queue cannot be opened: \(error)")
+        }
+    }
+
+    /// Stops the seed's queue, and leaves what it has stored to its next run, which never comes.
+    func stopQueue() async {
+        let queue = openedQueue.withLock { queue in
+            defer { queue = nil }
+            return queue
+        }
+        await queue?.stop()
+        storedCount.wrappingAdd(queue?.stored.load(ordering: .relaxed) ?? 0, ordering: .relaxed)
     }
 
     // MARK: Running
@@ -134,10 +182,11 @@ final class CompletionRun: Sendable {
             + (await remainingObjects { self.leftovers.objects + self.environment.additions })
     }
 
-    /// Runs everything except the final check for leaks. A warmUpURL calls this directly, because it opens
-    /// descriptors that stay open and are not leaks.
+    /// Runs everything except the final check for leaks. The first, unchecked seeds of a series call this function
+    /// directly, because they open descriptors that stay open and are not leaks.
     func carryOut() async {
         environment.answer(with: faults)
+        if Self.hasQueue(seed) { await openQueue() }
         if isClosedThroughout { paths?.set(isOpen: false) }
         await withTaskGroup { group in
             for number in 0..<Self.requestCount {
@@ -146,21 +195,32 @@ final class CompletionRun: Sendable {
                     await request.run()
                 }
             }
+            guard hasQueue else { return }
+            for number in Self.requestCount..<Self.requestCount + Self.queuedCount {
+                group.addTask {
+                    var request = CompletionRequest(number, of: self)
+                    await request.runQueued()
+                }
+            }
         }
-        // Even on a slow machine, at least one request should fail offline. There may be none, so the wait is
-        // limited.
+        // Waits until at least one request has failed offline, even on a slow machine. The wait is limited, because
+        // there may be no such request.
         if isClosedThroughout, paths != nil {
             try? await hooks.offline.wait(timeout: .milliseconds(250)) { !$0.isEmpty }
         }
-        // End the requests that stall or wait for the route, and release what the hooks retain.
+        // End the requests that stall or wait for the route, and release what the hooks and the owners retain.
         paths?.set(isOpen: true)
         faults.release()
         hooks.forget()
+        // The requests of some seeds end in the queue, those of others are left to it. The wait is limited, because a
+        // held request does not end.
+        if hasQueue { await record.wait(milliseconds: [0, 20, 300][Int(seed / 4 % 3)]) }
+        await stopQueue()
         for keeper in retainingOwners.withLock({ $0 }) { keeper.close() }
         await record.settle(timeout: timeout)
         await turn()
         for keeper in retainingOwners.withLock({ $0 }) { keeper.forget() }
-        // This closes the session's connections before descriptors are counted.
+        // Close the session's connections before descriptors are counted.
         dropSession()
         environment.answer(with: nil)
         paths?.hangUp()
@@ -168,7 +228,7 @@ final class CompletionRun: Sendable {
         _ = await remainingObjects { self.leftovers.objects }
     }
 
-    /// Waits for the handler queue, so that a second call of a handler has run as well.
+    /// Waits for a turn of the handlers' queue. An erroneous second call of a handler has been made by then.
     private func turn() async {
         await withCheckedContinuation { done in queue.async { done.resume() } }
     }
@@ -188,10 +248,10 @@ final class CompletionRun: Sendable {
         }
     }
 
-    /// Returns what is still left when nothing is left or the timeout has expired.
+    /// Waits until `look` finds nothing, or until the timeout has passed, and returns what is still left.
     ///
-    /// Polls, because nothing announces that an object of another module is released or that a descriptor of the
-    /// process is closed.
+    /// This function polls, because no event announces that an object of another module was released or that a
+    /// descriptor was closed.
     private func remainingObjects(_ look: () -> [String]) async -> [String] {
         let end = ContinuousClock.now + .milliseconds(timeout)
         while ContinuousClock.now < end {

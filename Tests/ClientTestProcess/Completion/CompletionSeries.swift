@@ -3,10 +3,10 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 
-/// Consecutive seeds in one process, with one engine and one server.
+/// A series of consecutive seeds that run in one process, with one engine and one server.
 struct CompletionSeries {
-    /// The number of seeds that run first without a check. They open what stays open, for example Dispatch's
-    /// descriptors.
+    /// The number of seeds that run first, without a check for leaks. They open descriptors that stay open, for example
+    /// those of Dispatch.
     private static let rehearsals: UInt64 = 8
 
     private let options: CompletionOptions
@@ -28,30 +28,33 @@ struct CompletionSeries {
             let run = CompletionRun(seed: seed, environment, options.fault, timeout: options.timeout)
             let violations = await run.run()
             for violation in violations { ClientTestProcess.say("NETWATCH_SEED=\(seed): \(violation)") }
-            // The leftovers of one seed must not be reported again for the next.
+            // What one seed has left behind must not be reported again for the next seed.
             if !violations.isEmpty { environment.recordBaseline() }
             counts.add(run.counts)
-            // One detection is enough, and each takes the whole timeout.
+            // One detected fault is enough, and each detection takes the whole timeout.
             if options.fault != nil, !violations.isEmpty { break }
         }
         ClientTestProcess.say("done \(counts.line)")
-        // A broken seed may have waits that never end.
+        // A faulty seed may have waits that never end, and leaks that the leak check of exit(3) would report.
+        if options.fault != nil { _exit(0) }
         exit(0)
     }
 }
 
-/// The amount of work done.
+/// How much work the seeds have done, and how often the rare cases occurred.
 package struct CompletionCounts: Sendable {
     package var seeds = 0
     package var requests = 0
     package var handlers = 0
     package var waits = 0
     package var retries = 0
-    /// The number of failed requests that their owner finished, and of those withdrawn from it.
+    /// The number of failed requests that their owner finished, and the number of those withdrawn from their owner.
     package var finishedByOwner = 0
     package var withdrawals = 0
-    /// How often the route to the server was removed, how many attempts failed because of that, and how many were
-    /// retried after that.
+    /// The number of failed requests that a queue has stored.
+    package var stored = 0
+    /// How often the route to the server was removed, how many attempts failed because there was no network, and how
+    /// many of these were retried.
     package var routeLosses = 0
     package var offline = 0
     package var retriesAfterOffline = 0
@@ -62,11 +65,11 @@ package struct CompletionCounts: Sendable {
     package init() {}
 
     private static let fields: [any WritableKeyPath<CompletionCounts, Int> & Sendable] = [
-        \.seeds, \.requests, \.handlers, \.waits, \.retries, \.finishedByOwner, \.withdrawals, \.routeLosses,
-        \.offline, \.retriesAfterOffline, \.refusals, \.reports,
+        \.seeds, \.requests, \.handlers, \.waits, \.retries, \.finishedByOwner, \.withdrawals, \.stored,
+        \.routeLosses, \.offline, \.retriesAfterOffline, \.refusals, \.reports,
     ]
 
-    /// - Parameter line: The value of ``line``. Any other text returns `nil`.
+    /// Parses a value of ``line``. Returns `nil` for any other text.
     package init?(line: Substring) {
         let numbers = line.split(separator: " ").compactMap { Int($0) }
         guard numbers.count == Self.fields.count else { return nil }
@@ -84,7 +87,7 @@ extension CompletionCounts: CustomStringConvertible {
     package var description: String {
         """
         \(seeds) seeds, \(requests) requests, \(retries) retries, \(finishedByOwner) finished by their owner, \
-        \(withdrawals) withdrawn, \(routeLosses) route losses, \(offline) attempts without a route, \
+        \(withdrawals) withdrawn, \(stored) stored in a queue, \(routeLosses) route losses, \(offline) attempts without a route, \
         \(retriesAfterOffline) of them retried, \(refusals) servers refused, \(handlers) handlers, \(waits) waits, \
         \(reports) progress reports
         """

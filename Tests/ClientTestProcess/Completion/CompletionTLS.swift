@@ -2,12 +2,11 @@ internal import ClientCore
 internal import Foundation
 internal import NetwatchTestSupport
 
-/// A TLS server and the authorities that tests may trust for it.
+/// A TLS server, and the certificates that a seed's policies pin.
 package struct CompletionTLS: Codable, Sendable {
-    /// `https://127.0.0.1:PORT`.
+    /// The URL of the server: `https://127.0.0.1:PORT`.
     package var url: String
-    /// The paths of two certificates: the authority that issued the server's certificate, and an unrelated
-    /// certificate.
+    /// The paths of two certificates: that of the authority that issued the server's certificate, and an unrelated one.
     package var authority: String
     package var unrelated: String
 
@@ -17,9 +16,10 @@ package struct CompletionTLS: Codable, Sendable {
         self.unrelated = unrelated
     }
 
-    /// Returns a session's policies for the server. By number, each kind of policy rejects it or accepts it.
+    /// Returns a session's policies for the server. The number selects the kind of policy, and whether it accepts or
+    /// rejects the server.
     ///
-    /// - Parameter accepts: The result of a custom evaluation.
+    /// - Parameter accepts: Returns the result of a custom evaluation.
     func policies(
         _ number: UInt64,
         accepts: @escaping @Sendable () -> Bool

@@ -1,24 +1,25 @@
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// The server behaviour of one seed. It is the same on every run for a request's first, second, … visit.
+/// The server's behaviour in one seed. The response to the first, second, … time that a URL is requested is the same on
+/// every run.
 final class FaultyResponses: Sendable {
     private let seed: UInt64
     private let visits = Mutex<[String: UInt64]>([:])
-    /// Opened when stalled connections must continue.
+    /// Blocks stalled connections until it is opened.
     private let gate = Gate()
 
     init(seed: UInt64) {
         self.seed = seed
     }
 
-    /// Continues everything that stalls, now and later.
+    /// Lets all stalled connections continue. Later connections do not stall any more.
     func release() { gate.open() }
 
     /// Returns the action for a request. Called on the thread of the connection.
     func answer(_ request: ScriptedServer.Request) -> ScriptedServer.Action {
         let parts = request.target.split(separator: "/")
-        // A late request of an earlier seed is not answered.
+        // A late request of an earlier seed gets no response.
         guard parts.first == "\(seed)", let number = parts.dropFirst().first else { return .close }
         let visit = visits.withLock { visits in
             visits[String(number), default: 0] += 1
@@ -62,7 +63,7 @@ final class FaultyResponses: Sendable {
         .respond(status: status, headers: [.init("Location", "\(request.target)/x")])
     }
 
-    /// Blocks until ``release()``. Each connection has a separate thread, which may block.
+    /// Blocks until ``release()`` is called. Each connection has a separate thread, which may block.
     private func stall(then action: ScriptedServer.Action) -> ScriptedServer.Action {
         gate.wait()
         gate.open()

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import Synchronization
 
-/// The objects that must be released by the end of a seed, and the files that the program must delete.
+/// The objects that must be released by the end of a seed, and the downloaded files, which the program must delete.
 final class LeakCheck: Sendable {
     private struct Witness: @unchecked Sendable {
-        // The object is only compared with `nil`, hence `@unchecked`.
+        // `@unchecked` is safe, because the object is only compared with `nil`.
         let name: String
         weak var object: AnyObject?
     }
@@ -12,7 +12,7 @@ final class LeakCheck: Sendable {
     private let witnesses = Mutex<[Witness]>([])
     private let files = Mutex<Set<URL>>([])
 
-    /// Watches an object, and those of its parts that must be released with it.
+    /// Watches an object, and its parts that must be released together with it.
     func watch(_ name: String, _ object: AnyObject) {
         let found =
             [Witness(name: name, object: object)]
@@ -22,7 +22,8 @@ final class LeakCheck: Sendable {
         witnesses.withLock { $0 += found }
     }
 
-    /// Returns the watched parts. They are found by reflection, because other modules cannot name these properties.
+    /// Returns the properties `core` and `context` of an object, as far as it has them. They are found by reflection,
+    /// because they are internal to another module.
     private static func parts(of object: AnyObject) -> [(name: String, object: AnyObject)] {
         var found: [(name: String, object: AnyObject)] = []
         var mirror: Mirror? = Mirror(reflecting: object)
@@ -42,7 +43,8 @@ final class LeakCheck: Sendable {
 
     // MARK: Files
 
-    /// Records the file that a download has left to its program, or the partial file in its resume data.
+    /// Records a file that the program must delete: that of a finished download, or the partial file that the resume
+    /// data names.
     func note(file: URL?, resumeData: Data?) {
         let record = resumeData.flatMap { try? JSONSerialization.jsonObject(with: $0) as? [String: Any] }
         let part = (record?["partialFile"] as? String).map { URL(fileURLWithPath: $0) }

@@ -1,7 +1,8 @@
 internal import ClientCore
 internal import Synchronization
 
-/// An owner of one request that retains it and never answers, so the request must be cancelled.
+/// An owner that retains one failed request and never answers. The request ends only if it is cancelled, or with its
+/// session.
 final class RetainingOwner: FailedRequestOwner {
     private struct State {
         var request: Request?
@@ -19,8 +20,7 @@ final class RetainingOwner: FailedRequestOwner {
         state = Mutex(State(request: request))
     }
 
-    /// Retains the request, unless ``close()`` was called. The request can then only end by being cancelled or with
-    /// its session, and this owner is notified once.
+    /// Retains the failed request, and expects one notification of its withdrawal. Declines if ``close()`` was called.
     func offer(_ request: FailedRequest) {
         let id = state.withLock { state -> Int? in
             guard state.request != nil else { return nil }
@@ -34,7 +34,7 @@ final class RetainingOwner: FailedRequestOwner {
         }
     }
 
-    /// Cancels the request if it is retained. Later offers are declined.
+    /// Cancels the request if this owner retains it, and declines later offers.
     func close() {
         let (request, hasKept) = state.withLock { state in
             defer { state.request = nil }

@@ -3,11 +3,11 @@ package struct HostileOptions: Codable, Sendable {
     package enum Kind: Codable, Sendable {
         /// The body is kept in memory.
         case data
-        /// One transfer, whose body is kept in memory up to this many bytes.
+        /// The request is a single transfer. Its body is kept in memory, up to this many bytes.
         case limited(Int)
         /// The body is written to a file.
         case download
-        /// The body is passed to a closure that takes 1 ms per piece.
+        /// The body is passed to a slow closure, which takes 1 ms for each piece.
         case slowStream
         /// Uploads this many bytes.
         case upload(Int)
@@ -17,19 +17,19 @@ package struct HostileOptions: Codable, Sendable {
     /// The URL of a request that is sent first, so that one-time allocations are not measured.
     package var warmUpURL: String
     package var kind = Kind.data
-    /// The number of requests, sent one after another. If it is more than one, each URL ends in its number, from 0.
+    /// The number of requests, which are sent one after another. If there are several, each URL ends in the number of
+    /// its request, from 0.
     package var count = 1
-    /// The timeout of a request, in milliseconds.
+    /// The total timeout of each request, in milliseconds.
     package var totalTimeout = 20_000
-    /// Whether challenges for credentials are answered.
+    /// Whether the requests have credentials to answer challenges.
     package var hasCredential = false
     package var acceptedEncodings: String?
-    /// Whether any certificate of 127.0.0.1 is accepted.
+    /// Whether 127.0.0.1 is trusted with any certificate.
     package var trustsAnyCertificate = false
-    /// The number of descriptors that may be opened in addition to those open before the requests; `nil` for no
-    /// limit.
+    /// The number of descriptors that the process may open after the warm-up request; `nil` for no limit.
     package var spareDescriptors: Int?
-    /// Unneeded memory that the process holds during the requests, to verify that the measurement detects it, in MiB.
+    /// The memory in MiB that the process wastes during the requests, to verify that the measurement detects it.
     package var wastedMemory = 0
 
     package init(url: String, warmUpURL: String) {
@@ -42,7 +42,7 @@ package struct HostileOptions: Codable, Sendable {
 package struct HostileOutcome: Codable, Hashable, Sendable {
     /// How often each of the request's two handlers was called, and how often its wait ended.
     package var endings: [Int]
-    /// The error that the handlers received, as a short text: `URLError -1005`, `AFError …`.
+    /// The error that the handlers received, as a short text such as `URLError -1005` or `AFError …`.
     package var error: String?
     package var transferCode: Int32?
     package var phase: String?

@@ -7,7 +7,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTransport
 internal import Synchronization
 
-/// Sends the requests, and prints the outcome of each and the memory use.
+/// Sends requests to a hostile server. Prints the outcome of each request, and the memory that the process has used.
 struct HostileRun {
     private let options: HostileOptions
     private let session: SessionManager
@@ -37,7 +37,7 @@ struct HostileRun {
         withExtendedLifetime(wastedMemory) {}
         try limit?.restore()
         try say("memory", HostileMemory(idle: idle, peak: ResidentMemory.peak()))
-        // The session still works.
+        // Shows whether the session still works.
         try say("after", await outcome(of: options.warmUpURL, .data))
         ClientTestProcess.say("done")
     }
@@ -114,15 +114,15 @@ struct HostileRun {
     }
 }
 
-/// The resident memory of this process, according to the kernel (`proc_pid_status(5)`).
+/// Measures the resident memory of this process with `/proc/self/status` (`proc_pid_status(5)`).
 enum ResidentMemory {
-    /// Resets the peak to the current size. Returns that size in KiB.
+    /// Resets the kernel's record of the peak to the current size. Returns the current size in KiB.
     static func beginMeasuring() throws -> Int {
         let descriptor = try systemCall("open clear_refs") {
             open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
         }
         defer { close(descriptor) }
-        // 5 resets the peak (`proc_pid_clear_refs(5)`).
+        // Writing 5 resets the peak (`proc_pid_clear_refs(5)`).
         try systemCall("write clear_refs") { write(descriptor, "5", 1) }
         return try field("VmRSS:")
     }

@@ -1,10 +1,10 @@
-/// How a process disturbs itself while it sends requests.
+/// What a process does while it sends requests: it exits, forks, or runs out of descriptors.
 package struct ProcessOptions: Codable, Sendable {
     package enum Action: Codable, Sendable {
         /// Calls `exit` during TLS handshakes.
         ///
-        /// - Parameter cleansUp: Whether OpenSSL was initialized earlier by other code and frees everything at exit:
-        ///   the positive control.
+        /// - Parameter cleansUp: Whether other code initializes OpenSSL before netwatch, so that OpenSSL frees its
+        ///   memory at exit. This is the positive control: the process is expected to crash.
         case exit(cleansUp: Bool)
         /// Sends its first request and starts its first path watch without a free descriptor.
         case startWithoutDescriptors

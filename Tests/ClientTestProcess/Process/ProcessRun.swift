@@ -7,7 +7,7 @@ internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import Synchronization
 
-/// Sends requests in a process that exits, forks, or has no free descriptors.
+/// Sends requests in a process that exits, forks, or has no free descriptors, and prints what happens.
 struct ProcessRun {
     private let options: ProcessOptions
     private let session: SessionManager
@@ -30,7 +30,7 @@ struct ProcessRun {
         ClientTestProcess.say("done")
     }
 
-    /// Returns a request over a separate connection.
+    /// Returns a request that closes its connection, so that the next request needs a new one.
     private func request() throws -> DataRequest {
         var request = try URLRequest(url: options.url, method: .get)
         request.setValue("close", forHTTPHeaderField: "Connection")
@@ -47,8 +47,8 @@ struct ProcessRun {
 
     private static let answers = Atomic<Int>(0)
 
-    /// Handlers of atexit(3) are called in reverse order. The one registered first keeps the process alive for 200 ms
-    /// after OpenSSL's own handler.
+    /// Calls exit(3) during TLS handshakes. Handlers of atexit(3) are called in reverse order, so the handler that is
+    /// registered first here keeps the process alive for 200 ms after OpenSSL's own handler.
     private func exitDuringHandshakes(cleansUp: Bool) async throws {
         atexit { usleep(200_000) }
         if cleansUp {
@@ -69,12 +69,12 @@ struct ProcessRun {
 
     // MARK: Descriptors
 
-    /// Makes Dispatch open its descriptors. Any program has done this before it runs out of descriptors, and Dispatch
-    /// ends the process if it cannot open them.
+    /// Makes Dispatch open its descriptors. Dispatch ends the process if it cannot open them. A real program has used
+    /// Dispatch before it runs out of descriptors.
     private func useDispatch() {
         let isDone = DispatchSemaphore(value: 0)
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { isDone.signal() }
-        // The main queue has a separate descriptor.
+        // The main queue has its own descriptor.
         DispatchQueue.main.async {}
         isDone.wait()
     }
@@ -87,7 +87,8 @@ struct ProcessRun {
         ClientTestProcess.say("without \(try await outcome())")
         try limit.restore()
         ClientTestProcess.say("with \(try await outcome())")
-        // This watch began without a thread. The monitor is no longer used by anything but this wait.
+        // The watch began while the monitor had no thread, because there was no descriptor. Now only this wait uses the
+        // monitor.
         for await status in statuses where status.reason != .noNetlink { break }
         ClientTestProcess.say("monitor \(PathMonitor.shared.failure?.errno ?? 0)")
     }

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// Establishing, using and closing connections over loopback.
+/// Stream connections over loopback: how they are established, used and closed.
 @Suite(.timeLimit(.minutes(2))) struct StreamConnectionTests {
     private func connect(to server: SocketServer, at host: String = "127.0.0.1") -> StreamConnection {
         let connection = TransferEngine.shared.stream(to: host, port: Int(server.port))
@@ -181,7 +181,7 @@ internal import Testing
         #expect(await connection.read(1...1).failure == failure)
     }
 
-    @Test func `fifty megabytes stay with the sender until they are read`() async throws {
+    @Test func `most of fifty megabytes stay with the sender until they are read`() async throws {
         let total = 50 << 20
         let stalls = Recorder<Int>()
         let server = try SocketServer { peer in
@@ -190,8 +190,7 @@ internal import Testing
         let connection = connect(to: server)
         #expect(await connection.read(1...1).bytes.count == 1)
         try await stalls.wait { !$0.isEmpty }
-        // The kernel buffers up to 4 MiB sent and 6 MiB received per connection, unless the system is configured
-        // otherwise (tcp(7)).
+        // By default, the kernel buffers up to 4 MiB of sent data and 6 MiB of received data per connection (tcp(7)).
         #expect(stalls.values[0] < total / 2)
 
         var received = 1
@@ -216,7 +215,7 @@ internal import Testing
         connection.suspend()
         let results = Recorder<String>()
         connection.write([2], timeout: nil) { _ in results.record("written") }
-        // The timeout keeps running. It shows that the earlier write is still paused.
+        // The timeout of the read keeps running. When it has expired, the earlier write must still be pending.
         let read = await connection.read(1...1, timeout: .milliseconds(100))
         #expect(read.failure?.code == 28)
         #expect(results.values.isEmpty)

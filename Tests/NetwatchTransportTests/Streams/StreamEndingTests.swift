@@ -100,7 +100,7 @@ internal import Testing
         }
     }
 
-    @Test func `the lookup has the same timeout`() async throws {
+    @Test func `the connect timeout also ends a name lookup`() async throws {
         let gate = LookupGate()
         let engine = try TransferEngine(resolver: gate.resolver)
         let connection = engine.stream(to: "slow.example", port: 80, connectTimeout: .milliseconds(100))

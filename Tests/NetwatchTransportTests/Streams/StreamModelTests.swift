@@ -22,7 +22,7 @@ internal import Testing
 
     @Test func `every completion is called once, however the connection ends`() async throws {
         let server = try SocketServer { peer in
-            // Echoes a little data, then resets the connection.
+            // The server echoes a little data and then resets the connection.
             peer.resetWhenClosed()
             for _ in 0..<4 { peer.write(peer.read(atMost: 3000)) }
         }
@@ -34,7 +34,7 @@ internal import Testing
     }
 }
 
-/// A connection, and the results passed to its completions.
+/// A run of the model: a connection, and the results that its completions received.
 private struct StreamModelRun {
     private enum Event: Sendable {
         case read(Int, StreamRead)
@@ -70,7 +70,8 @@ private struct StreamModelRun {
         connection.cancel()
         let asked = asked
         try await events.wait { $0.count >= asked }
-        // The loop runs operations in order, so any second call of a completion has happened by now.
+        // The loop runs operations in order. When this write has ended, any second call of a completion would have
+        // happened.
         _ = await connection.write([])
         return countViolations()
     }

@@ -7,7 +7,7 @@ internal import Testing
         "192.0.2.1", "127.0.0.1", "2001:db8::1", "::1", "fe80::1%1", "1.example",
         String(repeating: "a", count: 63) + ".example",
     ])
-    func `a name or an address is a host`(text: String) throws {
+    func `a name or an address is a valid host`(text: String) throws {
         #expect(NetworkHost(text)?.text == text)
     }
 
@@ -21,7 +21,7 @@ internal import Testing
         String(repeating: "a", count: 64) + ".example",
         String(repeating: "abcdefg.", count: 32) + "example",
     ])
-    func `anything else is rejected`(text: String) {
+    func `text that is neither a name nor an address of one host is rejected`(text: String) {
         #expect(NetworkHost(text) == nil)
         #expect(NetworkReachabilityManager(host: text) == nil)
     }
@@ -37,7 +37,7 @@ internal import Testing
             ("bücher.example", .character), (String(repeating: "abcdefg.", count: 32) + "example", .tooLong),
         ] as [(String, InvalidHost.Reason)]
     )
-    func `a rejected host has the reason`(text: String, reason: InvalidHost.Reason) {
+    func `the error for invalid text contains the reason`(text: String, reason: InvalidHost.Reason) {
         #expect(throws: InvalidHost.self) { try NetworkHost(validating: text) }
         do throws(InvalidHost) {
             _ = try NetworkReachabilityManager(validating: text)

@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import NetwatchNetlink
 @testable internal import NetworkReachability
 
-/// Simulated interfaces that this machine does not have, in a fake sysfs directory.
+/// The types of simulated interfaces, whose sysfs entries are in a temporary directory.
 @Suite struct InterfaceClassifierTests {
     private let directory: ScratchDirectory
     private var classifier: InterfaceClassifier
@@ -20,7 +20,7 @@ internal import Testing
         classifier.types(of: [link.index: link])[link.index]
     }
 
-    /// Writes the sysfs entry of an interface.
+    /// Writes the sysfs entry of an interface into the temporary directory.
     private func describe(_ link: Link, deviceType: String? = nil, isWireless: Bool = false) throws {
         let directory = directory.file(link.name)
         mkdir(directory, 0o755)
@@ -105,7 +105,7 @@ internal import Testing
         #expect(test.type(of: link) == type)
     }
 
-    @Test func `other links are Ethernet, with and without sysfs`() throws {
+    @Test func `all other links with Ethernet framing are Ethernet, with and without sysfs`() throws {
         var test = self
         let link = Link.fake()
         #expect(test.type(of: link) == .ethernet)
@@ -193,7 +193,7 @@ internal import Testing
 }
 
 extension Link {
-    /// Returns a link, by default with a carrier.
+    /// Returns a link. Default: with carrier.
     static func fake(
         index: UInt32 = 7,
         name: String = "test0",

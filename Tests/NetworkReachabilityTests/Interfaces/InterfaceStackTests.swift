@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import NetworkReachability
 
 @Suite struct InterfaceStackTests {
-    /// Returns a stack of these links. The types replace what sysfs would report for each link.
+    /// Returns the stack of these links. `types` replaces what sysfs would report for them.
     private func stack(_ entries: [(Link, InterfaceType)]) -> InterfaceStack {
         InterfaceStack(
             links: Dictionary(uniqueKeysWithValues: entries.map { ($0.0.index, $0.0) }),
@@ -91,7 +91,7 @@ internal import Testing
 
     // MARK: Tunnels
 
-    @Test func `a tunnel with a lower link has its medium`() {
+    @Test func `a tunnel has the medium of its lower link`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .ethernet), (.fake(index: 2), .cellular),
             (.fake(index: 3, lowerLink: 2), .tunnel),
@@ -108,7 +108,7 @@ internal import Testing
         #expect(medium(of: 4, defaultRoutes: [4, 5], links) == .tunnel)
     }
 
-    @Test func `of several default routes the wired one is preferred, then the oldest`() {
+    @Test func `if several interfaces have a default route, a wired one is preferred, then the oldest`() {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .cellular), (.fake(index: 2), .wifi), (.fake(index: 9), .tunnel),
             (.fake(index: 3, hasCarrier: false), .ethernet),
@@ -120,7 +120,7 @@ internal import Testing
         #expect(stack.layers(from: 9) { $0 < 5 } == [9, 2])
     }
 
-    @Test func `an interface on top of a tunnel is a tunnel and has its medium`() throws {
+    @Test func `an interface on top of a tunnel counts as a tunnel and has the tunnel's medium`() throws {
         let links: [(Link, InterfaceType)] = [
             (.fake(index: 1), .wifi), (.fake(index: 2, master: 3, lowerLink: 1), .tunnel),
             (.fake(index: 3), .bridge),
@@ -152,7 +152,7 @@ internal import Testing
     }
 
     @Test(arguments: InterfaceType.allCases)
-    func `only a mobile network is metered and WWAN`(type: InterfaceType) {
+    func `only mobile networks count as metered and as WWAN`(type: InterfaceType) {
         let isMobile = type == .cellular
         let isHere = type == .loopback
         #expect(NetworkInterface.Metered(medium: type) == (isMobile ? .yes : isHere ? .no : .unknown))

@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// The type and the medium of the interfaces of paths and snapshots.
+/// The type and the medium that paths and snapshots contain for their interfaces.
 @Suite(.needsNetworkNamespaces)
 struct PathMediumTests {
     private let testbed: VethTestbed

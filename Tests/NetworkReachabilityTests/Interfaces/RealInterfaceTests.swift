@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-/// Real interfaces of the kernel.
+/// The types and properties of interfaces that the kernel has created.
 @Suite(.needsNetworkNamespaces)
 struct RealInterfaceTests {
     private let namespace: NetworkNamespace
@@ -13,7 +13,7 @@ struct RealInterfaceTests {
         namespace = try NetworkNamespace()
     }
 
-    /// Returns every interface of the namespace. sysfs does not show them.
+    /// Returns all interfaces of the namespace, classified without sysfs, which shows another namespace.
     private func interfaces() throws -> [String: NetworkInterface] {
         let links = try namespace.run { Result { try RequestSocket().links().elements } }.get()
         let table = Dictionary(uniqueKeysWithValues: links.map { ($0.index, $0) })
@@ -42,7 +42,7 @@ struct RealInterfaceTests {
         #expect(interfaces["tun0"]?.medium == .tunnel)
     }
 
-    @Test func `the sysfs of this machine classifies loopback correctly`() throws {
+    @Test func `loopback is classified correctly with the sysfs of this machine`() throws {
         let links = try RequestSocket().links().elements
         let table = Dictionary(uniqueKeysWithValues: links.map { ($0.index, $0) })
         var classifier = InterfaceClassifier(sysfs: .system)

@@ -76,7 +76,7 @@ internal import Testing
         #expect(decision.verdict() == .notReachable(.noCarrier))
         decision.match.nextHops = [.init(interface: 2, flags: 0), .init(interface: 3, flags: linkDown)]
         guard case .reachable = decision.verdict() else {
-            Issue.record("one next hop of two has carrier, but: \(decision.verdict())")
+            Issue.record("one of two next hops has carrier, but the verdict is \(decision.verdict())")
             return
         }
     }
@@ -98,7 +98,7 @@ internal import Testing
         #expect((verdict != .notReachable(.noSource)) == usable, "\(verdict)")
     }
 
-    @Test func `of two links with the same link-local address, the outgoing one decides`() {
+    @Test func `if two links have the same link-local address, that of the outgoing link decides`() {
         var decision = self
         decision.route.source = IPAddress("fe80::1")
         let address = IPAddress("fe80::1")!

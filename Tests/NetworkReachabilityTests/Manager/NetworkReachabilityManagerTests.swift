@@ -52,7 +52,8 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
             let (manager, statuses) = try manager()
             manager.startListening()
             let seen = queue.sync {
-                // After this getter returns, the monitor has submitted its status, which waits in the queue.
+                // When this getter returns, the monitor has enqueued a status. It cannot be delivered yet, because this
+                // closure occupies the queue.
                 _ = manager.networkReachabilityStatus
                 manager.stopListening()
                 return statuses.values.count
@@ -123,7 +124,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
     }
 }
 
-/// A manager on a real veth pair.
+/// A manager that watches a host over a real veth pair.
 @Suite(.needsNetworkNamespaces)
 struct NetworkReachabilityManagerTransitionTests {
     @Test func `each transition is reported once, including an offline start`() async throws {

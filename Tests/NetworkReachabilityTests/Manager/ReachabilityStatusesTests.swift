@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-/// The statuses of a manager for slow readers and queues.
+/// The statuses that slow readers and suspended queues receive.
 @Suite struct ReachabilityStatusesTests {
     private func status(_ isReachable: Bool) -> PathStatus {
         let verdict: PathStatus.Verdict =
@@ -20,7 +20,7 @@ internal import Testing
         var iterator = ReachabilityStatuses(paths: paths).makeAsyncIterator()
         source.yield(status(true))
         #expect(await iterator.next() == .reachable(.ethernetOrWiFi))
-        // The host became unreachable and reachable again while the reader was idle.
+        // The host became unreachable and reachable again while the reader was not waiting.
         source.yield(status(false))
         source.yield(status(true))
         source.finish()

@@ -2,15 +2,15 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 
-/// A long-running `ip -batch` process, which avoids a process start per command.
+/// A long-running `ip -batch` process, so that a command does not need to start its own process.
 ///
-/// Not safe for concurrent use: one thread owns it and waits for every answer.
+/// Not safe for concurrent use. Each method blocks until `ip` has answered.
 final class IPBatch {
     /// The result of one command.
     enum Answer {
-        /// The output; empty for most commands that change something.
+        /// The command succeeded with this output. Most commands that change something have none.
         case done(String)
-        /// The error message of the kernel or of `ip`.
+        /// The command failed with this error message of the kernel or of `ip`.
         case refused(String)
     }
 
@@ -19,14 +19,15 @@ final class IPBatch {
     private var conversation: Conversation?
 
     /// - Parameters:
-    ///   - namespace: The namespace of the commands.
-    ///   - options: Options before `-batch`. `-json` makes `ip` flush its output after each command.
+    ///   - namespace: The network namespace in which `ip` runs.
+    ///   - options: Further options of `ip`, in addition to `-json -force -batch -`. Only with `-json` does `ip` flush
+    ///     its output after each command.
     init(in namespace: NetworkNamespace, options: String...) {
         self.namespace = namespace
         self.options = options
     }
 
-    /// Runs commands that each print one line or fail.
+    /// Runs commands and returns their results. Each command must print one line or fail.
     func ask(_ questions: [String]) throws -> [Answer] {
         try opened().exchange(questions)
     }
@@ -35,15 +36,16 @@ final class IPBatch {
     func perform(_ command: String) throws -> String? {
         defer { if command.hasPrefix("link del") || command.contains(" name ") { forget() } }
         guard let answers = try? opened().exchange([command]) else {
-            // `ip` exits at a command that it considers misspelled, for example one with a deleted device.
+            // `ip` exits if it considers a command misspelled, for example because a device no longer exists.
             forget()
-            return "ip ended"
+            return "ip exited"
         }
         if case .refused(let complaint) = answers[0] { return complaint }
         return nil
     }
 
-    /// Ends the process; the next command starts a new one. A running `ip` caches interface names and indices forever.
+    /// Ends the process. The next command starts a new one. This is necessary when interfaces change, because a running
+    /// `ip` caches their names and indices forever.
     func forget() {
         conversation = nil
     }
@@ -58,7 +60,8 @@ final class IPBatch {
 
 /// One `ip` process and the socket for its standard input, output and error.
 private final class Conversation {
-    /// A command that always fails. Its error message contains the command's number and marks the end of an exchange.
+    /// A command that always fails, sent after each group of commands. Its error message contains the number of the
+    /// command and so marks the end of the group's output.
     private static let mark = "link show dev no-such-device"
 
     private let socket: FileDescriptor
@@ -68,7 +71,7 @@ private final class Conversation {
 
     init(in namespace: NetworkNamespace, options: [String]) throws {
         var ends: [CInt] = [0, 0]
-        // Other processes that tests start must not inherit the socket, because `ip` would then never exit.
+        // SOCK_CLOEXEC: if another process inherited the socket, `ip` would never read the end of its input.
         let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
         socket = FileDescriptor(owning: ends[0])

@@ -4,22 +4,25 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Synchronization
 
-/// Makes random changes to real networks and checks that every published status becomes correct, without an audit.
+/// A check that makes random changes to real networks, and verifies that all published statuses become correct.
+///
+/// The monitors run without audits (``PathMonitor/Configuration/auditInterval``), which would repair wrong statuses.
 enum ModelCheck {
     /// The settings of a scenario's monitor.
     struct Setup: Sendable {
         var settle: Duration
-        /// In bytes. A tiny buffer, the kernel's default, or a large one.
+        /// The size of the receive buffer in bytes: tiny, the kernel's default, or large.
         var receiveBufferSize: Int
         var filtersRoutes: Bool
-        /// Deliberate faults of the monitor.
+        /// The faults to inject into the monitor. Default: none.
         var faults = MonitorFaults()
         var confirmDelay = PathMonitor.Configuration().confirmDelay
-        /// How long statuses may be wrong before the check fails. Default 5 s. A longer limit only delays the failure:
-        /// without an audit, nothing corrects a wrong status.
+        /// The time for which statuses may be wrong before the check fails. Default: 5 s.
+        ///
+        /// A longer time would only delay the failure, because nothing corrects a wrong status without an audit.
         var timeout: Duration = .seconds(5)
 
-        /// Chooses one of the combinations by the seed.
+        /// Chooses one of the 12 combinations of settings by the seed.
         init(seed: UInt64) {
             settle = .milliseconds(seed & 1 == 0 ? 30 : 0)
             filtersRoutes = seed & 2 == 0
@@ -33,13 +36,15 @@ enum ModelCheck {
             configuration.filtersRoutes = filtersRoutes
             configuration.faults = faults
             configuration.confirmDelay = confirmDelay
-            // An audit would find missed changes.
+            // Practically never, because an audit would find changes that the monitor has missed.
             configuration.auditInterval = .seconds(24 * 3600)
             return configuration
         }
     }
 
-    /// Runs scenarios in parallel. Waits for all of them, or for the first outcome for which `isEnough` returns true.
+    /// Runs scenarios in parallel, and returns their outcomes.
+    ///
+    /// - Parameter isEnough: Called for each outcome. When it returns `true`, the remaining scenarios are stopped.
     static func run(
         _ scenarios: [Scenario],
         until isEnough: @escaping @Sendable (ModelCheckRun.Outcome) -> Bool = { _ in false }
@@ -47,7 +52,7 @@ enum ModelCheck {
         let outcomes = Recorder<ModelCheckRun.Outcome>()
         let ended = Recorder<Bool>()
         let queue = ScenarioQueue(scenarios)
-        // More threads than cores, because scenarios mostly wait for the monitor or for the kernel.
+        // There are more threads than cores, because scenarios mostly wait for the monitor or for the kernel.
         let threads = min(scenarios.count, ProcessInfo.processInfo.activeProcessorCount * 16)
         for _ in 0..<threads {
             try startDetachedThread(named: "model") {
@@ -59,13 +64,13 @@ enum ModelCheck {
                 ended.record(true)
             }
         }
-        // Far above the expected time: 2,000 scenarios take a few minutes.
+        // The timeout is far above the expected time, because 2,000 scenarios take a few minutes.
         try await ended.wait(timeout: .seconds(3 * 3600)) { $0.count == threads }
         return outcomes.values
     }
 }
 
-/// A queue of scenarios for several threads.
+/// A queue from which several threads take scenarios.
 private final class ScenarioQueue: Sendable {
     private let scenarios: Mutex<[Scenario]>
     private let closed = Atomic(false)

@@ -3,10 +3,10 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetworkReachability
 
-/// Runs one scenario in new namespaces: it performs the operations one after the other and checks that the monitor's
-/// statuses become correct.
+/// One run of a scenario in new namespaces. It performs the operations in bursts, and after each burst it checks that
+/// the monitor's statuses become correct.
 ///
-/// Confined to the thread that creates it; calls block.
+/// Confined to the thread that creates it. Its methods block.
 final class ModelCheckRun {
     /// The result of a run.
     struct Outcome: Sendable {
@@ -15,24 +15,24 @@ final class ModelCheckRun {
         var commands = 0
         var refusals: [String] = []
         var overruns = 0
-        /// How often the correct status of an address changed.
+        /// The number of times that the correct status of an address changed.
         var changes = 0
-        /// How long it took after each burst of operations until every status was correct, measured by polling.
+        /// The time after each burst of operations until all statuses were correct, measured by polling.
         var delays: [Duration] = []
     }
 
-    /// Statuses that remain wrong.
+    /// Statuses that stay wrong, with the operations after which they are wrong.
     struct Mismatch: Sendable, CustomStringConvertible {
         let operations: [Operation]
         let differences: [String]
 
         var description: String {
-            (operations.map { "  \($0)" } + ["then, for good:"] + differences.map { "  \($0)" })
+            (operations.map { "  \($0)" } + ["then stay wrong:"] + differences.map { "  \($0)" })
                 .joined(separator: "\n")
         }
     }
 
-    /// The maximum time that the kernel takes for changes of its own, such as the expiry of a route.
+    /// The timeout while the kernel is about to change something by itself, such as a route that expires.
     private static let kernelTimeout: Duration = .seconds(8)
 
     private let scenario: Scenario
@@ -66,8 +66,8 @@ final class ModelCheckRun {
     /// Runs a scenario until its first mismatch or its end.
     ///
     /// - Parameters:
-    ///   - log: Called with the description of each operation.
-    ///   - isStopped: Called after each burst of operations. The run ends early when it returns true.
+    ///   - log: Called with the description of each operation. Default: nothing is logged.
+    ///   - isStopped: Called before each burst of operations. When it returns `true`, the run ends early.
     static func outcome(
         of scenario: Scenario,
         log: @escaping (String) -> Void = { _ in },
@@ -87,8 +87,8 @@ final class ModelCheckRun {
     private func perform() throws {
         var random = scenario.pauses
         var position = 0
-        // Checks the first statuses too, and waits for the lookups that the new links cause: these would hide a missed
-        // event.
+        // Checks the first statuses, and waits until the monitor has confirmed them. A confirmation after the first
+        // operation would hide a missed notification of it.
         try check(mustBeQuiet: true, after: [])
         while outcome.mismatch == nil, !isStopped(), position < scenario.operations.count {
             let burst = scenario.operations[position...].prefix(
@@ -99,7 +99,7 @@ final class ModelCheckRun {
                 log("\(operation)")
                 perform(operation)
             }
-            // In half of the cases, the next operation may start while the monitor still processes this one.
+            // In half of the cases, the next burst may start while the monitor still processes this one.
             let mustBeQuiet = Bool.random(using: &random) || position == scenario.operations.count
             try check(mustBeQuiet: mustBeQuiet, after: scenario.operations[..<position])
         }
@@ -122,8 +122,9 @@ final class ModelCheckRun {
         outcome.mismatch = Mismatch(operations: Array(operations), differences: differences)
     }
 
-    /// Polls until every status is correct and, if `mustBeQuiet`, remains correct after the confirm pass. Returns the
-    /// differences that remain at the time limit.
+    /// Polls until all statuses are correct. Returns the differences that remain at the timeout.
+    ///
+    /// - Parameter mustBeQuiet: Whether the statuses must also still be correct after the monitor's confirmation.
     private func waitForAgreement(mustBeQuiet: Bool) throws -> [String] {
         let start = ContinuousClock.now
         var isCorrect = false
@@ -165,15 +166,15 @@ final class ModelCheckRun {
 }
 
 extension ModelCheck.Setup {
-    /// After this time nothing is looked up without a new event.
+    /// The time after an event until the monitor looks up nothing more without a new event.
     fileprivate var quietTime: Duration {
         settle + PathMonitor.Configuration().confirmDelay + .milliseconds(20)
     }
 }
 
 extension PathStatus {
-    /// Returns whether the status is correct: whether a packet can be sent, from which source address and interface,
-    /// and if not, for which reason.
+    /// Returns whether the status is correct: the source address and the interface if the address is reachable,
+    /// otherwise the reason.
     fileprivate func agrees(with expected: RouteOracle.Answer) -> Bool {
         switch (verdict, expected) {
         case (.reachable(let path), .reachable(let source, let interface)):

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-// Serialized, because each test uses the whole machine.
+// Serialized, because each test uses all cores of the machine.
 @Suite(.serialized, .needsNetworkNamespaces)
 struct ModelCheckTests {
     @Test func `after random changes every status matches the kernel's lookup`() async throws {
@@ -16,7 +16,7 @@ struct ModelCheckTests {
         }
         let report = ModelCheckReport(outcomes)
         print(report)
-        #expect(report.changesMuch, "a check of a network that does not change shows nothing")
+        #expect(report.changesMuch, "the operations changed too few statuses, so the check proves little")
     }
 
     @Test(
@@ -57,7 +57,7 @@ struct ModelCheckTests {
     ) async throws -> Bool {
         let scenarios = Self.scenarios(64, operations: 40, focus: focus) { setup in
             fault(&setup)
-            // A short limit, because this check expects a wrong status.
+            // A short timeout, because this check expects a wrong status.
             setup.timeout = .seconds(2)
         }
         let outcomes = try await ModelCheck.run(scenarios) { $0.mismatch != nil }
@@ -79,16 +79,19 @@ struct ModelCheckTests {
     }
 }
 
-/// The amount of checks: small by default, or as the environment variables specify.
+/// The number of scenarios and operations to check, according to environment variables.
 struct Plan {
     private let seeds: [UInt64]
     private let operations: Int
     private let isReplay: Bool
 
-    /// Reads the plan from the environment.
+    /// Reads the plan from the environment:
     ///
-    /// `NETWATCH_SEED` replays one seed and then shrinks the failing operations. ``CheckSize`` selects 10, 100 or 2,000
-    /// seeds. `NETWATCH_MODEL_SEEDS` and `NETWATCH_MODEL_OPERATIONS` (default 40) set other numbers.
+    /// - `NETWATCH_SEED` replays the scenario of one seed. If it fails, the operations are reduced to those that are
+    ///   needed for the failure.
+    /// - `NETWATCH_CHECKS` selects 10, 100 or 2,000 seeds; see ``CheckSize``.
+    /// - `NETWATCH_MODEL_SEEDS` sets another number of seeds.
+    /// - `NETWATCH_MODEL_OPERATIONS` sets the number of operations per scenario. Default: 40.
     init(environment: [String: String]) {
         func number(_ name: String) -> Int? { environment[name].flatMap { Int($0) } }
         operations = number("NETWATCH_MODEL_OPERATIONS") ?? 40
@@ -110,7 +113,7 @@ struct Plan {
         guard let mismatch = outcome.mismatch else { return outcome }
         var scenario = scenario
         scenario.operations = mismatch.operations
-        print("with less:\n\(scenario.shrunk().operations.map { "  \($0)" }.joined(separator: "\n"))")
+        print("needed operations:\n\(scenario.shrunk().operations.map { "  \($0)" }.joined(separator: "\n"))")
         return outcome
     }
 }
@@ -118,7 +121,7 @@ struct Plan {
 /// A summary of a check in a few lines.
 struct ModelCheckReport: CustomStringConvertible {
     let description: String
-    /// Whether correct statuses changed more than once per ten commands. Three times per ten commands is usual.
+    /// Whether the correct statuses changed more than once per ten commands. Three to four times are usual.
     let changesMuch: Bool
 
     init(_ outcomes: [ModelCheckRun.Outcome]) {
@@ -131,7 +134,7 @@ struct ModelCheckReport: CustomStringConvertible {
         changesMuch = changes > commands / 10
         description = """
             model check: \(outcomes.count) seeds, \(commands) commands of which the kernel refused \(refused), \
-            \(changes) changes of a status, \(overruns) overruns; true again after \
+            \(changes) changes of a status, \(overruns) overruns; all statuses correct again after \
             \(quantiles.joined(separator: ", ")) ms
             """
     }

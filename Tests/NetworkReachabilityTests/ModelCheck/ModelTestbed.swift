@@ -1,15 +1,16 @@
 internal import NetwatchTestSupport
 
-/// The monitor's namespace and the namespace of the far ends of its cables.
+/// Two namespaces with two to four cables between them: `near`, which the monitor watches, and `far`.
 final class ModelTestbed {
-    /// A veth pair. Hosts in the /24 and /64 networks of the first two cables are watched; further cables only carry
-    /// routes.
+    /// A veth pair with an IPv4 and an IPv6 network. The scenario watches hosts in the networks of the first two
+    /// cables. Only routes use the other cables.
     struct Cable: Sendable {
         let number: Int
 
         var near: String { "n\(number)" }
         var far: String { "f\(number)" }
-        /// The index of the near end, set explicitly so that a zone stays valid.
+        /// The interface index of the near end. It is set explicitly, because the zone of a watched address is this
+        /// index.
         var index: Int { 100 + number }
         var ipv4Network: String { ["192.0.2", "203.0.113", "198.18.0", "198.18.1"][number] }
         var ipv6Network: String { "2001:db8:\(number)" }
@@ -25,8 +26,9 @@ final class ModelTestbed {
     private let nearIP: IPBatch
     private let nearIPv6: IPBatch
     private let farIP: IPBatch
-    /// The number of commands, and the refused ones with the kernel's error messages.
+    /// The number of commands so far.
     private(set) var commands = 0
+    /// The commands that the kernel refused, each with the error message.
     private(set) var refusals: [String] = []
 
     init(cables: Int) throws {
@@ -40,13 +42,14 @@ final class ModelTestbed {
         perform(Self.defaultRoutes(over: Cable(number: 0)))
     }
 
-    /// Creates a cable. `FAR` in a command stands for the namespace of the far ends.
+    /// Returns the operation that creates a cable. `FAR` in its commands stands for the path of the far namespace.
     static func laying(_ cable: Cable, index: Int? = nil, farNamespace: String = "FAR") -> Operation {
         let link = "link add \(cable.near) index \(index ?? cable.index) type veth"
         return Operation(
             [
                 .near("\(link) peer name \(cable.far) netns \(farNamespace)"),
-                // Otherwise the announcement of a delayed link-local address would correct wrong statuses.
+                // No link-local addresses, because their delayed notifications would make the monitor correct wrong
+                // statuses.
                 .near("link set \(cable.near) addrgenmode none"),
                 .far("link set \(cable.far) addrgenmode none"),
                 .far("addr add \(cable.farIPv4)/24 dev \(cable.far)"),

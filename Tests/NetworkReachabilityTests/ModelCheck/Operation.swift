@@ -1,17 +1,18 @@
-/// One change to the network, as values that can be printed, repeated and left out.
+/// One change to the network. As a value it can be printed, repeated and left out.
 struct Operation: Sendable, CustomStringConvertible {
-    /// One command or setting.
+    /// One step of an operation.
     enum Step: Sendable {
         /// An `ip` command in the monitor's namespace.
         case near(String)
-        /// The same with `ip -6`, for a command that does not specify its address family.
+        /// An `ip -6` command in the monitor's namespace, for a command whose arguments do not show the address family.
         case nearIPv6(String)
         /// An `ip` command in the namespace of the far ends.
         case far(String)
         /// Stops watching a host.
         case unwatch(String)
+        /// Watches a host again.
         case watch(String)
-        /// A kernel parameter in the monitor's namespace: `net/ipv4/…`.
+        /// Sets a kernel parameter in the monitor's namespace: its path below `/proc/sys`, and the value.
         case parameter(String, String)
     }
 
@@ -26,7 +27,7 @@ struct Operation: Sendable, CustomStringConvertible {
 }
 
 extension Operation.Step: CustomStringConvertible {
-    /// The command as typed in the namespace.
+    /// The step as a command line, or in words for a watch.
     var description: String {
         switch self {
         case .near(let command): "ip \(command)"

@@ -13,7 +13,7 @@ extension OperationGenerator {
         }
     }
 
-    /// Watched hosts behind the far ends. Assigning one to an interface makes it a local address.
+    /// The addresses of watched hosts behind the far ends. Adding one to an interface makes it local.
     static let remotes = ["198.51.100.7/32", "198.51.100.200/32", "2001:db8:ffff::7/128"]
 
     private mutating func remove(_ address: String, _ cable: Cable) -> Operation {
@@ -37,8 +37,8 @@ extension OperationGenerator {
         )
     }
 
-    /// Deprecates an address. The kernel uses a deprecated source only if it has no other; each link starts with two
-    /// addresses.
+    /// Deprecates one of the two IPv6 addresses of a link. The kernel then uses the other one as the source, because it
+    /// uses a deprecated address only if there is no other.
     private mutating func deprecate(_ cable: Cable) -> Operation {
         let change =
             "addr change \(one([cable.nearIPv6, cable.secondIPv6]))/64 dev \(cable.near) valid_lft forever"

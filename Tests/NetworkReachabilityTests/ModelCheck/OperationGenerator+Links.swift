@@ -29,7 +29,7 @@ extension OperationGenerator {
         )
     }
 
-    /// Deletes a link and creates it again, immediately or later, with the same index or another one.
+    /// Deletes a link, and creates it again immediately or later, with the same index or with another one.
     private mutating func replaceLink(_ cable: Cable) -> Operation {
         let deletion = Operation(.near("link del \(cable.near)"))
         let index = isLikely(50) ? cable.index : 200 + number(below: 50)

@@ -13,7 +13,7 @@ extension OperationGenerator {
             isIPv4
             ? "route replace default via \(cables[1].farIPv4) table 70"
             : "route replace ::/0 via \(cables[1].farIPv6) table 70"
-        // A rule that selects an empty table has no effect.
+        // Usually the table gets a route first, because a rule that selects an empty table has no effect.
         let preparation: [Step] = action == "lookup 70" && isLikely(70) ? [.near(route)] : []
         return temporarily(
             Operation(preparation + [isIPv4 ? .near("rule add \(rule)") : .nearIPv6("rule add \(rule)")]),
@@ -26,7 +26,8 @@ extension OperationGenerator {
     mutating func nextHopOperation() -> Operation {
         let cable = cable()
         let isIPv4 = isLikely(60)
-        // IPv4 uses the ids 1 and 2, and 3 for their group. IPv6 uses 11, 12 and 13.
+        // The IPv4 next hops have the IDs 1 and 2, and their group has 3. The IPv6 next hops have 11 and 12, and their
+        // group has 13.
         let first = isIPv4 ? 1 : 11
         let id = first + number(below: 2)
         let target = isIPv4 ? "198.51.100.0/24" : "2001:db8:ffff::/48"
@@ -45,7 +46,8 @@ extension OperationGenerator {
         }
     }
 
-    /// The lifecycle of a next hop object. The kernel announces only the object, not its routes.
+    /// Creates, replaces and deletes a next hop object that a route uses. The kernel sends notifications of the object,
+    /// not of its routes.
     private mutating func career(of id: Int, _ target: String, _ cable: Cable) -> Operation {
         let other = one(cables)
         func hop(_ cable: Cable) -> Step {
@@ -88,7 +90,8 @@ extension OperationGenerator {
         }
     }
 
-    /// The preferred one of two default routes loses its carrier. The setting decides which route is used.
+    /// Makes the preferred one of two default routes lose its carrier, and changes the setting that decides whether the
+    /// kernel still uses that route.
     private mutating func ignoreLinkDown(_ cable: Cable) -> Operation {
         let other = one(cables)
         let family = one(["ipv4", "ipv6"])
@@ -111,7 +114,7 @@ extension OperationGenerator {
         temporarily(Operation(.parameter(parameter, "1")), remedy: Operation(.parameter(parameter, "0")))
     }
 
-    /// Sets whether the kernel announces the routes of a replaced next hop object.
+    /// Sets whether the kernel sends notifications of the routes that use a replaced next hop object.
     private mutating func compatibility() -> Operation {
         Operation(.parameter("net/ipv4/nexthop_compat_mode", isLikely(70) ? "0" : "1"))
     }

@@ -1,5 +1,5 @@
 extension OperationGenerator {
-    /// Prefixes of increasing length that cover watched hosts.
+    /// Prefixes of different lengths that cover watched hosts.
     private static let ipv4Prefixes = [
         "default", "198.0.0.0/8", "198.51.100.0/24", "198.51.100.128/25", "198.51.100.7", "198.51.100.200",
         "192.0.2.0/24", "192.0.2.2", "203.0.113.2", "203.0.113.0/30",
@@ -40,10 +40,10 @@ extension OperationGenerator {
         )
     }
 
-    /// Adds a route that expires after 2 s, with a separate metric.
+    /// Adds a route that expires after 2 s. Its metric differs from that of all other routes.
     ///
-    /// Adding the same route without an expiry fails with EEXIST, but the kernel then removes the expiry of the
-    /// existing route. An expired route becomes valid again this way, without an announcement.
+    /// Otherwise another operation might add the same route without an expiry. That fails with EEXIST, but the kernel
+    /// removes the expiry of the existing route. An expired route would become valid again without a notification.
     private mutating func expiring(via cable: Cable) -> Operation {
         Operation(.near("route replace 2001:db8:ffff::/48 via \(cable.farIPv6) metric 512 expires 2"))
     }

@@ -1,28 +1,28 @@
 internal import NetwatchTestSupport
 
-/// Generates random changes to a network; the same seed gives the same changes.
+/// A generator of random changes to a network. The same seed generates the same changes.
 ///
-/// The generator does not know their effect. The kernel refuses some of them, which changes nothing.
+/// The generator does not know the effect of a change. The kernel refuses some of them, which then change nothing.
 struct OperationGenerator {
     typealias Cable = ModelTestbed.Cable
     typealias Step = Operation.Step
 
     var random: SeededGenerator
     let cables: [Cable]
-    /// Operations that undo earlier ones. Without them, routes would eventually blackhole every host.
+    /// The operations that undo earlier ones. Without them, blackhole routes would eventually cover all hosts.
     private var remedies: [Operation] = []
-    /// Operations that belong to the current one and follow it.
+    /// The operations that must follow an earlier one in order, as ``inTurn(_:_:)`` has scheduled them.
     private var upcoming: [Operation] = []
 
-    /// The subject of an operation.
+    /// The kind of thing that an operation changes.
     enum Kind: CaseIterable, Sendable {
         case link, address, route, rule, nextHop, parameter, watch, repair
     }
 
-    /// The kinds, each repeated in proportion to its frequency.
+    /// The kinds from which one is drawn at random. Each is repeated in proportion to its frequency.
     private let kinds: [Kind]
 
-    /// - Parameter focus: A kind that is generated as often as all others together.
+    /// - Parameter focus: A kind that is generated at least as often as all others together. Default: `nil`, none.
     init(seed: UInt64, cables: Int, focus: Kind? = nil) {
         random = SeededGenerator(seed: seed)
         let shares: [(Kind, Int)] = [
@@ -63,20 +63,21 @@ struct OperationGenerator {
 
     mutating func one<Element>(_ elements: [Element]) -> Element { elements.randomElement(using: &random)! }
 
-    /// Returns the first cable, which carries most routes, in half of the cases, and otherwise a random one.
+    /// Returns the first cable in half of the cases, because most routes use it; otherwise a random one.
     mutating func cable() -> Cable { isLikely(50) ? cables[0] : one(cables) }
 
-    /// Returns the operation and schedules its remedy for later.
+    /// Returns an operation, and schedules another one that undoes it later.
     mutating func temporarily(_ operation: Operation, remedy: Operation) -> Operation {
         later(remedy)
         return operation
     }
 
-    /// Schedules a remedy for a random time, after other operations.
+    /// Schedules a remedy for a random later time.
     mutating func later(_ remedy: Operation) { remedies.append(remedy) }
 
-    /// Schedules operations that follow each other, for changes that only have an effect after others and have separate
-    /// announcements.
+    /// Returns the first operation, and schedules the others to follow soon in this order.
+    ///
+    /// For changes that only have an effect after the previous one. The kernel sends separate notifications of them.
     mutating func inTurn(_ first: Operation, _ others: Operation...) -> Operation {
         upcoming += others
         return first
@@ -87,7 +88,7 @@ struct OperationGenerator {
         return temporarily(Operation(.unwatch(host)), remedy: Operation(.watch(host)))
     }
 
-    /// Restores the initial state of a cable, except for routes and rules that reject its traffic.
+    /// Restores the initial state of a cable. Routes and rules that reject its traffic stay.
     private mutating func repair() -> Operation {
         let cable = cable()
         let link: [Step] = [

@@ -2,10 +2,10 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetworkReachability
 
-/// Determines the correct statuses, independently of the code under test: it queries iproute2, and the kernel with
-/// `connect(2)` on a UDP socket, and compares the two.
+/// Determines the correct statuses, independently of the code under test.
 ///
-/// Not safe for concurrent use: one thread owns it.
+/// The source of the statuses is `ip` (iproute2). They are compared with ``SocketOracle``, which uses `connect(2)`. Not
+/// safe for concurrent use.
 final class RouteOracle {
     /// The correct status of one address.
     enum Answer: Equatable {
@@ -16,17 +16,17 @@ final class RouteOracle {
     /// The correct statuses of all addresses at (nearly) one moment.
     struct Snapshot {
         let expectedAnswers: [IPAddress: Answer]
-        /// Whether the kernel will soon change something by itself: duplicate address detection is running, the kernel
-        /// is about to process a carrier change, or a route is about to expire.
+        /// Whether the kernel is about to change something by itself: duplicate address detection is running, a carrier
+        /// change has not been processed yet, or a route expires soon.
         let isChanging: Bool
-        /// The contradictions between iproute2 and the socket.
+        /// The differences between `ip` and `connect(2)`, in words.
         let contradictions: [String]
     }
 
     private let addresses: [IPAddress]
     private let ip: IPBatch
     private let socketOracle: SocketOracle
-    /// The interface names that `ip` may have cached.
+    /// The interface names by index that the running `ip` may have cached.
     private var names: [UInt32: String] = [:]
 
     init(in namespace: NetworkNamespace, addresses: [IPAddress]) {
@@ -66,17 +66,17 @@ final class RouteOracle {
         let answers = socketOracle.ask(about: addresses)
         return addresses.indices.compactMap { position in
             let address = addresses[position]
-            // With several next hops, the IPv6 route depends on the protocol too, which a lookup does not specify.
+            // For IPv6 the choice between several next hops depends on the protocol, which a lookup does not specify.
             if address.family == .ipv6, reports[position].hasSeveralWays { return nil }
             let (expected, answer) = (expectedAnswers[position], answers[position])
-            return expected.agrees(with: answer) ? nil : "\(address): ip says \(expected), a socket \(answer)"
+            return expected.agrees(with: answer) ? nil : "\(address): ip: \(expected), connect(2): \(answer)"
         }
     }
 }
 
 extension RouteOracle.Answer {
-    /// Returns whether a socket's answer fits. A socket does not show a lost carrier, a loopback interface that is
-    /// down, or a source address to which replies cannot be sent.
+    /// Returns whether the answer of `connect(2)` does not contradict this one. `connect(2)` does not notice a lost
+    /// carrier, a loopback interface that is down, or a source address to which the host could not reply.
     fileprivate func agrees(with answer: SocketOracle.Answer) -> Bool {
         switch (self, answer) {
         case (.reachable(let source, _), .sends(let from)): source == from.bytes
@@ -88,7 +88,7 @@ extension RouteOracle.Answer {
     }
 }
 
-/// An unexpected answer of `ip`.
+/// The error for an unexpected answer of `ip`.
 struct OracleFailure: Error {
     let answer: String
 }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchEventLoop
 internal import NetworkReachability
 
-/// Parses the output of `ip -json`: a list of objects.
+/// Parses the output of `ip -json`, which is a list of objects.
 func objects(inJSON text: String) throws -> [[String: Any]] {
     guard let list = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[String: Any]] else {
         throw OracleFailure(answer: text)
@@ -10,23 +10,23 @@ func objects(inJSON text: String) throws -> [[String: Any]] {
     return list
 }
 
-/// The output of `ip addr show`.
+/// The parsed output of `ip addr show`.
 struct InterfaceReport {
     struct Interface {
         let index: UInt32
         let flags: Set<String>
         let state: String
 
-        /// Whether the interface has a carrier. If the driver reports no state, the flags decide (the kernel's
-        /// operstates.rst).
+        /// Whether the interface has a carrier. If the driver reports no state, the flags decide, as described in
+        /// operstates.rst of the kernel.
         var hasCarrier: Bool {
             guard flags.contains("UP") else { return false }
             if state == "UNKNOWN" { return flags.contains("LOWER_UP") && !flags.contains("DORMANT") }
             return state == "UP"
         }
 
-        /// Whether the state is about to change. The flags show a carrier change immediately; the kernel updates the
-        /// state later.
+        /// Whether the state is about to change: it contradicts the flags. The flags show a carrier change immediately,
+        /// and the kernel updates the state later.
         var isChanging: Bool {
             guard flags.contains("UP") else { return false }
             if state == "DOWN" { return flags.contains("LOWER_UP") }
@@ -35,7 +35,7 @@ struct InterfaceReport {
     }
 
     private(set) var interfaces: [String: Interface] = [:]
-    /// IPv6 addresses for which duplicate address detection is pending or has failed.
+    /// The IPv6 addresses for which duplicate address detection is still running or has failed.
     private(set) var unusable: Set<[UInt8]> = []
     private(set) var isChanging = false
 
@@ -63,7 +63,9 @@ struct InterfaceReport {
         Dictionary(uniqueKeysWithValues: interfaces.map { ($0.value.index, $0.key) })
     }
 
-    /// Returns whether an interface has been renamed.
+    /// Returns whether an interface has another name than before.
+    ///
+    /// - Parameter known: The previous names by index.
     func renames(_ known: [UInt32: String]) -> Bool {
         names.contains { known[$0.key] ?? $0.value != $0.value }
     }
@@ -73,12 +75,12 @@ struct InterfaceReport {
         let hasFailed = address["dadfailed"] != nil
         guard isTentative || hasFailed, let text = address["local"] as? String else { return }
         if let bytes = IPAddress(text)?.bytes { unusable.insert(bytes) }
-        // On a link without a carrier, it stays tentative forever.
+        // On a link without carrier, an address stays tentative forever.
         if !hasFailed, interface.hasCarrier { isChanging = true }
     }
 }
 
-/// The output of `ip route get` for one address, with and without `fibmatch`.
+/// The parsed output of `ip route get` for one address, without `fibmatch` and with it.
 struct RouteReport {
     private let lookup: [String: Any]?
     private let match: [String: Any]?
@@ -96,12 +98,13 @@ struct RouteReport {
         }
     }
 
-    /// Whether the route expires within 10 s. Longer lifetimes exceed a run and do not matter.
+    /// Whether the route expires within 10 s. Longer lifetimes do not end during a run.
     var isExpiring: Bool {
         (match?["expires"] as? Int).map { $0 < 10 } ?? false
     }
 
-    /// Whether the kernel chooses between next hops. It does not always list those of a next hop object.
+    /// Whether the kernel may choose between several next hops. It does not always list those of a next hop object, so
+    /// any such object counts.
     var hasSeveralWays: Bool {
         match?["nexthops"] != nil || match?["nhid"] != nil
     }
@@ -110,13 +113,13 @@ struct RouteReport {
         guard let lookup else { return .notReachable(reason) }
         let interface = (lookup["dev"] as? String).flatMap { report.interfaces[$0] }
         let source = (lookup["prefsrc"] as? String).flatMap { IPAddress($0) }
-        // The kernel would send the packet over the default route, where no valid reply can come from.
+        // The kernel would send the packet over the default route, from where no valid reply can come.
         if !report.isLoopbackUp, address.description == "::1" || address.description.hasPrefix("127.") {
             return .notReachable(.loopbackDown)
         }
         switch lookup["type"] as? String ?? "unicast" {
         case "local":
-            // Packets to this machine itself use the loopback interface.
+            // All packets to this machine itself use the loopback interface.
             guard report.isLoopbackUp else { return .notReachable(.loopbackDown) }
             return .reachable(source: source?.bytes ?? [], interface: interface?.index ?? 0)
         case "unicast": break
@@ -146,7 +149,7 @@ struct RouteReport {
         return words.first { refusal.contains($0.0) }?.1 ?? PathStatus.Reason(rawValue: refusal)
     }
 
-    /// Whether every next hop is marked as dead or without a carrier.
+    /// Whether all next hops are marked as dead or without carrier.
     private var isDown: Bool {
         guard let match else { return false }
         let hops = match["nexthops"] as? [[String: Any]] ?? [match]

@@ -1,9 +1,9 @@
 internal import NetwatchTestSupport
 
-/// All inputs of a run, except for the timing.
+/// The inputs of a run. They determine all of the run except its timing.
 struct Scenario: Sendable {
-    /// The watched hosts: own addresses, neighbours, hosts behind gateways, and a link-local address, which needs its
-    /// zone.
+    /// The watched hosts: addresses of this machine, neighbours, hosts behind gateways, and a link-local address with
+    /// its zone.
     static let hosts = [
         "127.0.0.1", "192.0.2.1", "192.0.2.2", "203.0.113.2", "198.51.100.7", "198.51.100.200", "::1",
         "2001:db8:0::1", "2001:db8:0::2", "2001:db8:1::2", "2001:db8:ffff::7", "2001:db8:ffff:1::9",
@@ -14,13 +14,14 @@ struct Scenario: Sendable {
     let cables: Int
     var setup: ModelCheck.Setup
     var operations: [Operation]
-    /// Determines which operations follow each other without a pause.
+    /// The generator of the random lengths of bursts, in which operations follow each other without a pause.
     let pauses: SeededGenerator
 
     /// Creates a random scenario.
     ///
     /// - Parameters:
-    ///   - focus: A kind of operation that is generated more often than others.
+    ///   - count: The number of operations.
+    ///   - focus: A kind of operation that is generated more often than others. Default: `nil`, none.
     init(seed: UInt64, operations count: Int, setup: ModelCheck.Setup, focus: OperationGenerator.Kind? = nil)
     {
         self.seed = seed
@@ -32,11 +33,11 @@ struct Scenario: Sendable {
         pauses = random
     }
 
-    /// Returns a scenario without the operations that the mismatch does not need. Removes halves first, then smaller
-    /// parts.
+    /// Returns this scenario without the operations that are not needed for its mismatch. Tries to leave out large
+    /// parts first, then smaller ones.
     func shrunk() -> Scenario {
         var scenario = self
-        // The machine is otherwise idle now.
+        // A short timeout is enough, because only one scenario runs at a time now.
         scenario.setup.timeout = .seconds(2)
         var length = operations.count / 2
         while length >= 1 {

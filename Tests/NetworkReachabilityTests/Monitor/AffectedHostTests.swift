@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// The affected addresses with real announcements from the kernel.
+/// The addresses that a monitor looks up after real kernel notifications.
 @Suite(.needsNetworkNamespaces)
 struct AffectedHostTests {
     private let testbed: VethTestbed

@@ -3,14 +3,16 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// A callback can open sockets, which must be in the program's network namespace. Dispatch starts its workers from the
-/// thread that submits the work. A new thread inherits the namespace of the thread that starts it.
+/// Work that a callback submits to Dispatch must run in the program's network namespace, because it may open sockets.
+///
+/// Dispatch starts its worker threads from the thread that submits the work, here the monitor's thread. A new thread
+/// inherits the namespace of the thread that starts it.
 @Suite(
     .needsNetworkNamespaces,
     .timeLimit(.minutes(2))
 )
 struct CallbackNamespaceTests {
-    /// More workers than can be idle at the time, so that this test starts new ones.
+    /// The number of submitted blocks. It is larger than the number of idle workers, so that Dispatch starts new ones.
     private static let workers = 64
 
     @Test func `work submitted by a callback runs in the program's namespace`() async throws {

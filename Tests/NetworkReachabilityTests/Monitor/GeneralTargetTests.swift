@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// The general target: whether any route out of the machine exists.
+/// The general target, which is reachable while any route out of the machine works.
 @Suite(.needsNetworkNamespaces)
 struct GeneralTargetTests {
     private let testbed: VethTestbed
@@ -38,7 +38,7 @@ struct GeneralTargetTests {
         #expect(watch.status.reason == .noRoute)
     }
 
-    @Test func `two half default routes in a policy table make the general target reachable`() async throws {
+    @Test func `two /1 routes in a table of a policy rule make the general target reachable`() async throws {
         try testbed.near.ip("route del default", "-6 route del default", "rule add lookup 51820")
         let watch = watch()
         try await statuses.waitForLast { $0.reason == .noRoute }
@@ -47,7 +47,7 @@ struct GeneralTargetTests {
         withExtendedLifetime(watch) {}
     }
 
-    @Test func `one unreachable general address does not decide`() async throws {
+    @Test func `the general target stays reachable if one of its addresses is unreachable`() async throws {
         let watch = watch()
         try await statuses.waitForLast(\.isReachable)
         try testbed.near.ip("-6 route del default", "route add blackhole 198.41.0.4")

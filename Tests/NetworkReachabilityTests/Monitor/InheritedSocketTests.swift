@@ -5,10 +5,10 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// An inherited netlink socket that a more privileged process opened.
+/// Monitors that use a netlink socket of a more privileged process.
 @Suite(.needsNetworkNamespaces)
 struct InheritedSocketTests {
-    /// Opens a socket as systemd does for `ListenNetlink=`: bound, with a large receive buffer.
+    /// Opens a socket like systemd with `ListenNetlink=`: already bound, and with a large receive buffer.
     private func open(_ namespace: NetworkNamespace, protocolNumber: CInt = 0) -> FileDescriptor {
         FileDescriptor(
             owning: namespace.run {
@@ -53,7 +53,7 @@ struct InheritedSocketTests {
         let inherited = open(testbed.near)
         var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.inheritedSocket = inherited.rawValue
-        // The previous monitor watches nothing, so its filter makes the kernel drop nearly all route events.
+        // The earlier owner watches nothing, so its filter drops nearly all notifications of routes.
         do {
             let before = PathMonitor(configuration: configuration)
             before.narrowFilter()

@@ -5,10 +5,10 @@ internal import NetworkReachability
 internal import Synchronization
 internal import Testing
 
-/// Lost kernel announcements.
+/// Monitors that lose kernel notifications.
 @Suite(.needsNetworkNamespaces)
 struct LostAnnouncementTests {
-    /// Changes that make the remote host unreachable, each with a different kind of announcement.
+    /// Commands that make the remote host unreachable. The kernel notifies of each in a different way.
     static let changes = [
         "link set near0 down",
         "addr del 192.0.2.1/24 dev near0",
@@ -19,7 +19,7 @@ struct LostAnnouncementTests {
     ]
 
     @Test(arguments: changes)
-    func `an unannounced change is detected one confirm delay after a later announcement`(change: String)
+    func `a change without notification is detected one confirm delay after the next event`(change: String)
         throws
     {
         let host = try LossyHost()
@@ -34,11 +34,11 @@ struct LostAnnouncementTests {
     }
 
     @Test(arguments: changes)
-    func `an unannounced change is detected by the next audit`(change: String) throws {
+    func `a change without notification is detected by the next audit`(change: String) throws {
         let host = try LossyHost()
         host.deliver(.nothing)
         try host.make(change)
-        // The last audit was at most one second ago.
+        // An audit runs every 60 s. The last one was at most 1 s ago.
         host.clock.advance(by: .milliseconds(58_999))
         #expect(host.watch.status.isReachable)
         host.clock.advance(by: .milliseconds(1001))
@@ -46,7 +46,7 @@ struct LostAnnouncementTests {
     }
 
     @Test(arguments: changes)
-    func `losing any single announcement of a change has no effect`(change: String) throws {
+    func `a change is detected if any single notification of it is lost`(change: String) throws {
         var index = 0
         var wasLost = true
         while wasLost {
@@ -54,32 +54,32 @@ struct LostAnnouncementTests {
             try host.make(change)
             try host.make("link set lo mtu 60000")
             host.clock.advance(by: .milliseconds(150))
-            #expect(!host.watch.status.isReachable, "without announcement \(index)")
+            #expect(!host.watch.status.isReachable, "without notification \(index)")
             wasLost = host.hasLost
             index += 1
         }
         #expect(index > 1)
     }
 
-    @Test func `an announcement takes effect immediately`() throws {
+    @Test func `a notification takes effect immediately`() throws {
         let host = try LossyHost()
         try host.make("route add blackhole 198.51.100.7")
         #expect(!host.watch.status.isReachable)
     }
 }
 
-/// A remote host behind a next hop object, watched by a monitor with a test clock. The monitor loses the announcements
-/// that the test selects.
+/// A remote host whose route uses a next hop object, and a monitor that watches it with a test clock. The monitor loses
+/// the notifications that the test selects.
 private struct LossyHost {
     enum Delivery {
         case everything, nothing
-        /// Only the link announcements of the loopback interface.
+        /// Only the notifications of the link with index 1, the loopback interface.
         case loopback
     }
 
     fileprivate struct Losses {
         var delivery = Delivery.everything
-        /// The index of the announcement to lose, counted from the first one received; `nil` for none.
+        /// The number of notifications to receive before one is lost; `nil` if none is lost, or after the loss.
         var losing: Int?
         var hasLost = false
     }
@@ -106,7 +106,7 @@ private struct LossyHost {
         monitor = PathMonitor(configuration: configuration)
         watch = monitor.watch(.host(try #require(NetworkHost(VethTestbed.remoteAddress)))) { _ in }
         #expect(watch.status.isReachable)
-        // Processes the pending announcements of the testbed's setup.
+        // Processes the pending notifications of the testbed's setup.
         monitor.catchUp()
         clock.advance(by: .seconds(1))
         losses.withValue { $0.losing = losing }
@@ -118,7 +118,7 @@ private struct LossyHost {
         losses.withValue { $0.delivery = delivery }
     }
 
-    /// Makes a change and waits until the monitor has processed all announcements of it.
+    /// Makes a change with `ip`, and waits until the monitor has processed all notifications of it.
     func make(_ change: String) throws {
         try testbed.near.ip(change)
         monitor.catchUp()
@@ -146,7 +146,7 @@ extension LossyHost.Losses {
     }
 }
 
-/// A value behind a lock, shared by several owners.
+/// A value with a lock, which several owners share.
 private final class SharedValue<Value: Sendable>: Sendable {
     private let value: Mutex<Value>
 

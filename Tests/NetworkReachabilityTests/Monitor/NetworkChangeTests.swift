@@ -3,10 +3,11 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Real links, addresses, routes, rules and next hops, which `ip` changes in separate namespaces.
+/// Statuses after changes of real links, addresses, routes, rules and next hops, made with `ip` in separate namespaces.
 @Suite(.needsNetworkNamespaces)
 struct NetworkChangeTests {
-    /// With and without the kernel filter, which drops routes that cover no watched host.
+    /// The values of `isFiltered`: whether the monitor uses the kernel filter, which drops notifications of routes that
+    /// cover no watched host.
     private static let filterSettings = [true, false]
 
     @Test(arguments: filterSettings) func `a link going down and up is detected`(isFiltered: Bool)
@@ -36,7 +37,7 @@ struct NetworkChangeTests {
     }
 
     @Test(arguments: filterSettings)
-    func `the removal of the last address with its unannounced routes is detected`(
+    func `removing the last address is detected, although its routes disappear without notification`(
         isFiltered: Bool
     ) async throws {
         let host = try WatchedHost(VethTestbed.remoteAddress, in: try VethTestbed(), isFiltered: isFiltered)
@@ -125,7 +126,7 @@ struct NetworkChangeTests {
     }
 
     @Test(arguments: filterSettings)
-    func `the deletion of a next hop object with its unannounced routes is detected`(
+    func `deleting a next hop object is detected, although its routes disappear without notification`(
         isFiltered: Bool
     ) async throws {
         let testbed = try VethTestbed()
@@ -190,7 +191,7 @@ struct NetworkChangeTests {
         #expect(host.watch.status.isReachable)
     }
 
-    @Test(arguments: filterSettings) func `the expiry of an IPv6 route is detected before its announcement`(
+    @Test(arguments: filterSettings) func `the expiry of an IPv6 route is detected before its notification`(
         isFiltered: Bool
     ) async throws {
         let host = try WatchedHost(
@@ -200,7 +201,7 @@ struct NetworkChangeTests {
         )
         try await host.becomes(reachable: true)
         try host.testbed.near.ip("-6 route replace default via \(VethTestbed.farIPv6Address) expires 2")
-        // The kernel announces the expiry only 30 s later.
+        // The kernel's notification of the expiry comes up to 30 s later.
         try await host.recorder.waitForLast(timeout: .seconds(20)) { $0.reason == .noRoute }
     }
 }

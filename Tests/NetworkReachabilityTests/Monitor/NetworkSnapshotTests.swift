@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// The snapshots of a monitor.
+/// The snapshots that a monitor publishes.
 @Suite(.needsNetworkNamespaces)
 struct NetworkSnapshotTests {
     private let testbed: VethTestbed

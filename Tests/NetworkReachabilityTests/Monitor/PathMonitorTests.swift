@@ -8,7 +8,7 @@ internal import Testing
     private let localhost = PathTarget.host(NetworkHost("127.0.0.1")!)
 
     @Test(.needsNetworkNamespaces)
-    func `without netlink a path found by connect is reachable, and anything else is unknown`() async throws {
+    func `without netlink a host is reachable if connect finds a path, and otherwise unknown`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route del default")
         var configuration = PathMonitor.Configuration(in: testbed.near)
@@ -21,14 +21,14 @@ internal import Testing
         #expect(remote.status.verdict == .unknown(.noNetlink))
         #expect(monitor.failure?.description == "netlink socket: Operation not permitted")
         #expect(!NetworkReachabilityManager(target: remote.target, monitor: monitor).startListening())
-        // The monitor repeats the lookup periodically.
+        // Without netlink the monitor repeats the lookup at the reconnect interval.
         try testbed.addDefaultRoutes()
         try await statuses.waitForLast(\.isReachable)
         try testbed.near.ip("route del default")
         try await statuses.waitForLast { $0.verdict == .unknown(.noNetlink) }
     }
 
-    /// Runs the closure on a thread where netlink is denied, also for the threads that it starts.
+    /// Runs the closure on a thread that may not open netlink sockets. Nor may the threads that the closure starts.
     private static func sandboxed<Value: Sendable>(
         _ body: @escaping @Sendable () -> Value
     ) async throws -> Value {
@@ -59,7 +59,7 @@ internal import Testing
             ),
         ] as [(String, [UInt8])]
     )
-    func `a malformed message is counted and everything looked up again`(what: String, bytes: [UInt8])
+    func `a malformed message is counted, and everything is looked up again`(what: String, bytes: [UInt8])
         async throws
     {
         let monitor = PathMonitor()

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Packets that policy rules route differently from others.
+/// Hosts that are watched with socket options, by which policy rules route packets.
 @Suite(.needsNetworkNamespaces, .withAndWithoutFilter)
 struct PathOptionsTests {
     private let testbed: VethTestbed
@@ -13,7 +13,7 @@ struct PathOptionsTests {
         testbed = try VethTestbed()
     }
 
-    /// Returns the remote host, watched with options and without.
+    /// Returns two watches of the remote host: one with the options, one without.
     private func hosts(
         _ address: String = VethTestbed.remoteAddress,
         _ change: (inout PathOptions) -> Void

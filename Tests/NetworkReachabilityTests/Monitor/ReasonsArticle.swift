@@ -2,15 +2,15 @@ internal import Foundation
 internal import NetworkReachability
 internal import Testing
 
-/// The parsed article about the reasons: the commands that it shows, their documented output, and the documented output
-/// of the library.
+/// The parsed article `WhyNotReachable.md`: its commands, the output that it shows for each command, and the status
+/// that it shows after the commands.
 struct ReasonsArticle: Sendable {
     struct Command: Sendable {
         let text: String
         var output: [String] = []
     }
 
-    /// A sequence of commands and the status that follows.
+    /// The commands of one section, and the status that the library must report after them.
     struct Reproduction: Sendable, CustomTestStringConvertible {
         let heading: String
         let commands: [Command]
@@ -18,19 +18,20 @@ struct ReasonsArticle: Sendable {
 
         var testDescription: String { heading }
         var reason: PathStatus.Reason { PathStatus.Reason(rawValue: heading) }
-        /// The text before the first colon that is followed by a space, because addresses contain colons.
+        /// The host in the status: the text before the first colon with a space after it. An address contains colons
+        /// without a space.
         var host: String { status.components(separatedBy: ": ")[0] }
-        /// The commands with output, which query the state.
+        /// The commands that query the state. They have output.
         var questions: [Command] { commands.filter { !$0.output.isEmpty } }
-        /// The commands without output, which change the state.
+        /// The commands that change the state. They have no output.
         var changes: [String] { commands.filter(\.output.isEmpty).map(\.text) }
     }
 
-    /// The section headings, one per reason.
+    /// The headings of the sections. Each is the name of a reason, except for the section that sets up the network.
     private(set) var headings: [String] = []
     private(set) var reproductions: [Reproduction] = []
 
-    /// The first reproduction: the network on which the others are based.
+    /// The first reproduction, which sets up the network from which all others start.
     var network: Reproduction { reproductions[0] }
 
     private static let sources = URL(filePath: #filePath)
@@ -71,7 +72,7 @@ struct ReasonsArticle: Sendable {
         }
     }
 
-    /// Returns the reasons that the library declares.
+    /// Returns the names of all reasons that the library's source files declare.
     static func declaredReasons() throws -> Set<String> {
         let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)
         let swift = (files?.allObjects as? [URL] ?? []).filter { $0.pathExtension == "swift" }

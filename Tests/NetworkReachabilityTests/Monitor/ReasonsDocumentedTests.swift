@@ -4,8 +4,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Runs each command of the article about the reasons, and compares the output of the command and of the library with
-/// the article.
+/// Runs the commands of the article `WhyNotReachable.md`, and compares their output and the status with the article.
 @Suite struct ReasonsDocumentedTests {
     private static let article = Result { try ReasonsArticle() }
     private static let reproductions = (try? article.get().reproductions) ?? []
@@ -15,7 +14,7 @@ internal import Testing
         let reasons = try ReasonsArticle.declaredReasons()
         #expect(reasons.contains(PathStatus.Reason.noRoute.rawValue))
         #expect(reasons.subtracting(sections) == [])
-        // Every section has a reason, except for the one that creates the network.
+        // Each section describes one reason, except for the section that sets up the network.
         #expect(sections.subtracting(reasons).count == 1)
     }
 
@@ -49,7 +48,7 @@ internal import Testing
         watch.cancel()
     }
 
-    @Test func `only getters return the reason resolving during the first lookup`() async throws {
+    @Test func `during the first lookup only getters return the reason resolving`() async throws {
         let isAnswered = Gate()
         let resolver = NameResolver { _ in
             isAnswered.wait()
@@ -71,7 +70,7 @@ internal import Testing
         return options
     }
 
-    /// Returns a monitor in the namespace whose resolver fails for every name.
+    /// Returns a monitor of the namespace. Its resolver fails for every name.
     private static func monitor(of namespace: NetworkNamespace) -> PathMonitor {
         PathMonitor(
             configuration: .init(in: namespace),
@@ -79,7 +78,7 @@ internal import Testing
         )
     }
 
-    /// Runs the queries and starts the monitor on a thread where netlink is denied.
+    /// Runs the queries and starts the monitor on a thread that may not open netlink sockets.
     private func expectWithoutNetlink(
         _ shown: ReasonsArticle.Reproduction,
         in namespace: NetworkNamespace
@@ -101,14 +100,14 @@ internal import Testing
 
     private static func answer(to question: ReasonsArticle.Command) -> String {
         do {
-            // Limits the wait of a resolver that cannot reach its name server.
+            // The options limit the time that `getent` waits for a name server that cannot be reached.
             return try shell("export RES_OPTIONS='timeout:1 attempts:1'\n\(question.text)")
         } catch {
             return (error as? CommandFailure)?.output ?? "\(error)"
         }
     }
 
-    /// Compares words, because the whitespace between them is not significant.
+    /// Compares the output of a command with the article, word by word, because the whitespace is not significant.
     private func expect(_ answer: String, of question: ReasonsArticle.Command) {
         let words = answer.split(whereSeparator: \.isWhitespace)
         let expected = question.output.flatMap { $0.split(whereSeparator: \.isWhitespace) }

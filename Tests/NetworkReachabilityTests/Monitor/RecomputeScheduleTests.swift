@@ -25,16 +25,34 @@ internal import Testing
         #expect(schedule.nextDue == at(60_150))
     }
 
-    @Test func `a storm causes lookups at a steady rate and a confirmation when it is over`() {
+    @Test func `a storm of events causes lookups at doubling intervals, then at a steady rate`() {
+        let runs = runs(ofEventsAt: Array(0..<1000))
+        #expect(Array(runs.prefix(8)) == [0, 1, 3, 7, 15, 25, 35, 45])
+        #expect(runs.count == 103)
+    }
+
+    @Test func `a confirmation follows a storm`() {
         var schedule = schedule
-        var runs = 0
-        for millisecond in 0..<1000 {
+        for millisecond in 0...20 {
             schedule.noteEvents(isOverrun: false, now: at(millisecond))
-            if schedule.takeDue(now: at(millisecond)) != nil { runs += 1 }
+            _ = schedule.takeDue(now: at(millisecond))
         }
-        #expect(runs == 100)
-        #expect(schedule.takeDue(now: at(1148)) == .changed)
-        #expect(schedule.takeDue(now: at(1149)) == .everything)
+        #expect(schedule.takeDue(now: at(169)) == .changed)
+        #expect(schedule.takeDue(now: at(170)) == .everything)
+    }
+
+    @Test func `intervals are short again only after a quiet period`() {
+        #expect(runs(ofEventsAt: [0, 1, 2, 3, 103, 104, 105, 106]) == [0, 1, 3, 103, 104, 106])
+        #expect(runs(ofEventsAt: [0, 1, 3, 7, 106, 107, 115]) == [0, 1, 3, 7, 106, 116])
+    }
+
+    /// The milliseconds at which lookups run because of events at the given milliseconds.
+    private func runs(ofEventsAt events: [Int]) -> [Int] {
+        var schedule = schedule
+        return (0..<1000).filter { millisecond in
+            if events.contains(millisecond) { schedule.noteEvents(isOverrun: false, now: at(millisecond)) }
+            return schedule.takeDue(now: at(millisecond)) == .changed
+        }
     }
 
     @Test func `consecutive overruns slow lookups down to one per second until a run without overrun`() {

@@ -7,7 +7,7 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-/// Subscribers that call the monitor from their callbacks, with more hosts than one turn looks up.
+/// Callbacks that call the monitor. The tests watch more hosts than the monitor looks up in one turn.
 @Suite(.needsNetworkNamespaces)
 struct ReentrancyTests {
     private let testbed: VethTestbed
@@ -20,7 +20,7 @@ struct ReentrancyTests {
         testbed = try VethTestbed()
         var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.settle = .zero
-        // Drops all events, so that the monitor finds changes only by looking up everything, in several turns.
+        // The monitor receives no notifications. So it finds a change only by looking up everything, in several turns.
         configuration.faults.interceptor = { received in
             var batch = received
             batch.events = []
@@ -29,7 +29,7 @@ struct ReentrancyTests {
         monitor = PathMonitor(configuration: configuration)
     }
 
-    @Test func `a status caused by one callback does not overtake statuses of other subscribers`()
+    @Test func `a status that one callback causes does not overtake earlier statuses of other watches`()
         async throws
     {
         let extra = Mutex<[PathWatch]>([])

@@ -3,11 +3,12 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Bursts of tens of thousands of route changes.
-// Serialized, because each test uses the whole machine.
+/// Monitors during bursts of tens of thousands of route changes.
+// Serialized, because each test uses all cores of the machine.
 @Suite(.serialized, .needsNetworkNamespaces)
 struct StormTests {
-    /// With and without the kernel filter, which drops routes that cover no watched host.
+    /// The values of `isFiltered`: whether the monitor uses the kernel filter, which drops notifications of routes that
+    /// cover no watched host.
     private static let filterSettings = [true, false]
 
     /// Adds or deletes `count` routes that cover no watched host.
@@ -30,8 +31,8 @@ struct StormTests {
         try storm("add", 40_000, in: testbed)
         try testbed.near.ip("route replace blackhole default")
         try await host.becomes(.blackhole)
-        // One recomputation per 10 ms, however long the storm takes on this machine. One per event would exceed the
-        // limit.
+        // At most one recomputation runs per 10 ms. Without the filter the limit allows a slow machine 40 s. One
+        // recomputation per notification would exceed it.
         #expect(host.monitor.statistics.recomputations < (isFiltered ? 40 : 4000))
     }
 
@@ -42,8 +43,8 @@ struct StormTests {
         let testbed = try VethTestbed()
         let host = try WatchedHost(VethTestbed.remoteAddress, in: testbed, isFiltered: isFiltered)
         try await host.becomes(reachable: true)
-        // The monitor's loop is blocked while the kernel announces more than the receive buffer holds. The only
-        // relevant change happens while the kernel drops announcements.
+        // The monitor's thread is blocked while the kernel sends more notifications than the receive buffer holds. The
+        // only relevant change happens while the kernel drops notifications.
         let isBlocked = Recorder<Bool>()
         let gate = Gate()
         host.monitor.block {
@@ -55,7 +56,7 @@ struct StormTests {
         try testbed.near.ip("route replace blackhole default")
         gate.open()
         try await host.becomes(.blackhole)
-        // The filter drops routes that cover no watched host, so that nothing overruns.
+        // With the filter the storm's notifications do not reach the buffer, so it does not overrun.
         #expect((host.monitor.statistics.overruns > 0) == !isFiltered)
     }
 
@@ -66,7 +67,8 @@ struct StormTests {
         let before = host.monitor.statistics
         for action in ["add", "del"] { try storm(action, 100_000, in: testbed) }
         host.monitor.catchUp()
-        // Allows three for pending announcements of the testbed's setup. Without the filter there are hundreds.
+        // The limit allows three recomputations for pending notifications of the testbed's setup. Without the filter
+        // there would be hundreds.
         #expect(host.monitor.statistics.recomputations <= before.recomputations + 3)
         #expect(host.monitor.statistics.overruns == 0)
         #expect(host.watch.status.isReachable)

@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// A monitor after a suspension of the machine.
+/// Monitors after a suspension of the machine, which the tests simulate.
 @Suite(.needsNetworkNamespaces)
 struct SuspensionTests {
     private let testbed: VethTestbed
@@ -28,7 +28,7 @@ struct SuspensionTests {
 
     @Test func `a change during a suspension is detected on resume`() async throws {
         var configuration = configuration
-        // Loses all announcements.
+        // The monitor receives no notifications, as during a suspension.
         configuration.faults.interceptor = { _ in .init() }
         let monitor = PathMonitor(configuration: configuration)
         let watch = monitor.watch(.host(NetworkHost(VethTestbed.remoteAddress)!)) { _ in }

@@ -3,8 +3,8 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// Path changes that the kernel announces as something other than a route change, or not at all. `NetworkChangeTests`
-/// has more of them.
+/// Path changes for which the kernel sends no notification, or one of another kind than a route change.
+/// ``NetworkChangeTests`` contains more of them.
 @Suite(.needsNetworkNamespaces, .withAndWithoutFilter)
 struct UnannouncedChangeTests {
     private static let hasVRF: Bool = {
@@ -15,7 +15,7 @@ struct UnannouncedChangeTests {
     // MARK: Next hop objects
 
     @Test(arguments: ["0", "1"], [VethTestbed.remoteAddress, VethTestbed.remoteIPv6Address])
-    func `replacing a next hop object is detected, with and without route announcements`(
+    func `replacing a next hop object is detected, with and without notifications of its routes`(
         compatibility: String,
         address: String
     ) async throws {
@@ -103,7 +103,7 @@ struct UnannouncedChangeTests {
         try await host.becomes(.noCarrier)
     }
 
-    /// The kernel announces only the route for the interface's multicast addresses.
+    /// The only notification is that of the route for the interface's multicast addresses.
     @Test func `re-enabling IPv6 on an interface revives its dead next hops`()
         async throws
     {
@@ -114,7 +114,7 @@ struct UnannouncedChangeTests {
             "-6 route append default via 2001:db8:1::2 dev near1"
         )
         let address = try #require(try firstAddress(over: "near0", from: "2001:db8::1", in: testbed.near))
-        // Disables the confirm pass, which would find the change without the announcement.
+        // The long delay disables the confirmation, which would find the change without the notification.
         let host = try WatchedHost(address, in: testbed, confirmDelay: .seconds(3600))
         try await host.becomes(reachable: true)
         try testbed.near.setParameter("net/ipv6/conf/near0/disable_ipv6", to: "1")
@@ -124,10 +124,11 @@ struct UnannouncedChangeTests {
         try await host.recorder.waitForLast { $0.path?.interfaceName == "near0" }
     }
 
-    /// Returns an address for which a lookup and a socket both use the interface.
+    /// Returns an address for which both a route lookup and a socket use the interface; `nil` if none is found.
     ///
-    /// With several next hops, the kernel chooses by a hash that includes the protocol, which a lookup does not
-    /// specify. The hash has another seed after each boot. For half of all addresses the two choices differ.
+    /// If a route has several next hops, the kernel chooses one by a hash, whose seed changes with each boot. The hash
+    /// includes the protocol, which a lookup does not specify. So for half of all addresses, the lookup and a socket
+    /// use different next hops.
     private func firstAddress(
         over interface: String,
         from source: String,
@@ -147,7 +148,7 @@ struct UnannouncedChangeTests {
         let host = try WatchedHost(VethTestbed.farAddress, in: testbed)
         try await host.becomes(reachable: true)
         try testbed.near.ip("link set near0 master br0", "link set near0 nomaster")
-        // Once the later change is visible, any effect of the deletion has been visible too.
+        // The next change follows, so that its status proves that the monitor has processed the first one.
         try testbed.near.ip("route add blackhole \(VethTestbed.farAddress)")
         try await host.becomes(.blackhole)
         try testbed.near.ip("route del blackhole \(VethTestbed.farAddress)")
@@ -209,7 +210,7 @@ struct UnannouncedChangeTests {
         async throws
     {
         let testbed = try VethTestbed()
-        // At least one of the confirm passes looks the route up in the last 10 ms of its lifetime.
+        // At least one of the confirmations looks up the route in the last 10 ms of its lifetime.
         let hosts = try (0..<8).map { number in
             try WatchedHost(
                 VethTestbed.remoteIPv6Address,
@@ -226,8 +227,8 @@ struct UnannouncedChangeTests {
 
     // MARK: This machine
 
-    @Test func `loopback that was never up, comes up and goes down is detected`() async throws {
-        // While loopback is down, the kernel would send packets for this machine over the default routes.
+    @Test func `loopback that was never up, goes up and goes down is detected`() async throws {
+        // While loopback has never been up, the kernel would send packets for 127.0.0.1 over the default route.
         let testbed = try VethTestbed(near: NetworkNamespace(hasLoopback: false))
         let hosts = try ["127.0.0.1", "::1"].map { try WatchedHost($0, in: testbed) }
         for host in hosts { try await host.becomes(.loopbackDown) }
@@ -237,7 +238,7 @@ struct UnannouncedChangeTests {
         for host in hosts { try await host.becomes(reachable: true) }
         #expect(hosts.allSatisfy { $0.watch.status.path?.isLocal == true })
         try testbed.near.ip("link set lo down")
-        // The kernel still has a local route for 127.0.0.1, but it cannot be used.
+        // The kernel still has a local route for 127.0.0.1, but cannot use it.
         try await hosts[0].becomes(.loopbackDown)
         try await hosts[1].becomes(.noRoute)
     }
@@ -255,7 +256,7 @@ struct UnannouncedChangeTests {
 }
 
 extension VethTestbed {
-    /// Adds a second cable from `near1` with 203.0.113.1 to `far1` with 203.0.113.2.
+    /// Adds a second cable, from `near1` with the address 203.0.113.1 to `far1` with the address 203.0.113.2.
     fileprivate func addSecondCable() throws {
         try near.ip("link add near1 type veth peer name far1 netns \(far.path)")
         try near.ip("link set near1 addrgenmode none")

@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-/// Watched names in a real namespace, with scripted answers.
+/// Watched names in a real network namespace, with a fake name server.
 @Suite(.needsNetworkNamespaces)
 struct WatchedNameTests {
     /// A fake name server whose answers the test changes.
@@ -59,7 +59,7 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    @Test func `a name is resolved again after the path changed`() async throws {
+    @Test func `a name is looked up again after a change of the network`() async throws {
         let testbed = try VethTestbed()
         let answers = Answers(.success([IPAddress("203.0.113.9")!]))
         try testbed.near.ip("route add blackhole 203.0.113.9")
@@ -71,7 +71,7 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    @Test func `a name that never resolved is unknown, or not reachable if the network is down`()
+    @Test func `a name that was never resolved is unknown, or not reachable if the network is down`()
         async throws
     {
         let testbed = try VethTestbed()
@@ -82,7 +82,7 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    @Test func `a status follows the records, and a reordering of them publishes nothing`() async throws {
+    @Test func `a status follows the addresses of a name, but not their order`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add blackhole 203.0.113.9")
         let clock = TestClock()
@@ -93,8 +93,7 @@ struct WatchedNameTests {
         let first = watch.status
         answers.set(.success(both.reversed()))
         try await advance(clock, until: answers.lookups, has: 2)
-        // The getter runs after the answer only if the answer has already been submitted. The next lookup proves that
-        // it has.
+        // The third lookup proves that the monitor has received the second answer. So the getter below comes after it.
         try await advance(clock, until: answers.lookups, has: 3)
         #expect(statuses.values.count == 1 && watch.status == first)
         answers.set(.success([IPAddress("203.0.113.9")!]))
@@ -117,7 +116,7 @@ struct WatchedNameTests {
         watch.cancel()
     }
 
-    @Test func `names are resolved again when the resolver's files change`() async throws {
+    @Test func `names are looked up again when the resolver's files change`() async throws {
         let testbed = try VethTestbed()
         let directory = try ScratchDirectory()
         var configuration = PathMonitor.Configuration(in: testbed.near)
@@ -162,14 +161,14 @@ struct WatchedNameTests {
             try await lookups.wait { $0.count > before }
             _ = monitor.statistics
         }
-        // Each network change causes one lookup, or two if it has two announcements.
+        // Each of the five changes causes one lookup for each of its notifications. The limit allows three.
         #expect(lookups.values.count <= 1 + 3 * 5)
         #expect(Set(statuses.values.compactMap(\.path?.destination)).count == 1)
         withExtendedLifetime(watch) {}
     }
 
-    /// Advances the time until `count` lookups were made. A lookup takes effect on other threads, so time advances in
-    /// steps.
+    /// Advances the time in steps of 1 s until `count` lookups have been made. Lookups run on other threads, so one
+    /// large step would not leave them time.
     private func advance(_ clock: TestClock, until lookups: Recorder<String>, has count: Int) async throws {
         while lookups.values.count < count {
             clock.advance(by: .seconds(1))

@@ -35,7 +35,7 @@ internal import Testing
         #expect(trace("absolute") == (["absolute", "c/relative", "c/dir", "a/b/file"], "a/b/file"))
     }
 
-    @Test func `a missing file is watched in the nearest existing directory`() throws {
+    @Test func `for a missing file the result is the nearest directory that exists`() throws {
         try shell("cd \(directory.path); mkdir a; ln -s a/b/c/file link; ln -s nowhere dangling; echo > file")
         #expect(trace("link") == (["link", "a/b"], nil))
         #expect(trace("dangling") == (["dangling", "nowhere"], nil))

@@ -3,13 +3,13 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-/// A name and its lookup budget. The test ends the lookups.
+/// A ``NameResolution`` with its lookup budget. The test ends each lookup with an outcome of its choice.
 private struct ScriptedResolution {
     var resolution: NameResolution
     var budget = LookupBudget(perSecond: 20)
     let start = ContinuousClock.now
     var now: ContinuousClock.Instant
-    /// Lookups still in progress.
+    /// The lookups that have not ended yet.
     private(set) var lookups: [NameResolution.Lookup] = []
 
     init(interval: Duration = .seconds(30)) {
@@ -17,7 +17,7 @@ private struct ScriptedResolution {
         resolution = NameResolution(name: "a.example", interval: interval, now: now)
     }
 
-    /// Asks for a lookup. Returns whether one started.
+    /// Requests a lookup. Returns whether it started immediately.
     @discardableResult
     mutating func ask(_ cause: NameResolution.Cause = .schedule) -> Bool {
         guard let lookup = resolution.request(cause, budget: &budget, now: now) else { return false }
@@ -25,7 +25,7 @@ private struct ScriptedResolution {
         return true
     }
 
-    /// Ends the oldest lookup. Returns whether another lookup must be started.
+    /// Ends the oldest lookup. Returns whether another lookup must be requested.
     @discardableResult
     mutating func end(_ outcome: NameResolver.Outcome, random: Double = 0.5) -> Bool {
         resolution.end(lookups.removeFirst(), outcome, now: now, random: random)
@@ -50,7 +50,7 @@ private struct ScriptedResolution {
     private let noSuchName = NameResolver.Outcome.failure(.init(code: -2))
     private var name = ScriptedResolution()
 
-    @Test mutating func `one lookup runs at a time, and requests in the meantime cause one more`() {
+    @Test mutating func `one lookup runs at a time, and requests during it cause one more`() {
         #expect(name.ask() == true)
         #expect(name.ask(.pathChange) == false)
         #expect(name.end(.success([IPAddress("192.0.2.1")!])) == true)
@@ -59,7 +59,7 @@ private struct ScriptedResolution {
         #expect(name.addresses == ["192.0.2.2"])
     }
 
-    @Test mutating func `a network change replaces the lookup in progress, whose answer is ignored`() {
+    @Test mutating func `after a network change a new lookup replaces the one in progress`() {
         name.ask()
         #expect(name.ask(.networkChange) == true)
         #expect(name.end(.success([IPAddress("192.0.2.1")!])) == false)
@@ -68,10 +68,10 @@ private struct ScriptedResolution {
         #expect(name.addresses == ["192.0.2.2"])
     }
 
-    @Test mutating func `addresses in an answer must be valid hosts`() {
+    @Test mutating func `addresses in an answer that are not valid hosts are ignored`() {
         name.answer("0.0.0.0", "fe80::1", "ff02::1", "::ffff:192.0.2.1")
         #expect(name.addresses == ["192.0.2.1"])
-        // The answer of a name server that blocks the name.
+        // A name server that blocks the name answers 0.0.0.0.
         name.answer("0.0.0.0")
         #expect(name.addresses == ["192.0.2.1"])
         #expect(name.delay == .seconds(1))
@@ -127,7 +127,7 @@ private struct ScriptedResolution {
         #expect(delays == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
     }
 
-    @Test func `the backoff of failed lookups has no other limit than the refresh interval`() {
+    @Test func `the delay after failed lookups is limited only by the refresh interval`() {
         var name = ScriptedResolution(interval: .seconds(3600))
         let delays = (0..<13).map { _ in
             name.answer(noAnswer)
@@ -158,7 +158,7 @@ private struct ScriptedResolution {
         #expect(name.delay == .seconds(1))
     }
 
-    @Test mutating func `a lookup from before a network change is replaced when the budget allows it`() throws
+    @Test mutating func `after a network change, a running lookup is replaced when the budget allows`() throws
     {
         name.ask()
         for _ in 0..<40 { _ = name.budget.reserve(now: name.now) }
@@ -201,7 +201,7 @@ private struct ScriptedResolution {
 }
 
 @Suite struct LookupBudgetTests {
-    @Test func `one second's worth of lookups may burst, the rest is spread evenly`() {
+    @Test func `the lookups of one second may start at once, and the others are spread evenly`() {
         var budget = LookupBudget(perSecond: 20)
         let start = ContinuousClock.now
         let delays = (0..<25).map { _ in start.duration(to: budget.reserve(now: start)) }

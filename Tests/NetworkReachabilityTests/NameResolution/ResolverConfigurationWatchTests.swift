@@ -53,7 +53,8 @@ internal import Testing
         #expect(reports.values.count == before, sourceLocation: location)
     }
 
-    /// Waits until the loop has read the pending events. Each turn reads events before it runs jobs.
+    /// Waits until the loop has read the pending inotify events. Each turn of the loop reads events before it runs the
+    /// jobs of an actor.
     private func takeEvents() async {
         for _ in 0..<2 { _ = await watch.hasPendingChange }
     }
@@ -77,7 +78,7 @@ internal import Testing
         try await expectReport(of: "echo > etc/.hosts; mv etc/.hosts etc/hosts")
     }
 
-    @Test func `writing a file in place is reported, also after its replacement`() async throws {
+    @Test func `writing a file in place is reported, even after the file was replaced`() async throws {
         try await expectReport(of: "echo more >> run/resolve/stub")
         try await expectReport(of: "echo > run/resolve/new; mv run/resolve/new run/resolve/stub")
         try await expectReport(of: "echo more >> run/resolve/stub")
@@ -90,7 +91,7 @@ internal import Testing
         try await expectReport(of: "echo more >> elsewhere/alias")
     }
 
-    /// Waits for the report of the new hard link: a file's state includes its link count.
+    /// Waits for the report of a new hard link. It is reported because the link count is part of a file's state.
     private func settleFirst() async throws {
         try await reports.wait { !$0.isEmpty }
         try await settle()
@@ -176,7 +177,7 @@ internal import Testing
         #expect(watch.failure.withLock { $0?.errno } == EMFILE)
         watch.start()
         #expect(watch.failure.withLock { $0 } == nil)
-        // The watch reports once, because it cannot know what changed in between.
+        // After the retry the watch reports a change, because changes since the failure went unnoticed.
         try await reports.wait { $0.count == 1 }
         try shell("echo more >> \(directory.file("etc/hosts"))")
         try await reports.wait { $0.count >= 2 }

@@ -4,9 +4,10 @@ internal import Testing
 
 @testable internal import NetwatchNetlink
 
-/// Compares the kernel filter with plain arithmetic: a route passes if it covers a watched address.
+/// Compares the kernel filter with its definition: a notification of a route passes if the route covers a watched
+/// address.
 @Suite struct EventFilterTests {
-    /// Random addresses and routes that are close together, so that many routes cover an address.
+    /// A generator of random addresses and routes that are close together, so that many routes cover an address.
     private struct Draw {
         var random: SeededGenerator
 
@@ -28,7 +29,7 @@ internal import Testing
         }
     }
 
-    /// Adds the routes in a new namespace and returns those that a filtered socket receives.
+    /// Adds the routes in a new namespace, and returns those of which a filtered socket receives a notification.
     private func received(_ routes: [IPPrefix], watching addresses: [IPAddress]) throws -> Set<IPPrefix> {
         let namespace = try NetworkNamespace()
         let batch = routes.map { "route add \($0) dev lo table 7" }.joined(separator: "\n")
@@ -44,7 +45,7 @@ internal import Testing
     }
 
     @Test(.needsNetworkNamespaces, arguments: UInt64(1)...12)
-    func `passes only routes that cover a watched address`(seed: UInt64) throws {
+    func `only routes that cover a watched address pass the filter`(seed: UInt64) throws {
         var draw = Draw(random: SeededGenerator(seed: seed))
         let addresses = (0..<40).map { _ in draw.address() }
         let routes = Set((0..<300).map { _ in draw.route() })
@@ -54,7 +55,7 @@ internal import Testing
     }
 
     @Test(.needsNetworkNamespaces)
-    func `with too many addresses, also passes routes nearby but none far away`()
+    func `with too many addresses, routes near them also pass, but not distant ones`()
         throws
     {
         let addresses = (0..<20_000).map { IPAddress(bytes: [10, 1, UInt8($0 / 256), UInt8($0 % 256)])! }
@@ -74,7 +75,7 @@ internal import Testing
         #expect(try received([IPPrefix(IPAddress("10.0.0.0")!, length: 8)], watching: []).isEmpty)
     }
 
-    @Test func `a cover contains every address within the budget without nested prefixes`() {
+    @Test func `the prefixes of a cover contain all addresses, stay within the budget and do not overlap`() {
         var draw = Draw(random: SeededGenerator(seed: 1))
         let addresses = (0..<2000).map { _ in draw.address() }
         for family in IPAddress.Family.allCases {

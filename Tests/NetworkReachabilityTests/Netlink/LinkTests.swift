@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import NetwatchNetlink
 
-/// Reports of the kernel about real interfaces.
+/// The kernel's descriptions of real interfaces.
 @Suite(.needsNetworkNamespaces)
 struct LinkTests {
     private let namespace: NetworkNamespace

@@ -26,7 +26,7 @@ internal import Testing
 
 @Suite(.needsNetworkNamespaces)
 struct NetlinkNotificationKernelTests {
-    /// Runs the commands and returns the kernel's announcements of them.
+    /// Runs `ip` commands, and returns the kernel's notifications of them.
     private func notifications(
         of commands: [String],
         in testbed: VethTestbed
@@ -51,7 +51,8 @@ struct NetlinkNotificationKernelTests {
             of: ["addr add 203.0.113.5/28 dev near0", "addr del 203.0.113.5/28 dev near0"],
             in: testbed
         )
-        // The kernel announces an IPv6 address of the testbed later, once it has found no duplicate.
+        // Only IPv4, because the notification of an IPv6 address of the testbed may also arrive now. The kernel sends
+        // it when duplicate address detection has ended.
         let addresses = all.filter { $0.kind == .address && $0.family == 2 }
         #expect(addresses.map(\.change) == [.new, .deleted])
         #expect(addresses.map(\.prefix?.description) == ["203.0.113.5/28", "203.0.113.5/28"])
@@ -60,7 +61,8 @@ struct NetlinkNotificationKernelTests {
         #expect(index != nil && addresses.map(\.interface) == [index, index])
     }
 
-    /// Whether the kernel makes this route for an address, which for IPv6 can be later than the address.
+    /// Returns whether the kernel adds this route by itself for an address. For IPv6 it may do that after the address
+    /// has been added.
     private static func isAutomatic(_ route: NetlinkNotification) -> Bool {
         let isLocal = route.table == 255
         return isLocal || ["2001:db8::/64", "fe80::/64", "ff00::/8"].contains(route.prefix?.description)

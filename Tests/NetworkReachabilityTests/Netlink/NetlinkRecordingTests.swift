@@ -125,7 +125,7 @@ internal import Testing
         for (failure, words) in failures { #expect("\(failure)".contains(words)) }
     }
 
-    /// For any input, reading terminates and never returns more than the file contains.
+    /// Checks for random input that reading ends and returns no more than the file contains.
     @Test func `random bytes are rejected or read without an endless loop`() throws {
         let seed =
             ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap(UInt64.init)
@@ -142,7 +142,7 @@ internal import Testing
                     }
                 )
             for _ in 0..<Int.random(in: 0..<4, using: &random) {
-                // Most iterations keep the header, so that the records are parsed.
+                // Most iterations keep a valid header, so that the reader parses the records after it.
                 let place = Int.random(
                     in: Bool.random(using: &random) ? 0..<16 : 16..<hostile.count,
                     using: &random
@@ -163,7 +163,7 @@ internal import Testing
     }
 }
 
-/// SplitMix64, so that the seed reproduces a failed test.
+/// A random number generator (SplitMix64) whose seed reproduces a failed test.
 private struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Synchronization
 
-/// A probe that ends when the test calls ``answer(_:)``, also after its cancellation.
+/// A probe that runs until the test calls ``answer(_:)``, even if it is cancelled.
 final class ManualProbe: Probe {
     enum Event: Hashable {
         case started(NetworkPath)
@@ -24,7 +24,7 @@ final class ManualProbe: Probe {
         }
     }
 
-    /// Ends every run, including cancelled ones.
+    /// Ends all runs, including cancelled ones, with this result.
     func answer(_ validation: PathValidation) {
         let ended = waiters.withLock { waiters in
             defer { waiters = [] }

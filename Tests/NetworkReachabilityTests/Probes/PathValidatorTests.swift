@@ -46,7 +46,7 @@ internal import Testing
         #expect(await server.peers(atLeast: 2).count == 2)
     }
 
-    @Test func `a check probes again, or uses the probe in progress`() async throws {
+    @Test func `a check starts a probe unless one is running`() async throws {
         let validator = validator()
         defer { validator.cancel() }
         try await probe.events.wait { $0.count == 1 }
@@ -62,7 +62,7 @@ internal import Testing
         #expect(seen.values.last?.validation == .failed("no answer"))
     }
 
-    @Test func `cancelling cancels the probe`() async throws {
+    @Test func `cancelling a validator cancels its probe`() async throws {
         defer { probe.answer(.valid) }
         let validator = validator(interval: .seconds(1))
         try await probe.events.wait { $0.count == 1 }
@@ -105,7 +105,7 @@ internal import Testing
     }
 }
 
-/// Real paths that appear and disappear, in namespaces.
+/// Validators of real paths, which appear and disappear in network namespaces.
 @Suite(
     .needsNetworkNamespaces,
     .timeLimit(.minutes(1))
@@ -127,7 +127,7 @@ struct PathValidatorTransitionTests {
         }
     }
 
-    @Test func `a path is probed again after the cable was unplugged`() async throws {
+    @Test func `a path is probed again after its cable was unplugged and plugged in`() async throws {
         try testbed.far.ip("addr add \(VethTestbed.remoteAddress)/32 dev lo")
         let server = try ScriptedServer(address: VethTestbed.remoteAddress, in: testbed.far)
         let loop = ProbeLoop(networkNamespace: testbed.near.path)

@@ -7,7 +7,7 @@ internal import Testing
 @Suite(.timeLimit(.minutes(1))) struct ProbeSlotsTests {
     private let slots = ProbeSlots(count: 1)
 
-    /// Yields until this many tasks wait for a slot.
+    /// Yields until `count` tasks wait for a slot.
     private func waitForWaiters(_ count: Int, in slots: ProbeSlots? = nil) async {
         while (slots ?? self.slots).waitingCount != count { await Task.yield() }
     }
@@ -21,7 +21,7 @@ internal import Testing
         #expect(slots.waitingCount == 0)
     }
 
-    @Test func `a cancelled waiter gets no slot and the next waiter gets it`() async {
+    @Test func `a cancelled waiter gets no slot, and the next waiter gets the released slot`() async {
         #expect(await slots.acquire())
         let second = Task { await slots.acquire() }
         await waitForWaiters(1)

@@ -30,11 +30,11 @@ internal import Testing
         #expect(result.latency != nil)
     }
 
-    @Test func `an unanswered attempt ends after its timeout`() async throws {
+    @Test func `a connection attempt without an answer fails after the timeout`() async throws {
         let port = try UnansweringPort()
         let probe = TCPProbe(port: port.port, timeout: .milliseconds(50))
         let result = await probe.run(to: nil, over: path)
-        #expect(result.validation == .failed("no answer within 0.05 seconds"))
+        #expect(result.validation == .failed("no connection within 0.05 seconds"))
         #expect(result.latency == nil)
     }
 
@@ -43,7 +43,7 @@ internal import Testing
         return try #require(PathMonitor.shared.watch(.host(host)) { _ in }.status.path)
     }
 
-    @Test func `if the first address does not answer, another one makes the host valid`()
+    @Test func `if the first address does not answer, a connection to another one is valid`()
         async throws
     {
         let silent = try UnansweringPort()
@@ -54,7 +54,7 @@ internal import Testing
         #expect(await server.peers(atLeast: 1).count == 1)
     }
 
-    @Test func `if every address fails, the message names each`() async throws {
+    @Test func `if the attempts to all addresses fail, the message lists all addresses`() async throws {
         let port = try RefusingPort()
         let paths = [path, try path(to: "127.0.0.2")]
         let result = await TCPProbe(port: port.port).run(to: nil, over: paths)
@@ -130,7 +130,7 @@ internal import Testing
     }
 }
 
-/// Probes over veth pairs in namespaces.
+/// Probes over veth pairs in network namespaces.
 @Suite(
     .needsNetworkNamespaces,
     .timeLimit(.minutes(1))

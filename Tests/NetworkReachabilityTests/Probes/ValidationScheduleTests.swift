@@ -32,7 +32,7 @@ internal import Testing
         .publish(ValidatedStatus(status: status, probe: probe))
     }
 
-    /// Returns a schedule whose first probe ended one second after the start.
+    /// Returns a schedule whose first probe ended 1 s after its start.
     private func probed(_ result: ProbeResult, interval: Duration? = .seconds(30)) -> Schedule {
         var schedule = Schedule(interval: interval)
         _ = schedule.take(reachable(), now: at(0))
@@ -101,7 +101,7 @@ internal import Testing
         _ = schedule.ended(good, now: now, random: 0.5)
         _ = schedule.timeHasPassed(now: now + .seconds(30))
         _ = schedule.ended(bad, now: now + .seconds(30), random: 0.5)
-        #expect(schedule.nextDue == now + .seconds(31), "success begins again from the start")
+        #expect(schedule.nextDue == now + .seconds(31), "a success resets the delay")
     }
 
     @Test(arguments: [(0.0, 750), (1.0, 1250)])
@@ -209,7 +209,7 @@ internal import Testing
 }
 
 extension NetworkPath {
-    /// Returns a path over one interface to the given IPv4 address.
+    /// Returns a path to an IPv4 address, always over the same interface.
     static func to(_ destination: String) -> NetworkPath {
         NetworkPath(
             destination: IPAddress(destination)!,

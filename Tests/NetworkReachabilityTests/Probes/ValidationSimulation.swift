@@ -2,10 +2,10 @@ internal import NetwatchEventLoop
 
 @testable internal import NetworkReachability
 
-/// Simulates a schedule with statuses, checks and ends of probes in random order, and checks its invariants. A run
-/// covers about seven minutes.
+/// Simulates a ``ValidationSchedule`` with statuses, checks and ends of probes in random order, and checks its
+/// invariants. One run simulates about seven minutes.
 struct ValidationSimulation {
-    /// Deliberate faults between the schedule and its environment.
+    /// The faults that the simulation injects between the schedule and its environment.
     enum Fault: CaseIterable {
         /// Reports a cancelled probe as ended while it still runs.
         case endsTooEarly
@@ -13,7 +13,7 @@ struct ValidationSimulation {
         case losesStatus
         /// Publishes a status other than the kernel's.
         case altersStatus
-        /// Never reports that time has passed.
+        /// Never tells the schedule that time has passed.
         case losesTime
     }
 
@@ -43,7 +43,7 @@ struct ValidationSimulation {
         schedule = Schedule(interval: interval)
     }
 
-    /// Runs the simulation and returns the violated invariants.
+    /// Runs the simulation until the first violation, and returns the violated invariants.
     mutating func run(steps: Int = 400) -> [String] {
         for _ in 0..<steps where violations.isEmpty {
             now += .milliseconds(Int.random(in: 0...2000, using: &random))
@@ -94,7 +94,7 @@ struct ValidationSimulation {
             case .publish(let status): check(status)
             case .start(let path): start(path)
             case .cancel:
-                require(!flights.isEmpty, "cancelled nothing")
+                require(!flights.isEmpty, "a probe is cancelled although none is running")
                 guard fault == .endsTooEarly else { continue }
                 act(schedule.ended(ProbeResult(.failed("cancelled")), now: now, random: 0))
             }
@@ -102,10 +102,10 @@ struct ValidationSimulation {
     }
 
     private mutating func start(_ path: NetworkPath) {
-        require(flights.isEmpty, "two probes at once")
-        require(path == status?.path, "a probe over a path that is not the present one")
+        require(flights.isEmpty, "two probes run at once")
+        require(path == status?.path, "a probe uses a path other than the current one")
         if let lastStart {
-            require(lastStart.duration(to: now) >= .milliseconds(250), "probes too close together")
+            require(lastStart.duration(to: now) >= .milliseconds(250), "two probes start within 250 ms")
         }
         lastStart = now
         flights.append(Flight(generation: generation, latency: .nanoseconds(generationOfResult.count + 1)))
@@ -120,19 +120,19 @@ struct ValidationSimulation {
                 pathGeneration: seen.pathGeneration
             )
         }
-        require(seen == status, "a status that is not the kernel's")
+        require(seen == status, "a published status differs from the kernel's")
         guard let latency = published.probe?.latency else { return }
-        require(published.status.isReachable, "a result without a path")
-        require(generationOfResult[latency] == generation, "a result of another path")
+        require(published.status.isReachable, "a result is published without a path")
+        require(generationOfResult[latency] == generation, "a result of another path is published")
     }
 
-    /// Checks that a probe runs or is scheduled while the path must be probed again, and that it is neither late nor
-    /// overdue.
+    /// Checks that no scheduled probe is overdue. With an interval and a path, also checks that a probe runs or is
+    /// scheduled in time.
     private mutating func checkLiveness() {
-        if let due = schedule.nextDue { require(due > now, "an overdue probe") }
+        if let due = schedule.nextDue { require(due > now, "a scheduled probe is overdue") }
         guard let interval, status?.path != nil, flights.isEmpty else { return }
         let latest = now + interval * 1.25 + .seconds(1)
-        require(schedule.nextDue.map { $0 <= latest } ?? false, "no probe to come")
+        require(schedule.nextDue.map { $0 <= latest } ?? false, "no probe is scheduled in time")
     }
 
     private mutating func require(_ condition: Bool, _ promise: String) {
@@ -140,7 +140,7 @@ struct ValidationSimulation {
     }
 }
 
-/// SplitMix64; the seed is its whole state.
+/// A random number generator (SplitMix64) whose only state is its seed.
 private struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

@@ -1,7 +1,7 @@
 @testable internal import NetworkReachability
 
 extension NetworkInterface {
-    /// Returns a wired interface that is up.
+    /// Returns an Ethernet interface with carrier and without addresses, named `eth` with the index.
     static func fake(_ index: UInt32) -> NetworkInterface {
         NetworkInterface(
             index: index,

@@ -1,6 +1,6 @@
 internal import Testing
 
-/// Runs each test of a suite twice: with the kernel's filter on the event socket, and without it.
+/// A trait that runs each test of a suite twice: with a kernel filter on the event socket, and without it.
 struct FilterTrait: SuiteTrait, TestTrait, TestScoping {
     /// Whether monitors in the current test use the filter.
     @TaskLocal static var isFiltered = true
@@ -12,7 +12,7 @@ struct FilterTrait: SuiteTrait, TestTrait, TestScoping {
         testCase: Test.Case?,
         performing function: @concurrent @Sendable () async throws -> Void
     ) async throws {
-        // Only test cases run twice; the scope of a suite runs once.
+        // The scope of a suite is entered once. Only its test cases run twice.
         guard testCase != nil else { return try await function() }
         for isFiltered in [true, false] {
             try await Self.$isFiltered.withValue(isFiltered) { try await function() }
@@ -21,6 +21,6 @@ struct FilterTrait: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == FilterTrait {
-    /// Runs each test with and without the kernel filter.
+    /// Runs each test twice: with and without the kernel filter.
     static var withAndWithoutFilter: Self { FilterTrait() }
 }

@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 extension Trait where Self == ConditionTrait {
-    /// Skips the tests where network namespaces cannot be created.
+    /// Skips the tests if this process cannot create network namespaces.
     static var needsNetworkNamespaces: Self {
         .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")")
     }

@@ -2,8 +2,10 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 
-/// Queries the kernel's routing independently of the code under test. `connect(2)` on a UDP socket looks up the route
-/// without sending, and `getsockname(2)` returns the chosen source address.
+/// Asks the kernel whether it would send to an address, independently of the code under test.
+///
+/// `connect(2)` on a UDP socket looks up the route without sending. `getsockname(2)` then returns the source address
+/// that the kernel chose.
 struct SocketOracle {
     let namespace: NetworkNamespace
 

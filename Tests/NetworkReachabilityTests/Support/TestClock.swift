@@ -2,7 +2,7 @@ internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import Synchronization
 
-/// A virtual clock that the test advances. Advancing runs the due timers on their loops, in order.
+/// A clock with timers that stands still until the test advances it.
 final class TestClock: Sendable {
     private struct Timer {
         let id: Int
@@ -19,7 +19,7 @@ final class TestClock: Sendable {
 
     private let state = Mutex(State())
 
-    /// This clock as a `MonitorClock`.
+    /// This clock and its timers, for the configuration of a monitor.
     var monitorClock: MonitorClock {
         MonitorClock(
             now: { self.state.withLock { $0.now } },
@@ -42,7 +42,7 @@ final class TestClock: Sendable {
         }
     }
 
-    /// Advances the time and runs the timers that become due.
+    /// Advances the time. Runs the timers that become due, in the order of their times, each on its loop.
     func advance(by duration: Duration) {
         let end = state.withLock { $0.now + duration }
         while let timer = takeNext(until: end) { timer.loop.runAndWait(timer.body) }

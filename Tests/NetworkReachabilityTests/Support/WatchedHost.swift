@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-/// A watched address in a testbed, with all statuses that its watch received.
+/// An address that a new monitor watches in a testbed, with all statuses that the watch has received.
 struct WatchedHost {
     let testbed: VethTestbed
     let monitor: PathMonitor
@@ -33,17 +33,20 @@ struct WatchedHost {
         if isFiltered { monitor.narrowFilter() }
     }
 
+    /// Waits until the last status is reachable, or not reachable for `false`, and compares it with the oracle.
     func becomes(reachable: Bool, _ location: SourceLocation = #_sourceLocation) async throws {
         try await recorder.waitForLast { $0.isReachable == reachable }
         checkOracle(location)
     }
 
+    /// Waits until the last status has this reason, and compares it with the oracle.
     func becomes(_ reason: PathStatus.Reason, _ location: SourceLocation = #_sourceLocation) async throws {
         try await recorder.waitForLast { $0.reason == reason }
         checkOracle(location)
     }
 
-    /// Compares the last status with the oracle, which does not detect a lost carrier or an unusable source.
+    /// Compares the last status with ``SocketOracle``. Accepts reasons that `connect(2)` does not notice, such as a
+    /// lost carrier.
     private func checkOracle(_ location: SourceLocation) {
         guard let status = recorder.values.last else { return }
         let answer = SocketOracle(namespace: testbed.near).ask(about: address)
@@ -55,18 +58,19 @@ struct WatchedHost {
         case (.notReachable, .refuses):
             break
         default:
-            Issue.record("status \(status) but the kernel says \(answer)", sourceLocation: location)
+            Issue.record("the status is `\(status)`, but connect(2) \(answer)", sourceLocation: location)
         }
     }
 
-    /// The changes of reachability, without changes of the reason alone: a link that comes up first has no carrier.
+    /// Whether the host was reachable, without consecutive duplicates. A change of the reason alone does not count,
+    /// because a link that comes up has no carrier at first.
     var transitions: [Bool] {
         recorder.values.map(\.isReachable).reduce(into: []) { transitions, isReachable in
             if transitions.last != isReachable { transitions.append(isReachable) }
         }
     }
 
-    /// Whether the watch never received the same status twice in a row.
+    /// Whether each status differs from the previous one.
     var neverRepeats: Bool {
         zip(recorder.values, recorder.values.dropFirst()).allSatisfy { $0 != $1 }
     }

@@ -5,13 +5,13 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-/// The addresses that each kind of kernel announcement affects.
+/// The addresses that ``AddressBook`` marks, and the order in which it returns them.
 @Suite struct AddressBookTests {
     private var book = AddressBook()
     private var targets: [String: WatchedTarget] = [:]
     private let now = ContinuousClock.now
 
-    /// Adds addresses, each with the interface of its last known route, or `nil` if it has none.
+    /// Watches addresses and gives each a verdict: reachable over the interface with this index, or no route if `nil`.
     private mutating func watch(_ addresses: [(String, UInt32?)]) {
         for (text, interface) in addresses {
             let key = WatchKey(target: .host(NetworkHost(text)!), options: PathOptions())
@@ -49,7 +49,7 @@ internal import Testing
         return IPPrefix(IPAddress(String(parts[0]))!, length: Int(parts[1])!)
     }
 
-    @Test func `each kind of event marks the addresses it may affect`() {
+    @Test func `each kind of event marks the addresses that it may affect`() {
         var book = self
         book.watch([("10.0.0.1", 1), ("10.0.0.2", 2), ("10.1.0.1", 2), ("2001:db8::1", 1), ("10.9.0.1", nil)])
         let all = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "10.9.0.1", "2001:db8::1"]
@@ -58,7 +58,7 @@ internal import Testing
         #expect(book.marked(by: .route(Self.prefix("10.2.0.0/16"))) == [])
         #expect(book.marked(by: .route(.everything(.ipv4))) == all.filter { !$0.contains(":") })
         #expect(book.marked(by: .route(.everything(.ipv6))) == ["2001:db8::1"])
-        // An address without a route may have one now.
+        // 10.9.0.1 has no route, but may have one over any interface now.
         #expect(book.marked(by: .link(1)) == ["10.0.0.1", "10.9.0.1", "2001:db8::1"])
         #expect(
             book.marked(by: .address(interface: 3, Self.prefix("10.1.0.0/16"))) == ["10.1.0.1", "10.9.0.1"]
@@ -89,8 +89,8 @@ internal import Testing
         #expect(turns[0] == Array(addresses[0..<10]))
         #expect(turns[1] == Array(addresses[10..<20]))
         #expect(turns[2] == Array(addresses[20..<30]))
-        // The fourth batch takes addresses that can wait. The first of these were urgent too and have already been
-        // looked up.
+        // The fourth call returns deferred addresses. The first of them were urgent, too, and earlier calls have
+        // already returned them.
         #expect(turns[3].allSatisfy { !addresses[30..<40].contains($0) || addresses[0..<10].contains($0) })
         var rest = Set(turns.joined())
         while book.book.hasMarks { rest.formUnion(book.book.takeMarked(atMost: 10).map { "\($0.address)" }) }

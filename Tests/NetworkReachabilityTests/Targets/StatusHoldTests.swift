@@ -66,7 +66,7 @@ internal import Testing
         #expect(hold.heldUntil == nil)
         #expect(
             hold.update(TargetVerdict(unreachable), now: at(45)) == nil,
-            "the next loss has its own settle time"
+            "the settle time of the next loss begins again"
         )
     }
 
@@ -85,18 +85,18 @@ internal import Testing
     }
 
     @Test
-    func `a path that is lost and found again keeps its route generation, except after unobserved time`() {
+    func `a path that is lost and found again keeps its route generation, except after a suspension`() {
         var hold = hold()
         let first = hold.update(TargetVerdict(reachable), now: at(0))
         _ = hold.update(TargetVerdict(unreachable), now: at(10))
         let lost = hold.update(TargetVerdict(unreachable), now: at(40))
         #expect(lost?.routeGeneration == first?.routeGeneration)
-        #expect(hold.currentGeneration == 2, "what is found next is another generation")
+        #expect(hold.currentGeneration == 2, "the next path has another generation")
         let found = hold.update(TargetVerdict(reachable), now: at(50))
         #expect(found?.pathGeneration == 2 && found?.routeGeneration == first?.routeGeneration)
         #expect(hold.currentGeneration == 2)
         _ = hold.update(TargetVerdict(unreachable), now: at(60))
-        #expect(hold.currentGeneration == 3, "a loss that is held back")
+        #expect(hold.currentGeneration == 3, "a loss that is held back counts")
         hold.suspectPath()
         _ = hold.update(TargetVerdict(unreachable), now: at(90))
         #expect(hold.update(TargetVerdict(reachable), now: at(91))?.routeGeneration == 2)

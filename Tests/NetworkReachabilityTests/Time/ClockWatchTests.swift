@@ -14,7 +14,7 @@ internal import Testing
         realtime: .seconds(1_800_000_000)
     )
 
-    /// Returns the events after the clocks have advanced by these durations.
+    /// Returns the events for clocks that have advanced by these durations.
     private func events(
         monotonic: Duration,
         boottime: Duration,
@@ -76,7 +76,7 @@ internal import Testing
 }
 
 @Suite struct ClockObserverTests {
-    /// Clocks that the test sets.
+    /// The clock readings that the test sets.
     private final class Clocks: Sendable {
         private let reading = Mutex(ClockReading(monotonic: .zero, boottime: .zero, realtime: .zero))
 
@@ -100,7 +100,8 @@ internal import Testing
         observer.start()
     }
 
-    /// Returns the kernel's description of the timer: its clock and the flags it was set with.
+    /// Returns the kernel's description of the timer (`/proc/self/fdinfo`): its clock and the flags with which it was
+    /// set.
     private func timerSettings() async throws -> String {
         let descriptor = try #require(await observer.descriptor)
         return try shell("grep -E '^(clockid|settime flags)' /proc/\(getpid())/fdinfo/\(descriptor)")
@@ -115,7 +116,7 @@ internal import Testing
     @Test func `a readable descriptor compares the clocks and is rearmed`() async throws {
         clocks.advance(monotonic: .seconds(1), boottime: .seconds(31), realtime: .seconds(31))
         let descriptor = try #require(await observer.descriptor)
-        // A test must not set the machine's clock, so it makes the timer expire instead.
+        // A test must not set the machine's clock, so this one makes the timer expire instead.
         var soon = netwatch_itimerspec()
         soon.nanoseconds = 1
         try #require(timerfd_settime(descriptor, 0, &soon, nil) == 0)

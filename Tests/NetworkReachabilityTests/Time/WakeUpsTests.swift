@@ -4,7 +4,7 @@ internal import Testing
 @testable internal import NetworkReachability
 
 @Suite struct WakeUpsTests {
-    @Test(arguments: 0..<20) func `each key is due once, at the last time set`(seed: UInt64) {
+    @Test(arguments: 0..<20) func `each key is due once, at the time that was set last`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var wakeUps = WakeUps<Int>()
         var expected: [Int: ContinuousClock.Instant] = [:]

@@ -7,7 +7,7 @@ internal import Testing
 
 @testable internal import OfflineQueue
 
-/// The queue's interpretation of how a session's requests end.
+/// The outcomes that `SessionSender` derives from the results of a session's requests.
 @Suite struct SessionSenderTests {
     @Test(arguments: [
         (
@@ -27,7 +27,7 @@ internal import Testing
         #expect(AttemptFailure(nil, failure, status: 200).code == 56)
     }
 
-    /// Any host on the path can send an alert during the handshake.
+    /// Any device on the path can send such an alert, so it is not held against the configuration.
     @Test func `a TLS alert during the handshake counts as a path failure`() {
         let message = "OpenSSL/3.0.15: error:0A000419:SSL routines::tlsv1 alert access denied"
         let failure = TransferFailure(code: 35, phase: .tls, message: message)
@@ -90,7 +90,7 @@ internal import Testing
         )
     }
 
-    /// libcurl 7.88.1 reveals a refused stream only by trying to send it again.
+    /// libcurl 7.88.1 does not report that the server refused a stream. It only tries to send the request again.
     @Test(
         .timeLimit(.minutes(2)),
         .enabled(if: TestAuthority.isAvailable, "needs openssl"),
@@ -159,7 +159,7 @@ internal import Testing
     }
 
     @Test(.timeLimit(.minutes(2)))
-    func `the response timeout counts from the last byte of the request, and the error names it`()
+    func `the response timeout counts from the last byte of the request, and the error names the timeout`()
         async throws
     {
         let server = try ScriptedServer { _ in .stall(then: .close) }
@@ -178,7 +178,7 @@ internal import Testing
     }
 
     @Test(.timeLimit(.minutes(2)))
-    func `a failed connection is not an attempt that the server may have executed`() async throws {
+    func `a connect timeout is not an attempt that the server may have executed`() async throws {
         let port = try UnansweringPort()
         var timeouts = AttemptTimeouts()
         timeouts.connect = .milliseconds(100)
@@ -215,7 +215,7 @@ internal import Testing
             gateIsDown: true,
             accept: nil
         )
-        // The cancellation may reach each attempt at a different point.
+        // The cancellation may reach an attempt at any point, so many attempts are needed.
         for _ in 0..<200 {
             let outcome = await Task {
                 withUnsafeCurrentTask { $0?.cancel() }

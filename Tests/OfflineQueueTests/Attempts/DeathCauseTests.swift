@@ -2,13 +2,13 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// The documentation lists every cause for which a request is given up.
+/// The table of the causes for which a request is given up, in the documentation.
 @Suite struct DeathCauseTests {
     private static let page = URL(filePath: #filePath).deletingLastPathComponent().appending(
         path: "../../../Sources/OfflineQueue/OfflineQueue.docc/WhatFailuresMean.md"
     )
 
-    /// The names in the first column of the table below the heading.
+    /// Returns the names in the first column of that table.
     private func documented() throws -> [String] {
         let text = try String(contentsOf: Self.page, encoding: .utf8)
         let section = try #require(

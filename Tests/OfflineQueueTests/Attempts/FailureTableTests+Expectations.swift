@@ -40,7 +40,7 @@ extension FailureTableTests {
     @Test func `an HTML page instead of JSON counts as a portal without TLS`() throws {
         let request = try context("http://a.example", expectation: Self.odd)
         let judgement = judge(200, Self.html, of: request)
-        #expect(judgement.verdict == Self.free && judgement.lane == .close)
+        #expect(judgement.verdict == Self.free && judgement.lane == .foreign)
     }
 
     @Test func `an unsendable request is dead and does not affect its lane`() throws {
@@ -62,9 +62,10 @@ extension FailureTableTests {
         }
     }
 
-    /// Every curl code as a failure before the request, by phase. Each costs at most an attempt.
+    /// Tries every libcurl code as a failure before the request was sent. Such a failure is at most counted as an
+    /// attempt.
     @Test(arguments: [AttemptFailure.Phase.resolve, .connect, .tls])
-    func `no failure before the request was sent is held as ambiguous`(phase: AttemptFailure.Phase) throws {
+    func `a failure before sending never holds a request as ambiguous`(phase: AttemptFailure.Phase) throws {
         let request = try context(mayBeSentTwice: false, hasKey: false)
         for code in Array(FailureTable.curlClasses.keys) + [28, 35, 9999] {
             let failure = AttemptFailure(code: code, phase: phase, message: "message")
@@ -138,7 +139,7 @@ extension FailureTableTests {
     ])
     func `a portal's response makes the request neither delivered nor dead`(row: PortalRow) throws {
         let judgement = judge(row.status, row.headers, of: try context(row.url, accept: row.accept))
-        #expect((judgement.verdict == Self.free && judgement.lane == .close) == row.isPortal)
+        #expect((judgement.verdict == Self.free && judgement.lane == .foreign) == row.isPortal)
     }
 
     @Test(arguments: [
@@ -156,5 +157,55 @@ extension FailureTableTests {
             accept: "application/json"
         )
         #expect(FailureTable.judge(outcome, of: context, now: start).verdict == .held(.ambiguous))
+    }
+
+    private static let recognized = Expected(rules: [.header("X-Server", value: "real")])
+    private static let real = [("X-Server", "real")]
+
+    @Test(arguments: [200, 201, 204, 302, 401, 403, 404, 407, 410, 429, 500, 503, 511])
+    func `without TLS, a response that does not meet a rule is never a delivery and never final`(status: Int)
+        throws
+    {
+        let request = try context("http://a.example", expectation: Self.recognized)
+        let judgement = judge(status, [("Retry-After", "9")], of: request)
+        #expect(judgement.verdict == Self.free && judgement.lane == .foreign)
+        #expect(judgement.detail?.contains("header=X-Server=real") == true, "\(judgement.detail ?? "")")
+        let once = try context(
+            "http://a.example",
+            mayBeSentTwice: false,
+            hasKey: false,
+            expectation: Self.recognized
+        )
+        let isUntouched = [429, 511].contains(status)
+        #expect(judge(status, of: once).verdict == (isUntouched ? Self.free : .held(.ambiguous)))
+    }
+
+    @Test func `a response that meets the rules is the server's, also without TLS`() throws {
+        let request = try context("http://a.example", accept: "text/plain", expectation: Self.recognized)
+        #expect(judge(200, Self.real + Self.html, of: request).verdict == .delivered(status: 200))
+        #expect(judge(404, Self.real + Self.html, of: request).verdict == .dead(reason: "HTTP 404"))
+        let redirect = Self.real + [("Location", "/b")]
+        #expect(
+            judge(302, redirect, of: request).verdict
+                == .dead(.redirected, reason: "HTTP 302, a redirect to /b")
+        )
+        #expect(judge(511, Self.real, of: request).verdict == Self.free)
+    }
+
+    @Test func `over HTTPS a response that does not meet a rule is the server's`() throws {
+        let request = try context("https://a.example", expectation: Self.recognized)
+        #expect(judge(200, of: request).verdict == Self.counted)
+        #expect(judge(404, of: request).verdict == .dead(reason: "HTTP 404"))
+        var unproven = request
+        unproven.validatesServer = false
+        #expect(judge(404, of: unproven).verdict == Self.free)
+    }
+
+    @Test(arguments: ["http://a.example", "https://a.example"])
+    func `a status without its header fields does not meet a rule`(url: String) throws {
+        let failure = AttemptFailure(code: 56, phase: .response, status: 200, message: "reset")
+        let request = try context(url, expectation: Self.recognized)
+        let verdict = FailureTable.judge(.failure(failure), of: request, now: start).verdict
+        #expect(verdict == (url.hasPrefix("https") ? Self.counted : Self.free))
     }
 }

@@ -33,10 +33,10 @@ internal import Testing
         rows([35], .tls, counted, .close),
         rows([7], .connect, counted, .close, errno: ECONNREFUSED),
         rows([7], .connect, free, .shortage, errno: EADDRNOTAVAIL),
-        // The connection ended, and a new one could not be opened.
+        // The connection that carried the request has ended, and libcurl could not open another one.
         rows([6, 7, 45], .request, counted, .failure),
         rows([28, 52, 55, 56, 16, 92, 95, 65, 80, 35], .request, counted, .failure),
-        rows([8], .response, counted, .close),
+        rows([8], .response, counted, .foreign),
         rows([18, 23, 61, 63, 100], .response, counted, .failure),
         rows([2, 26, 27, 99], .connect, free, .none),
         rows([42], .connect, free, .renewed),
@@ -44,7 +44,7 @@ internal import Testing
         rows([1, 4, 48, 53, 54, 58, 59, 64, 66, 77, 82, 98, 101], .tls, .held(.configuration), .hold),
         rows([67, 94], .response, .held(.auth), .none),
         rows([3, 43, 49], .resolve, .dead(.unsendable, reason: "message"), .none),
-        // A request that was sent is not unsendable, whatever libcurl reports about the response.
+        // A request that was sent is not unsendable, even if libcurl reports one of these codes.
         rows([3, 43, 49], .response, counted, .failure),
         rows([9999], .connect, counted, .close),
         rows([9999], .response, counted, .failure),
@@ -92,7 +92,7 @@ internal import Testing
         #expect(judgement.lane == row.lane)
     }
 
-    @Test func `every listed code has a row here`() {
+    @Test func `every libcurl code in the failure table has a test row`() {
         #expect(Set(FailureTable.curlClasses.keys).isSubset(of: Set(Self.curlRows.map(\.code))))
     }
 
@@ -127,8 +127,8 @@ internal import Testing
         #expect(judge(status, of: try context()).verdict == .delivered(status: status))
     }
 
-    /// Statuses of temporary failures. By RFC 9110 §15, an unknown status counts as the x00 status of its class, and
-    /// one out of range as 500.
+    /// The statuses of temporary failures. By RFC 9110 §15, an unknown status counts as the x00 status of its class,
+    /// and a status above 599 counts as 500.
     private static let passingStatuses =
         [408, 421, 425, 429, 500, 502, 503, 504, 506, 507, 508, 509, 510]
         + Array(512...599) + [600, 777, 999]
@@ -139,7 +139,7 @@ internal import Testing
     }
 
     @Test(arguments: [400, 403, 404, 405, 410, 413, 418, 422, 499, 501, 505])
-    func `a client error status is final`(status: Int) throws {
+    func `the status of a permanent error is final`(status: Int) throws {
         let judgement = judge(status, of: try context())
         #expect(judgement.verdict == .dead(reason: "HTTP \(status)"))
         #expect(judgement.lane == .healthy)

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// T1: what acceptance guarantees.
+/// What a store guarantees when it accepts a request (transition T1).
 @Suite struct AcceptanceConformance {
     @Test(arguments: StoreKind.allCases)
     func `accepted requests are unchanged after reopening`(kind: StoreKind) async throws {
@@ -77,10 +77,18 @@ internal import Testing
             }
             #expect(try await differences(try new("a", method: "PUT")) == "method")
             #expect(try await differences(try new("a", host: "elsewhere.example")) == "URL")
-            // Only the length of a deleted body is known.
+            // Of a deleted body, only the length is known.
             #expect(try await differences(try new("a", body: "longer than before")) == "body")
             #expect(try await differences(try new("a") { $0.lane = "l" }) == "lane")
             #expect(try await differences(try new("a") { $0.isFIFO = true }) == "order")
+            #expect(try await differences(try new("a") { $0.priority = 1 }) == "priority")
+            #expect(try await differences(try new("a") { $0.replaceKey = "k" }) == "replace key")
+            #expect(try await differences(try new("a") { $0.isAtMostOnce = true }) == "at-most-once")
+            let other = try new("a") { $0.expectation = Expected(rules: [.header("X-Box")]) }
+            #expect(try await differences(other) == "expectation")
+            // Callers give times relative to the time of the call, so they differ in every call.
+            let later = try new("a") { $0.timeToLive = .seconds(9) }
+            #expect(try await bench.store.enqueue(later)[0].outcome == .known)
             #expect(try await bench.store.enqueue(try new("a"))[0].outcome == .known)
         }
     }
@@ -160,7 +168,7 @@ internal import Testing
         let accepted = try await bench.store.enqueue(try new("a") { $0.notBefore = hour })[0]
         #expect(accepted.due == .seconds(3600))
         #expect(try await bench.take(accepted.lane.id).isEmpty)
-        // Neither a flush, nor hold and release, nor a restored network makes the request due.
+        // None of these makes the request due early: a flush, a hold with a release, a path that is found.
         _ = try await bench.store.claim(8, of: accepted.lane.id, releasing: HoldReason.releasableByRestart)
         _ = try await bench.store.edit(.hold, ["a"])
         _ = try await bench.store.edit(.release, ["a"])

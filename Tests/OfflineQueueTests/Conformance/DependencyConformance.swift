@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// Requests that wait for the delivery of others.
+/// Requests that wait until other requests are delivered.
 @Suite struct DependencyConformance {
     private func put(_ bench: StoreBench, _ id: String, after dependencies: [String] = []) async throws
         -> Int64
@@ -28,7 +28,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a request does not wait for what was delivered before`(kind: StoreKind) async throws {
+    func `a request does not wait for a dependency that was already delivered`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.finish("a", .delivered(status: 200))
         _ = try await put(bench, "b", after: ["a"])
@@ -69,7 +69,7 @@ internal import Testing
             default: try await bench.put("d", host: "d") { $0.whenFull = .dropOldest }
             }
             #expect(try await bench.summary("b").holdReason == .dependency)
-            #expect(try await bench.state("c") == .blocked, "it waits for one that is not given up")
+            #expect(try await bench.state("c") == .blocked, "`c` waits for `b`, which is only held")
             #expect(try await bench.take(lane).isEmpty)
             _ = try await bench.store.edit(.release, ["b"])
             #expect(try await bench.take(lane).map(\.id) == ["b"])
@@ -161,7 +161,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `no request waits forever for one that its own batch dropped or replaced`(kind: StoreKind)
+    func `no request waits forever for a request that its own batch dropped or replaced`(kind: StoreKind)
         async throws
     {
         let bench = try await kind.bench {
@@ -176,7 +176,7 @@ internal import Testing
         }
         #expect(try await bench.summary("d").holdReason == .dependency)
         _ = try await bench.store.edit(.cancel, ["b", "c", "d"])
-        // `h` is dropped because the queue is full, after `g` of the same call came to depend on it.
+        // The queue is full, so `h` is dropped. `g` of the same call, which depends on `h`, was already stored.
         try await bench.put("e", host: "e")
         try await bench.put("f", host: "f")
         try await bench.store.enqueue(
@@ -185,7 +185,7 @@ internal import Testing
         )
         #expect(try await bench.summary("g").holdReason == .dependency)
         _ = try await bench.store.edit(.cancel, ["e", "f", "g"])
-        // `i` is replaced by `k` in the call in which `j` comes to depend on it.
+        // One call adds `j`, which depends on `i`, and then replaces `i` with `k`.
         try await bench.put("i", host: "x") { $0.replaceKey = "k" }
         try await bench.store.enqueue(
             try new("j", host: "j") { $0.dependencies = ["i"] },

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// T5 and T7, and holding and releasing requests.
+/// Edits of requests: cancelling (T5), retrying (T7), holding and releasing.
 @Suite struct EditConformance {
     private func edit(_ bench: StoreBench, _ edit: QueueEdit, _ id: String) async throws -> EditResult {
         try await bench.store.edit(edit, [id])[0]
@@ -35,7 +35,7 @@ internal import Testing
             let bench = try await kind.bench()
             let sent = try await bench.takeOne(try await bench.put("a"))
             #expect(try await edit(bench, .cancel, "a") == .done(.inflight))
-            #expect(try await edit(bench, .hold, "a") == .done(.inflight), "a cancellation stays one")
+            #expect(try await edit(bench, .hold, "a") == .done(.inflight), "the cancellation remains")
             #expect(try await edit(bench, .release, "a") == .refused(.inflight))
             try await bench.store.conclude(sent, verdict)
             #expect(try await bench.state("a") == state)

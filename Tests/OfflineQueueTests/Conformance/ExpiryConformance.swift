@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// T6: requests are given up when their time to live is over, according to a trustworthy clock.
+/// Expiry (T6): requests are given up when their time to live is over, by a clock that can be trusted.
 @Suite struct ExpiryConformance {
     private func put(_ bench: StoreBench, _ id: String = "a", for life: Duration = day) async throws -> Int64
     {
@@ -63,7 +63,7 @@ internal import Testing
         try await bench.put("high") { $0.priority = 0 }
         try await bench.put("low") { $0.priority = 9 }
         bench.clock.advance(.seconds(60))
-        #expect(try await bench.take(lane, 1).map(\.id) == ["high"], "a lower one does not go before it")
+        #expect(try await bench.take(lane, 1).map(\.id) == ["high"], "a lower priority is not claimed first")
         #expect(try await bench.store.counts()[.dead] == 4)
     }
 
@@ -79,7 +79,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a deadline ends it before its time to live`(kind: StoreKind) async throws {
+    func `a request expires at its deadline, before its time to live is over`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.put("a") { $0.deadline = start.date.addingTimeInterval(10) }
         #expect(try await bench.store.expire() == .seconds(10))
@@ -120,7 +120,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `after a reboot the wall clock counts when it is synchronized`(kind: StoreKind) async throws {
+    func `after a reboot the wall clock decides if it is synchronized`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         _ = try await put(bench)
         bench.clock.setSynchronized(false)
@@ -132,7 +132,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `without a synchronized clock a request expires when the boot lasts as long as its time to live`(
+    func `without a synchronized clock a request expires when this boot has lasted for its time to live`(
         kind: StoreKind
     )
         async throws
@@ -172,8 +172,26 @@ internal import Testing
         bench.clock.advance(.seconds(900))
         #expect(
             try await bench.take(lane).map(\.id) == ["a"],
-            "the other was asked to wait by the wall clock"
+            "`b` was scheduled by the wall clock, which is now a year behind"
         )
+    }
+
+    @Test(arguments: StoreKind.allCases, [false, true])
+    func `a clock that steps back delays no request of a lane that always has newer ones`(
+        kind: StoreKind,
+        isFIFO: Bool
+    ) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("old", isFIFO: isFIFO)
+        let scheduled = start.date.addingTimeInterval(86_400)
+        if !isFIFO { try await bench.put("later") { $0.notBefore = scheduled } }
+        bench.clock.stepWall(day * -365)
+        try await bench.put("new", isFIFO: isFIFO)
+        #expect(try await bench.take(lane, 1).map(\.id) == (isFIFO ? [] : ["new"]))
+        _ = try await bench.store.expire()
+        try await bench.put("newer", isFIFO: isFIFO)
+        #expect(try await bench.take(lane, 1).map(\.id) == ["old"])
+        #expect(try await bench.take(lane).map(\.id) == (isFIFO ? [] : ["newer"]), "`later` is scheduled")
     }
 
     @Test(arguments: StoreKind.allCases)

@@ -5,7 +5,7 @@ internal import Testing
 /// Pauses of lanes, and notifications about changed lanes.
 @Suite struct LaneConformance {
     @Test(arguments: StoreKind.allCases)
-    func `no request of a paused queue is claimed, also after a restart`(kind: StoreKind) async throws {
+    func `no request of a paused queue is claimed, even after a restart`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         #expect(try await bench.store.setPaused(true, lanes: nil) == 1)
@@ -148,7 +148,7 @@ internal import Testing
             let lane = try await bench.put("a")
             try await bench.put("b")
             let requests = try await bench.take(lane, 2)
-            // A cancelled request is over after an attempt that would be repeated.
+            // A request that was cancelled in flight ends with its attempt, instead of being retried.
             if case .retry = verdict { _ = try await bench.store.edit(.cancel, ["a", "b"]) }
             _ = await bench.store.changes.next()
             try await bench.store.conclude(requests[0], verdict)
@@ -167,7 +167,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a closed store refuses instead of hanging`(kind: StoreKind) async throws {
+    func `a call to a closed store throws instead of hanging`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let store = bench.store
         await store.close()

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// Behavior of a full queue.
+/// What happens to requests when the queue is full.
 @Suite struct LimitConformance {
     private func refusal(_ bench: StoreBench, _ request: NewRequest) async throws -> QueueError {
         try await #require(throws: QueueError.self) { try await bench.store.enqueue(request) }
@@ -21,7 +21,7 @@ internal import Testing
             #expect(error.message.contains("2"), "the message names the limit")
         }
         #expect(try await bench.store.states() == ["a": .pending, "b": .pending])
-        // Enqueuing a known id needs no room.
+        // Enqueuing a known id needs no capacity.
         #expect(try await bench.store.enqueue(try new("a"))[0].outcome == .known)
     }
 
@@ -72,7 +72,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `no request is dropped for one that would not fit at all`(kind: StoreKind) async throws {
+    func `no request is dropped for a new one that can never fit`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.bytes = 300
             $0.limits.laneShare = 1
@@ -84,7 +84,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `the newest request is dropped if its policy says so`(kind: StoreKind) async throws {
+    func `a new request with the policy dropNewest is dropped`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.requests = 1
             $0.limits.laneShare = 1

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// T1b: a newer request replaces an older one with the same replace key.
+/// Replacement (T1b): a newer request replaces an older one with the same replace key.
 @Suite struct ReplaceConformance {
     private func put(_ bench: StoreBench, _ id: String, host: String = "example.com") async throws -> Int64 {
         try await bench.put(id, host: host) { $0.replaceKey = "k" }
@@ -60,7 +60,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases, [false, true])
-    func `of two returning requests the newer one is kept, in any order`(
+    func `of two retried requests with the same replace key the newer one is kept`(
         kind: StoreKind,
         isNewerFirst: Bool
     ) async throws {
@@ -68,7 +68,7 @@ internal import Testing
         let lane = try await put(bench, "a")
         let older = try await bench.takeOne(lane)
         _ = try await put(bench, "b")
-        // `b` waits for the end of `a`, unless a retry overrides that.
+        // `b` would wait until `a` has ended. A manual retry removes that condition.
         _ = try await bench.store.edit(.retry(newKey: false), ["b"])
         let newer = try await bench.takeOne(lane)
         for request in isNewerFirst ? [newer, older] : [older, newer] {
@@ -107,7 +107,7 @@ internal import Testing
         try await bench.put("dependent", host: "other") { $0.dependencies = ["a"] }
         _ = try await put(bench, "b")
         #expect(try await bench.store.details(of: "dependent")?.dependencies == ["b"])
-        // The same holds if a request is superseded only after it was sent.
+        // The same applies to a request that is superseded when its attempt ends.
         let sent = try await bench.takeOne(lane)
         _ = try await put(bench, "c")
         try await bench.store.conclude(sent, .retry(countsAsAttempt: true))
@@ -131,7 +131,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `no request waits forever when a replacement depends on its dependent`(kind: StoreKind) async throws
+    func `no request waits forever when the replacement depends on a dependent`(kind: StoreKind) async throws
     {
         let bench = try await kind.bench()
         _ = try await put(bench, "a")

@@ -2,10 +2,10 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// T2, T3 and T4: claims, and the ends of attempts.
+/// Claims (T2), outcomes of attempts (T3) and recovery (T4).
 @Suite struct SendingConformance {
     @Test(arguments: StoreKind.allCases)
-    func `keys are returned first in, first out, each once`(kind: StoreKind) async throws {
+    func `requests are claimed in the order of acceptance, each once`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         var lane: Int64 = 0
         for id in ["a", "b", "c", "d", "e"] { lane = try await bench.put(id) }
@@ -17,25 +17,14 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `higher priorities go first`(kind: StoreKind) async throws {
-        let bench = try await kind.bench()
-        var lane: Int64 = 0
-        for priority in [5, 9, 0, 3, 0] {
-            lane = try await bench.put("\(priority)-\(Int.random(in: 0..<1000))") { $0.priority = priority }
-        }
-        #expect(try await bench.take(lane, 3).compactMap { $0.id.first } == ["0", "0", "3"])
-        #expect(try await bench.take(lane, 3).compactMap { $0.id.first } == ["5", "9"])
-    }
-
-    @Test(arguments: StoreKind.allCases)
-    func `a FIFO lane returns only its head, in any state`(kind: StoreKind) async throws {
+    func `a claim in a FIFO lane returns only the head, and only if it is due`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let store = bench.store
         let lane = try await bench.put("a", isFIFO: true)
         try await bench.put("b", isFIFO: true)
         let head = try await bench.takeOne(lane)
         #expect(head.id == "a")
-        #expect(try await bench.take(lane).isEmpty, "it is being sent")
+        #expect(try await bench.take(lane).isEmpty, "the head is in flight")
         try await store.conclude(head, .retry(countsAsAttempt: true), delay: .seconds(5))
         let waiting = try await store.claim(of: lane)
         #expect(waiting.requests.isEmpty && waiting.due == .seconds(5))
@@ -48,7 +37,7 @@ internal import Testing
         let released = try await store.claim(8, of: lane, releasing: [.auth]).requests
         #expect(released.map(\.id) == ["a"])
         try await store.conclude(released[0], .dead(reason: "HTTP 404"))
-        #expect(try await bench.take(lane).map(\.id) == ["b"], "what was given up is skipped")
+        #expect(try await bench.take(lane).map(\.id) == ["b"], "a dead request is skipped")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -169,7 +158,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `a lease of an earlier run cannot finish what this run sends`(kind: StoreKind) async throws {
+    func `a lease of an earlier run cannot finish a request of this run`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         let old = try await bench.takeOne(lane)
@@ -183,7 +172,7 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
-    func `outcomes of one call are judged one by one`(kind: StoreKind) async throws {
+    func `each outcome of a call is checked against its own lease`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         let lane = try await bench.put("a")
         try await bench.put("b")
@@ -226,6 +215,34 @@ internal import Testing
         )
         #expect(try await bench.summary("once").holdReason == .ambiguous)
         #expect(try await bench.store.all().map(\.attempts) == [1, 1, 1, 1, 0])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `an attempt during which the process ended is counted and listed`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a")
+        try await bench.put("once") { $0.isAtMostOnce = true }
+        bench.clock.advance(.seconds(5))
+        let start = bench.clock.now.wall
+        try await bench.take(lane, 2)
+        bench.clock.advance(.seconds(60))
+        try await bench.reopen()
+        for id in ["a", "once"] {
+            let details = try #require(try await bench.store.details(of: id))
+            #expect(details.summary.attempts == 1 && details.attempts.map(\.number) == [1])
+            #expect(details.attempts[0].started == start.date && details.attempts[0].duration == .zero)
+            #expect(details.attempts[0].error == "the process ended during the attempt")
+            #expect(details.summary.lastError == "the process ended during the attempt")
+        }
+        let record = AttemptRecord(duration: .zero, curlCode: 0)
+        try await bench.store.conclude(
+            try await bench.takeOne(lane),
+            .delivered(status: 200),
+            status: 200,
+            attempt: record
+        )
+        let details = try #require(try await bench.store.details(of: "a"))
+        #expect(details.summary.attempts == 2 && details.attempts.map(\.number) == [1, 2])
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -294,12 +311,12 @@ internal import Testing
         }
         #expect(try await age(after: 500) == nil)
         #expect(try await age(after: 409) == .seconds(60))
-        #expect(try await age(after: nil) == .seconds(120), "no answer is not another one")
+        #expect(try await age(after: nil) == .seconds(120), "no response: the conflict continues")
         #expect(try await age(after: 409) == .seconds(180))
         #expect(try await age(after: 503) == nil)
         #expect(try await age(after: 409) == .seconds(60))
         _ = try await bench.store.edit(.retry(newKey: false), ["a"])
-        #expect(try await bench.takeOne(lane).conflictAge == nil, "it begins again")
+        #expect(try await bench.takeOne(lane).conflictAge == nil, "the age starts again after a conflict")
     }
 
     @Test(arguments: StoreKind.allCases)

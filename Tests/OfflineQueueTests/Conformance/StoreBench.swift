@@ -2,7 +2,8 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// The stores that give the same guarantees. Every test in this directory runs with each of them.
+/// The implementations of `QueueStore`. All give the same guarantees, so every test in this directory runs with each of
+/// them.
 enum StoreKind: String, CaseIterable, Sendable {
     case sqlite
 
@@ -16,7 +17,7 @@ enum StoreKind: String, CaseIterable, Sendable {
     }
 }
 
-/// The storage of a store, which stays the same across openings.
+/// The storage of a store, which can be opened several times.
 protocol StoreFixture: Sendable {
     func open(_ settings: StoreSettings, _ clock: StoreClock) async throws -> any QueueStore
 }
@@ -29,7 +30,7 @@ struct SQLiteFixture: StoreFixture {
     }
 }
 
-/// A store with its clock, which can be reopened.
+/// A store that can be reopened, with its clock.
 final class StoreBench {
     let clock = TestStoreClock()
     let fixture: any StoreFixture
@@ -42,8 +43,8 @@ final class StoreBench {
         store = try await fixture.open(settings, clock.clock)
     }
 
-    /// Opens the store as a new owner, which takes back the requests in flight. A crash and a stop leave the same data
-    /// on the disk: everything that was committed.
+    /// Closes the store and opens it as a new owner, which recovers the requests in flight. This also stands for a
+    /// crash, because a crash leaves the same data on the disk: everything that was committed.
     @discardableResult
     func reopen(afterReboot: Bool = false, releasing reasons: Set<HoldReason> = []) async throws
         -> [LaneRecord]
@@ -81,7 +82,7 @@ final class StoreBench {
         try #require(try await take(lane, 1).first)
     }
 
-    /// Enqueues a request and concludes it with the verdict.
+    /// Enqueues and claims a request, and concludes it with a verdict.
     func finish(_ id: String, _ verdict: Verdict, body: String = "hello") async throws {
         let request = try await takeOne(try await put(id, host: "\(id).example", body: body))
         try #require(try await store.conclude(request, verdict))
@@ -93,7 +94,7 @@ final class StoreBench {
         try #require(try await store.details(of: id)).summary
     }
 
-    /// The states of all requests that are not final.
+    /// Returns the states of all unfinished requests by id.
     func waiting() async throws -> [String: QueuedRequest.State] {
         try await store.states().filter { !$0.value.isFinal }
     }

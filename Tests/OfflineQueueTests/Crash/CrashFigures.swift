@@ -1,9 +1,10 @@
 internal import Foundation
 internal import NetwatchTestSupport
 
-/// The results of one or more crash series. Its description is a line for docs/evidence.md.
+/// The results of one or more crash series. The description is a line for docs/evidence.md.
 struct CrashFigures: Sendable {
-    /// A crash point at which processes should have killed themselves.
+    /// The counts for one crash point: the processes that should have killed themselves there (`visits`), and those
+    /// that did (`reached`).
     struct Place: Sendable {
         var visits = 0
         var reached = 0
@@ -14,15 +15,15 @@ struct CrashFigures: Sendable {
     var lost = 0
     var delivered = 0
     var attempts = 0
-    /// Successful responses to requests that had already received one.
+    /// The number of successful responses to requests that had already received one.
     var duplicates = 0
     /// The total number of requests that were in flight at a kill.
     var inFlight = 0
-    /// At-most-once requests that are held because their outcome is unknown.
+    /// The number of at-most-once requests that are held because their outcome is unknown.
     var heldAtMostOnce = 0
     var violations: [CrashLedger.Violation] = []
     var killsAfterAcceptance = 0
-    /// The number of kills after an acceptance that lost a request.
+    /// The number of kills that lost an accepted request.
     var lossyKills = 0
     var places: [String: Place] = [:]
 
@@ -54,17 +55,17 @@ extension CrashFigures: CustomStringConvertible {
     }
 }
 
-/// The seed of the kills and power cuts.
+/// The seed of the crash tests.
 enum CrashScale {
-    /// Random, or the value of `NETWATCH_SEED`, which replays a run.
+    /// The value of the environment variable `NETWATCH_SEED`, which repeats an earlier run, or a random number.
     static let seed: UInt64 =
         ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap(UInt64.init)
         ?? UInt64.random(in: 0 ... .max)
 }
 
 extension CrashSeries {
-    /// Runs the kills in parts, each with its own queue. Two parts run at a time, because more cores are rarely
-    /// available.
+    /// Runs the kills in parts, each with its own queue. Two parts run at the same time, because machines rarely have
+    /// more idle cores.
     func runInParts(of size: Int) async throws -> CrashFigures {
         try await withThrowingTaskGroup(of: CrashFigures.self) { group in
             var figures = CrashFigures()
@@ -72,7 +73,7 @@ extension CrashSeries {
                 var part = self
                 part.seed = seed &+ UInt64(index)
                 part.kills = min(size, kills - start)
-                // A file system on a disk commits at other times than one in memory.
+                // Every second part runs on a disk, because its file system writes at other times than one in memory.
                 if CheckSize.current == .full, !index.isMultiple(of: 2) { part.parent = "/var/tmp" }
                 if index >= 2, let finished = try await group.next() { figures = figures + finished }
                 group.addTask { [part] in try await part.run().figures }

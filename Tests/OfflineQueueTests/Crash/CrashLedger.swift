@@ -1,30 +1,33 @@
 internal import NetwatchTestSupport
 internal import QueueTestProcess
 
-/// A record of everything visible from outside: what the producers were promised, what the server received, and what
-/// the store contained after each kill. Reports the promises that were broken.
+/// A record of a crash series, which finds violated guarantees. It contains what can be observed from outside:
+///
+/// - the acceptances that producers received,
+/// - the requests that arrived at the server,
+/// - the rows in the store after each kill.
 struct CrashLedger: Sendable {
-    /// A row of the store, for an unfinished request or one in the history.
+    /// A row of the store: an unfinished request or a finished one.
     struct Row: Hashable, Sendable {
         let state: String
         let key: String?
-        /// The name of the body's file, or `nil` if the body has none.
+        /// The name of the body's spool file; `nil` if it has none.
         var bodyFile: String?
     }
 
+    /// A violated guarantee. `run` is the number of the kill after which it was found.
     enum Violation: Hashable, Sendable {
         /// The request was accepted but is not in the store after a kill.
         case lost(id: String, run: Int)
-        /// The store has the request in a final or held state that cannot be right, such as delivered without a
-        /// successful response.
+        /// The request is in a final or held state without a reason, such as `delivered` without a successful response.
         case untruthful(id: String, state: String, run: Int)
         /// The request was delivered, and a later run found it unfinished.
         case reopened(id: String, run: Int)
         /// The request arrived before an earlier request of its lane had a successful response.
         case overtook(id: String, earlier: String)
-        /// The request had more successful responses than kills during its attempts can explain.
+        /// The request had more successful responses than the kills during its attempts can explain.
         case duplicated(id: String, times: Int, kills: Int)
-        /// The request arrived with another idempotency key, or with none.
+        /// The request arrived with another idempotency key or without one, or the stored key has changed.
         case keyChanged(id: String)
         /// The request arrived with another method or body.
         case damaged(id: String)
@@ -52,6 +55,10 @@ struct CrashLedger: Sendable {
 
     private var requests: [String: Request] = [:]
     private var held: Set<String> = []
+    /// The ids that were delivered according to the store when all requests had ended.
+    private(set) var delivered: Set<String> = []
+    /// The idempotency keys and the bodies of the webhooks that arrived, by the id of their request.
+    private(set) var reports: [String: Set<[String]>] = [:]
     private var found: [Violation] = []
     private var arrivals = 0
     private var kills = 0
@@ -82,7 +89,13 @@ struct CrashLedger: Sendable {
         if !isWhole { found.append(.damaged(id: id)) }
     }
 
-    /// Call this after everything that the process printed has been recorded.
+    mutating func reported(_ id: String, _ webhook: ScriptedServer.Request) {
+        let key = webhook.values(of: "Idempotency-Key").first ?? ""
+        reports[id, default: []].insert([key, String(decoding: webhook.body, as: UTF8.self)])
+    }
+
+    /// Records a kill, and what the store contained afterwards. Must be called after everything that the process
+    /// printed was recorded.
     mutating func killed(run: Int, rows: [String: Row], integrity: [String], spool: Set<String> = []) {
         kills += 1
         if unjudgedAcceptances > 0 { killsWithAcceptance += 1 }
@@ -104,6 +117,7 @@ struct CrashLedger: Sendable {
     }
 
     mutating func drained(rows: [String: Row]) {
+        delivered = Set(requests.keys.filter { rows[$0]?.state == "delivered" })
         for (id, request) in requests {
             let state = rows[id]?.state
             guard request.isAccepted || state != nil else { continue }
@@ -117,12 +131,13 @@ struct CrashLedger: Sendable {
         }
     }
 
-    /// An at-most-once request is held as soon as it may have been sent.
+    /// Returns whether the request may be held: an at-most-once request that may have been sent is held after a kill.
     private func mayBeHeld(_ id: String, _ request: Request) -> Bool {
         isAtMostOnce(id) && (request.firstArrival != nil || request.killsInFlight > 0)
     }
 
-    /// FIFO lanes are held and released as a whole.
+    /// Returns whether the test process may have held the request. It holds and releases all requests of a FIFO lane
+    /// together.
     private func isEdited(_ id: String) -> Bool { TestProcessRequest(id: id)?.isFIFO == true }
 
     private func isAtMostOnce(_ id: String) -> Bool { TestProcessRequest(id: id)?.isAtMostOnce == true }
@@ -131,7 +146,8 @@ struct CrashLedger: Sendable {
         guard var request = requests[id], !request.isLost else { return }
         defer { requests[id] = request }
         guard let row else {
-            // A request that was sent is on the disk too, even if its acceptance was not reported.
+            // A request that arrived must be on the disk, even if the process was killed before it reported the
+            // acceptance.
             request.isLost = request.isAccepted || request.firstArrival != nil
             if request.isLost { found.append(.lost(id: id, run: run)) }
             return
@@ -139,7 +155,7 @@ struct CrashLedger: Sendable {
         switch row.state {
         case "delivered" where request.successes > 0: request.isFinished = true
         case "held" where mayBeHeld(id, request): break
-        // The process was killed between the hold and the release of the lane.
+        // The process was killed after it held the lane, and before it released it.
         case "held" where isEdited(id) && !request.isFinished: break
         case "delivered", "dead", "cancelled", "superseded", "held":
             found.append(.untruthful(id: id, state: row.state, run: run))
@@ -170,7 +186,7 @@ extension CrashLedger {
         return violations
     }
 
-    /// In a FIFO lane, no request may be attempted before its predecessor was delivered.
+    /// The requests of FIFO lanes that arrived before their predecessor was delivered.
     private var overtakings: [Violation] {
         let inOrder = requests.keys.compactMap(TestProcessRequest.init).filter(\.isFIFO)
         return Dictionary(grouping: inOrder, by: \.lane).values.flatMap { lane in
@@ -187,7 +203,7 @@ extension CrashLedger {
 
     private var lost: Int { found.count { if case .lost = $0 { true } else { false } } }
 
-    /// The number of kills after which requests were found lost.
+    /// The number of kills after which at least one request was lost.
     private var lossyKills: Int {
         Set(found.compactMap { if case .lost(_, let run) = $0 { run } else { nil } }).count
     }

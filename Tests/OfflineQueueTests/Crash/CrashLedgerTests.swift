@@ -1,6 +1,6 @@
 internal import Testing
 
-/// Violations that the ledger of the crash tests detects. Requests with an odd number are FIFO.
+/// The violations that `CrashLedger` detects. Requests with an odd number belong to a FIFO lane.
 @Suite struct CrashLedgerTests {
     private typealias Row = CrashLedger.Row
 
@@ -50,7 +50,7 @@ internal import Testing
     }
 
     @Test(arguments: ["delivered", "dead", "cancelled", "superseded", "held"])
-    mutating func `no request is delivered that the server did not accept`(state: String) {
+    mutating func `a final or held state without a successful response is reported`(state: String) {
         accept("p1-2")
         arrive("p1-2", false)
         kill(["p1-2": state])
@@ -65,7 +65,7 @@ internal import Testing
         #expect(ledger.violations == [.stuck(id: "p1-1", state: "held")])
     }
 
-    @Test mutating func `finished requests stay finished`() {
+    @Test mutating func `a delivered request that is pending after a later kill is reported`() {
         accept("p1-1")
         arrive("p1-1")
         kill(["p1-1": "delivered"])
@@ -73,7 +73,7 @@ internal import Testing
         #expect(ledger.violations == [.reopened(id: "p1-1", run: 1)])
     }
 
-    @Test mutating func `a FIFO lane tries no request before its predecessor is delivered`() {
+    @Test mutating func `a FIFO request that arrives before its predecessor is delivered is reported`() {
         accept("p1-1", "p1-3", "p2-5")
         arrive("p2-5")
         arrive("p1-1", false)
@@ -83,14 +83,14 @@ internal import Testing
         #expect(ledger.violations == [.overtook(id: "p1-3", earlier: "p1-1")])
     }
 
-    @Test mutating func `a parallel lane may do so`() {
+    @Test mutating func `a parallel lane may send a later request first`() {
         accept("p1-2", "p1-4")
         arrive("p1-4")
         arrive("p1-2")
         #expect(ledger.violations == [])
     }
 
-    @Test mutating func `a second success is allowed for each kill in flight`() {
+    @Test mutating func `each kill during an attempt permits one more success`() {
         accept("p1-1")
         arrive("p1-1")
         kill(["p1-1": "inflight"])
@@ -114,7 +114,7 @@ internal import Testing
         #expect(ledger.violations.contains(.duplicated(id: "p1-12", times: 2, kills: 0)))
     }
 
-    @Test mutating func `the ledger detects a changed idempotency key everywhere`() {
+    @Test mutating func `a changed idempotency key is detected at the server and in the store`() {
         accept("p1-2", "p1-8", "p1-6")
         arrive("p1-2", key: "other")
         arrive("p1-8", false, key: nil)
@@ -124,7 +124,7 @@ internal import Testing
         #expect(Set(changed) == [.keyChanged(id: "p1-2"), .keyChanged(id: "p1-8"), .keyChanged(id: "p1-6")])
     }
 
-    @Test mutating func `an incomplete request and an incomplete database are detected`() {
+    @Test mutating func `a damaged request, a corrupt database and an early end of a process are detected`() {
         ledger.arrived("p1-2", key: "k", isWhole: false, isAnsweredWithSuccess: false)
         kill(["p1-2": "pending"], integrity: ["row 1 missing from index request_due"])
         ledger.ended(run: 0, words: "failed")

@@ -5,14 +5,14 @@ internal import QueueTestProcess
 
 /// A queue whose process is killed repeatedly. A last process sends the remaining requests.
 ///
-/// The seed determines every choice but not the timing: a replay kills after the same delays, not at the same
-/// instructions.
+/// The seed determines all choices, but not the timing. A repeated run kills processes after the same delays, but not
+/// at the same instructions.
 struct CrashSeries: Sendable {
     /// The way a process ends.
     enum End: Sendable {
-        /// The series kills it after a delay from its start, or from the moment its queue was open.
+        /// The series kills the process after a delay, which begins when the process starts, or when its queue is open.
         case timed(Duration, isAfterReady: Bool)
-        /// The process kills itself.
+        /// The process kills itself at a crash point.
         case crash(TestProcessOptions.Crash)
     }
 
@@ -25,24 +25,27 @@ struct CrashSeries: Sendable {
     var fault: TestProcessOptions.Fault?
     /// Whether each kill simulates a power cut.
     var cutsPower = false
-    /// The maximum number of unsynced sectors, of each 1,000, that the disk may write before a sync.
+    /// How many of 1,000 unsynced sectors may reach the disk before a power cut, at most.
     var leaksAtMost: UInt32 = 500
-    /// Whether requests are enqueued with a durability that survives a power cut. `sends` is whether they are sent.
+    /// Whether requests are enqueued with the durability `full`, so that they survive a power cut.
     var isDurable = true
+    /// Whether each request has a webhook.
+    var hasWebhooks = false
+    /// Whether the processes send requests.
     var sends = true
-    /// The range of delays after which the series kills a process.
+    /// The minimum and maximum delay after which the series kills a process.
     var earliestKill = Duration.zero
     var latestKill = Duration.milliseconds(80)
-    /// Whether half of the processes kill themselves.
+    /// Whether half of the processes kill themselves at a crash point.
     var hasCrashes = true
-    /// The point at which every process kills itself, or `nil` for a choice by the seed.
+    /// The crash point at which every process kills itself; `nil` if the seed chooses the ends.
     var crash: TestProcessOptions.Crash?
-    /// The time limit for a process to reach the crash point at which it kills itself.
+    /// The time that a process has to reach its crash point, before the series kills it.
     var timeLimit = Duration.seconds(3)
-    /// Whether the remaining requests are sent at the end.
+    /// Whether a last process sends the remaining requests.
     var drains = true
 
-    private static let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+    static let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         .deletingLastPathComponent().appending(path: "QueueTestProcess").path
 
     func run() async throws -> CrashLedger {
@@ -55,10 +58,11 @@ struct CrashSeries: Sendable {
         options.requestsPerProducer = requestsPerProducer
         options.fault = fault
         options.isDurable = isDurable
-        // Edits are synced and would make earlier requests durable too. A deliberate fault is easiest to detect without
-        // them.
+        // An edit is synced, and would make earlier requests durable, too. A deliberate fault is detected more reliably
+        // without edits.
         options.edits = isDurable && fault == nil
         options.sends = sends
+        options.hasWebhooks = hasWebhooks
         var generator = SeededGenerator(seed: seed)
         let places = TestProcessOptions.Crash.Place.allCases.shuffled(using: &generator)
         for run in 0..<kills {
@@ -74,10 +78,11 @@ struct CrashSeries: Sendable {
 
     // MARK: Choices
 
-    /// The checkpoint intervals in pages. Small ones make it likely that a kill hits a checkpoint.
+    /// The possible checkpoint intervals in pages. With a short interval, a kill is likely to hit a checkpoint.
     var checkpointPages: [Int32] = [20, 100, 1000]
 
-    /// Half of the kills come from outside. The other half use the crash points in turn, unless ``crash`` is set.
+    /// Returns how a process ends. The series kills every second process after a delay. The other processes kill
+    /// themselves, at each crash point in turn, unless ``crash`` selects one.
     private func end(
         _ run: Int,
         _ places: [TestProcessOptions.Crash.Place],
@@ -94,7 +99,7 @@ struct CrashSeries: Sendable {
         return .timed(earliestKill + (latestKill - earliestKill) * share, isAfterReady: isAfterReady)
     }
 
-    /// Half of the power cuts, chosen at random, leave some unsynced data on the disk.
+    /// Returns what a power cut leaves on the disk: in half of the cases, chosen at random, some of the unsynced data.
     private func forgetting(_ generator: inout SeededGenerator) -> TestProcessOptions.Forgetting {
         let leaked = UInt32.random(in: 0...leaksAtMost, using: &generator)
         let leaks = Bool.random(using: &generator)
@@ -103,8 +108,8 @@ struct CrashSeries: Sendable {
 
     // MARK: Processes
 
-    private func kill(_ end: End, _ options: TestProcessOptions, run: Int, _ record: CrashRecord) async throws
-    {
+    /// Runs a process until it is killed, and records what the store contains afterwards.
+    func kill(_ end: End, _ options: TestProcessOptions, run: Int, _ record: CrashRecord) async throws {
         var options = options
         if case .crash(let crash) = end {
             options.crash = crash
@@ -121,7 +126,11 @@ struct CrashSeries: Sendable {
             record.note { $0.passed(crash.place.rawValue, isReached: isReached) }
         }
         note(try await process.outcome(), run: run, record)
-        let copy = try await CrashStoreCopy.reading(options.directory, scratch: parent)
+        let copy = try await CrashStoreCopy.reading(
+            options.directory,
+            scratch: parent,
+            keyFile: options.encryptionKeyFile
+        )
         record.note { ledger in
             ledger.killed(run: run, rows: copy.rows, integrity: copy.integrity, spool: copy.spool)
         }
@@ -145,7 +154,7 @@ struct CrashSeries: Sendable {
             try await Task.sleep(for: timeLimit)
             process.signal(SIGKILL)
         }
-        // `end()` throws when its own time limit is over, so it is called until it returns.
+        // `end()` throws if its own time limit is over, so it is called again until it returns.
         while (try? await process.end()) == nil {}
         killer.cancel()
         if case .success = await killer.result { return false }
@@ -168,7 +177,8 @@ struct CrashSeries: Sendable {
         }
     }
 
-    private func drain(_ options: TestProcessOptions, _ record: CrashRecord) async throws {
+    /// Runs a process that sends the remaining requests, and records what the store contains afterwards.
+    func drain(_ options: TestProcessOptions, _ record: CrashRecord) async throws {
         var options = options
         options.mode = .drain
         options.forgetting = nil
@@ -179,7 +189,11 @@ struct CrashSeries: Sendable {
         if outcome.ending != .exited(0) {
             record.note { $0.ended(run: kills, words: "\(outcome.ending): \(outcome.output)") }
         }
-        let copy = try await CrashStoreCopy.reading(options.directory, scratch: parent)
+        let copy = try await CrashStoreCopy.reading(
+            options.directory,
+            scratch: parent,
+            keyFile: options.encryptionKeyFile
+        )
         record.note { $0.drained(rows: copy.rows) }
     }
 }
@@ -187,7 +201,8 @@ struct CrashSeries: Sendable {
 extension TestProcessOptions.Crash.Place {
     fileprivate var isInCheckpoint: Bool { self == .checkpointWrite || self == .checkpointSync }
 
-    /// Low enough that most runs reach it.
+    /// The highest number of the passage of a crash point at which a process may kill itself. Most runs pass the point
+    /// so often.
     fileprivate var latestPassage: Int {
         switch self {
         case .write: 1500

@@ -15,11 +15,11 @@ final class CrashRecord: Sendable {
     var current: CrashLedger { ledger.withLock { $0 } }
 }
 
-/// The server that a ``TestProcess`` sends to. It refuses, closes, resets and delays, and records each request before
-/// it responds.
+/// The server to which a ``TestProcess`` sends its requests. It records each request before it responds. Then it
+/// accepts the request, at once or late, responds with an error, or closes or resets the connection.
 ///
-/// Its behavior depends only on the seed, the request's id and how often that id has arrived, not on the order of
-/// requests.
+/// Its choice depends only on the seed, the id of the request, and how often that id has arrived. The order of requests
+/// does not influence it.
 final class CrashServer: Sendable {
     private enum Mood {
         case kind, slow, overloaded, broken, closing, resetting
@@ -33,6 +33,10 @@ final class CrashServer: Sendable {
         let visits = Visits()
         server = try ScriptedServer { request in
             let id = String(request.target.dropFirst())
+            if id.hasPrefix("ended/") {
+                record.note { $0.reported(String(id.dropFirst(6)), request) }
+                return .respond("")
+            }
             return Self.answer(request, id, Self.mood(seed, id, visit: visits.next(id)), record)
         }
     }
@@ -57,7 +61,7 @@ final class CrashServer: Sendable {
         switch mood {
         case .kind: return .respond("")
         case .slow:
-            // Blocks only the thread of this connection.
+            // Delays the response. This blocks only the thread of this connection.
             poll(nil, 0, CInt(5 + id.utf8.count))
             return .respond("")
         case .overloaded: return .respond(status: 503)
@@ -72,7 +76,8 @@ final class CrashServer: Sendable {
         return request.method == expected.method && request.body == expected.body
     }
 
-    /// Returns `kind` from the fourth visit on, so that every series ends.
+    /// Returns how the server responds to an arrival of a request. From the fourth arrival on it accepts the request,
+    /// so that every series ends.
     private static func mood(_ seed: UInt64, _ id: String, visit: Int) -> Mood {
         guard visit < 4, let request = TestProcessRequest(id: id) else { return .kind }
         let place = UInt64(request.producer) << 40 | UInt64(request.number) << 8 | UInt64(visit)
@@ -87,7 +92,7 @@ final class CrashServer: Sendable {
         }
     }
 
-    /// The number of arrivals of each id.
+    /// Counts the arrivals of each id.
     private final class Visits: Sendable {
         private let counts = Mutex<[String: Int]>([:])
 

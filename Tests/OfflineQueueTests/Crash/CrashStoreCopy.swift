@@ -3,28 +3,42 @@ internal import Foundation
 internal import GRDB
 internal import NetwatchTestSupport
 
-/// The content of a store's files, read from a copy. Opening the store itself would repair it before its next owner
-/// does, and closing it would empty the WAL.
+@testable internal import OfflineQueue
+
+/// The content of a store after a kill, read from a copy of its files. Opening the store itself would recover its
+/// write-ahead log before the next owner does, and closing it would remove the log.
 struct CrashStoreCopy: Sendable {
     let rows: [String: CrashLedger.Row]
-    /// `ok`, the findings of `PRAGMA integrity_check`, or the error that prevented reading the database.
+    /// The result of `PRAGMA integrity_check`: `ok` or its findings. If the database could not be read, the error.
     let integrity: [String]
     /// The names of the files in the spool.
     let spool: Set<String>
 
-    /// Copies and reads a queue's directory on a thread that may block. A store that was not created yet has no rows.
-    static func reading(_ directory: String, scratch: String) async throws -> CrashStoreCopy {
+    /// Copies and reads a queue's directory, on a thread that may block. The result has no rows if the store was not
+    /// created yet.
+    ///
+    /// - Parameter keyFile: The path of the file with the encryption keys; `nil` for a store without encryption.
+    static func reading(
+        _ directory: String,
+        scratch: String,
+        keyFile: String? = nil
+    ) async throws -> CrashStoreCopy {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
-                continuation.resume(with: Result { try CrashStoreCopy(directory, scratch: scratch) })
+                continuation.resume(
+                    with: Result {
+                        let keys = try keyFile.map { try KeyFile(path: $0).keys() }
+                        return try CrashStoreCopy(directory, scratch: scratch, keys)
+                    }
+                )
             }
         }
     }
 
-    private init(_ directory: String, scratch: String) throws {
+    private init(_ directory: String, scratch: String, _ keys: KeyRing?) throws {
         let files = FileManager.default
         let copy = try ScratchDirectory(in: scratch)
-        // The WAL index is not copied: the first process that opens the store rebuilds it.
+        // The index of the log (`-shm`) is not copied, because SQLite builds it again.
         for name in ["queue.sqlite", "queue.sqlite-wal"]
         where files.fileExists(atPath: "\(directory)/\(name)") {
             try files.copyItem(atPath: "\(directory)/\(name)", toPath: copy.file(name))
@@ -32,33 +46,43 @@ struct CrashStoreCopy: Sendable {
         let names = try? files.contentsOfDirectory(atPath: "\(directory)/spool")
         spool = Set(names ?? [])
         do {
-            (rows, integrity) = try Self.read(copy.file("queue.sqlite"))
+            (rows, integrity) = try Self.read(copy.file("queue.sqlite"), keys)
         } catch let error as DatabaseError {
             (rows, integrity) = ([:], [error.description])
         }
     }
 
-    private static func read(_ path: String) throws -> ([String: CrashLedger.Row], [String]) {
+    private static func read(_ path: String, _ keys: KeyRing?) throws -> ([String: CrashLedger.Row], [String])
+    {
         let database = try DatabaseQueue(path: path)
         let content = try database.read { database in
-            (try Self.rows(database), try String.fetchAll(database, sql: "PRAGMA integrity_check"))
+            (try Self.rows(database, keys), try String.fetchAll(database, sql: "PRAGMA integrity_check"))
         }
         try database.close()
         return content
     }
 
-    private static func rows(_ database: Database) throws -> [String: CrashLedger.Row] {
+    private static func rows(_ database: Database, _ keys: KeyRing?) throws -> [String: CrashLedger.Row] {
         var rows: [String: CrashLedger.Row] = [:]
+        // The column exists only when all versions of the schema were applied.
+        let keyID = keys == nil ? "NULL AS key_id" : "key_id"
         for table in ["history", "request"] where try database.tableExists(table) {
-            let sql = "SELECT id, state, key_value, body_file FROM \(table)"
+            let sql = "SELECT id, state, key_value, body_file, \(keyID) FROM \(table)"
             for row in try Row.fetchAll(database, sql: sql) {
                 rows[row["id"]] = CrashLedger.Row(
                     state: row["state"],
-                    key: row["key_value"],
+                    key: try idempotencyKey(of: row, keys),
                     bodyFile: row["body_file"]
                 )
             }
         }
         return rows
+    }
+
+    private static func idempotencyKey(of row: Row, _ keys: KeyRing?) throws -> String? {
+        guard let value: String = row["key_value"], row["key_id"] as String? != nil else {
+            return row["key_value"]
+        }
+        return try Sealer(keys: keys, lastKeyID: nil).open(value, .key, of: row["id"])
     }
 }

@@ -11,9 +11,27 @@ internal import Testing
         let figures = try await series.runInParts(of: 50)
         print("SIGKILL: \(figures), seed \(seed)")
         #expect(figures.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(seed)")
-        // With few kills, some crash points may not be reached.
+        // With the few kills of a small check, some crash points may not be reached.
         guard CheckSize.current != .small else { return }
         #expect(figures.places.values.allSatisfy { $0.reached > 0 }, "\(figures.places)")
+    }
+
+    @Test func `no kill loses or changes a webhook`() async throws {
+        var series = CrashSeries(
+            seed: CrashScale.seed,
+            kills: CheckSize.choose(small: 6, medium: 60, full: 600)
+        )
+        series.hasWebhooks = true
+        let ledger = try await series.run()
+        #expect(ledger.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(series.seed)")
+        #expect(!ledger.delivered.isEmpty)
+        #expect(ledger.delivered.subtracting(ledger.reports.keys) == [], "these ends were not reported")
+        // The server received each webhook at least once, always with the same key and body.
+        let changed = ledger.reports.filter { $1.count != 1 || $1.first?.first?.isEmpty == true }
+        #expect(changed.isEmpty, "\(changed)")
+        for (id, report) in ledger.reports {
+            #expect(report.first?.last?.contains(#""id":"\#(id)""#) == true)
+        }
     }
 
     @Test func `processes kill themselves at every crash point that the queue has`() {
@@ -27,15 +45,17 @@ internal import Testing
         series.fault = .reportsEarly
         series.sends = false
         series.drains = false
-        // The first commits open the store and release each producer's lane. Those after them hold requests, which are
-        // already reported. There are at least four, because each producer enqueues one request after another.
+        // The first commits open the store and release the lane of each producer. The commits after them store
+        // requests, which this faulty queue has already reported as accepted. There are at least four, because each
+        // producer enqueues its requests one by one.
         series.crash = TestProcessOptions.Crash(.beforeCommit, passage: series.producers + 4)
         let figures = try await series.run().figures
         #expect(figures.lost > 0)
     }
 
     @Test func `the check detects FIFO lanes that do not keep order`() async throws {
-        // On a busy machine, a process may be killed before it has sent two requests of a lane.
+        // The series is repeated, because on a busy machine all processes may be killed before they have sent two
+        // requests of a lane.
         var hasOvertaken = false
         for delay in [1, 2, 4, 8] where !hasOvertaken {
             var series = CrashSeries(seed: CrashScale.seed, kills: 1)

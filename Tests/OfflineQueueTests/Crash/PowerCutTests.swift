@@ -4,7 +4,7 @@ internal import OfflineQueue
 internal import QueueTestProcess
 internal import Testing
 
-/// Kills of processes whose disk loses unsynced data. The spool of large bodies has its own tests.
+/// Power cuts: kills of processes whose disk loses all unsynced data. `SpoolPowerCutTests` tests the spool.
 @Suite(.serialized) struct PowerCutTests {
     @Test func `no power cut loses, reorders, duplicates or delays an accepted request`() async throws {
         let seed = CrashScale.seed
@@ -15,7 +15,7 @@ internal import Testing
         #expect(figures.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(seed)")
     }
 
-    /// The positive control: a check that does not detect this loss could not be trusted to detect any other.
+    /// Shows that the check detects a loss. Without this test, the other ones would prove nothing.
     @Test func `requests of durability normal that were not synced are lost in a power cut`() async throws {
         let seed = CrashScale.seed
         var series = CrashSeries(seed: seed, kills: CheckSize.choose(small: 4, medium: 20, full: 200))
@@ -34,7 +34,7 @@ internal import Testing
 
     @Test func `the check detects a disk that does not sync`() async throws {
         var lost = 0
-        // On a busy machine, every process of a series may be killed before it accepts anything.
+        // The series is repeated, because on a busy machine all processes may be killed before they accept a request.
         for round in 0..<5 where lost == 0 {
             var series = CrashSeries(seed: CrashScale.seed &+ UInt64(round), kills: 12)
             series.cutsPower = true
@@ -45,8 +45,8 @@ internal import Testing
         #expect(lost > 0)
     }
 
-    /// A caller that did not receive its receipt enqueues the id again. The row already exists, so there may be nothing
-    /// to sync.
+    /// A caller that received no receipt enqueues the same id again. Although the row already exists, it may not be
+    /// synced yet.
     @Test(arguments: [Durability.full, .normal])
     func `a known id is as durable as its receipt states`(durability: Durability) async throws {
         let scratch = try ScratchDirectory(in: "/dev/shm")
@@ -76,7 +76,7 @@ internal import Testing
         let reopened = try await SQLiteQueueStore(directory: directory)
         let old = try #require(try await reopened.details(of: "old")).summary.state
         let fault = await reopened.spool.verify(body)
-        #expect(old.isFinal || fault == nil, "\(old), and its body is \(fault.map { "\($0)" } ?? "whole")")
+        #expect(old.isFinal || fault == nil, "\(old), and its body is \(fault.map { "\($0)" } ?? "intact")")
         await reopened.close()
     }
 

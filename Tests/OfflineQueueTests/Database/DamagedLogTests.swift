@@ -4,15 +4,16 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Stores with a damaged WAL, as left by a power cut or a faulty disk.
+/// Stores whose write-ahead log is damaged, by a power cut or a faulty disk.
 @Suite(.timeLimit(.minutes(2))) struct DamagedLogTests {
     private let scratch = try! ScratchDirectory()
     private var directory: String { scratch.file("copy") }
     private var log: String { "\(directory)/queue.sqlite-wal" }
-    /// The size of a WAL frame: a page and its header.
+    /// The size of a frame of the log in bytes: a page and the frame's header.
     private static let frame = 4096 + 24
 
-    /// Copies the files of an open store after `count` commits of one request each, as a crash would leave them.
+    /// Creates a store as a crash leaves it after `count` commits of one request each, by copying the files of an open
+    /// store.
     private func crashed(_ count: Int) async throws {
         let store = try await SQLiteQueueStore(directory: scratch.file("state"))
         for number in 0..<count { try await store.enqueue(try new("a\(number)")) }
@@ -97,16 +98,16 @@ internal import Testing
             )
             let report = try await queue.verify()
             #expect(report.findings.map(\.kind) == [.database] && !report.isSound, "\(report)")
-            // The store still accepts requests.
+            // Although it reports damage, the store accepts requests.
             try await store.enqueue(try new("next"))
         }
         try await opened { queue, store async throws in
-            #expect(store.openingNotes == [], "what was dropped is gone for good")
+            #expect(store.openingNotes == [], "the dropped commits are reported only once")
             #expect(try await queue.verify().isSound)
         }
     }
 
-    /// After a power cut, the pages of the last commit may be incomplete.
+    /// A power cut may leave the last commit incomplete, so this is not damage.
     @Test func `an incomplete end of the log is dropped and reported, and is not damage`() async throws {
         try await crashed(20)
         try flip(at: try length - 1000)
@@ -115,7 +116,7 @@ internal import Testing
             #expect(try await store.all().count == 19)
             #expect(
                 store.openingNotes == [
-                    "1 commit at the end of the database's log was incomplete and was dropped"
+                    "the end of the database's log was incomplete; dropped 1 commit"
                 ]
             )
             let report = try await queue.verify()
@@ -123,7 +124,7 @@ internal import Testing
         }
     }
 
-    /// If the dropped end stayed in the WAL behind later commits, it would look like damage.
+    /// If the dropped frames stayed in the log behind those of later commits, they would look like damage.
     @Test func `dropped commits are not reported as damage after the next crash`() async throws {
         try await crashed(20)
         let frames = (try length - 32) / Self.frame
@@ -178,7 +179,7 @@ internal import Testing
         let store = try await SQLiteQueueStore(directory: directory)
         for number in 0..<10 { try await store.enqueue(try new("a\(number)")) }
         #expect(try await store.inspect().findings.isEmpty)
-        // Damages the last commit. An incomplete last commit is normal only in a WAL whose store is not open.
+        // Damages the last commit. An incomplete last commit is normal only in the log of a store that is not open.
         try flip(at: try length - 1000)
         let kinds = try await store.inspect().findings.map(\.kind)
         #expect(kinds.contains(.database), "\(kinds)")

@@ -4,13 +4,14 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// The WAL scan without SQLite, compared with the result of SQLite's own recovery.
+/// The results of `LogScan`, compared with SQLite's own recovery.
 @Suite(.timeLimit(.minutes(1))) struct LogScanTests {
     private let scratch = try! ScratchDirectory()
     private var database: String { scratch.file("queue.sqlite") }
     private static let headerBytes = 32
 
-    /// Creates a database whose commits are all in its WAL, with one row and at least one page each.
+    /// Creates a database whose commits are all in its log, and returns the log. Each commit adds one row and writes at
+    /// least one page.
     private func makeLog(commits: Int, pageSize: Int = 4096) throws -> Data {
         let queue = try DatabaseQueue(path: scratch.file("original"))
         try queue.writeWithoutTransaction { database in
@@ -39,7 +40,7 @@ internal import Testing
         return try #require(try LogFile(of: database).report())
     }
 
-    /// Returns the number of commits that SQLite recovers: one for the table and one per row.
+    /// Returns the number of commits that SQLite recovers: one for the table, and one for each row.
     private func recovered() throws -> Int {
         let original = try Data(contentsOf: URL(fileURLWithPath: database))
         defer { try? original.write(to: URL(fileURLWithPath: database)) }
@@ -87,7 +88,7 @@ internal import Testing
             let report = try report(changed)
             let taken = try recovered()
             #expect(report.commits == taken, "byte \(offset)")
-            // A frame with a changed salt counts as a frame of an earlier WAL.
+            // A frame with a changed salt counts as one that is left over from an earlier use of the file.
             #expect(report.incompleteCommits <= 8 - taken, "byte \(offset)")
             #expect((report.damage != nil) == (report.droppedCommits > 1), "byte \(offset)")
             if 8 - taken > 2 { #expect(report.damage != nil, "byte \(offset)") }
@@ -101,7 +102,7 @@ internal import Testing
             for number in 1...20 {
                 try database.execute(sql: "INSERT INTO line VALUES (?)", arguments: [number])
             }
-            // The next commit restarts the WAL and overwrites its beginning.
+            // After this checkpoint, the next commit overwrites the beginning of the log.
             try database.execute(sql: "PRAGMA wal_checkpoint(FULL)")
             try database.execute(sql: "INSERT INTO line VALUES (21)")
         }

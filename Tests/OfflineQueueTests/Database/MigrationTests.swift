@@ -3,11 +3,16 @@ internal import GRDB
 internal import OfflineQueue
 internal import Testing
 
-/// Stores written by earlier versions can be opened without losing data.
+/// Stores of earlier schema versions are opened without losing data.
 ///
-/// `Fixtures/queue-1.sqlite` was written by the netwatch version with schema version 1 and accepted on 2026-09-21. It
-/// has waiting requests with bodies up to 1 MiB and unusual headers, a held request for each reason, FIFO lanes, a
-/// closed lane, history, and requests that were in flight when the process died.
+/// `Fixtures/queue-1.sqlite` was written by a netwatch with schema version 1; the clock of its requests says
+/// 2026-09-21. It contains:
+///
+/// - pending requests with bodies up to 1 MiB and unusual headers,
+/// - a held request for each reason,
+/// - FIFO lanes and a closed lane,
+/// - finished requests,
+/// - requests that were in flight when the process died.
 @Suite struct MigrationTests {
     private let directory = TemporaryDirectory(marker: "migration")
 
@@ -77,11 +82,11 @@ internal import Testing
     @Test func `all requests of a version 1 store are delivered`() async throws {
         try place("queue-1.sqlite")
         let store = try await SQLiteQueueStore(directory: directory.path)
-        // Version 1 had no time to live, so it starts with the upgrade.
+        // Version 1 had no time to live, so the time to live of its requests starts with the migration.
         _ = try await store.expire()
         #expect(try await store.statistics().requests == 24)
         let lanes = try await store.recover(releasing: HoldReason.releasableByRestart)
-        #expect(lanes.first { $0.key.label == "closed" }?.notBefore == nil, "that time has passed")
+        #expect(lanes.first { $0.key.label == "closed" }?.notBefore == nil, "the closure is over")
         var sent: [String: [ClaimedRequest]] = [:]
         for lane in lanes {
             while case let batch = try await store.claim(2, of: lane.id).requests, !batch.isEmpty {
@@ -150,18 +155,18 @@ internal import Testing
                 to: fixture.appending(path: name)
             )
         }
-        Issue.record("there was no \(fixture.path), so it was written: commit it, and drain it below")
+        Issue.record("\(fixture.path) was missing and was written; commit it, and add it to the next test")
     }
 
-    @Test(arguments: ["queue-2", "queue-3", "queue-4"])
+    @Test(arguments: ["queue-2", "queue-3", "queue-4", "queue-5", "queue-8"])
     func `a store of every older version keeps and sends the same requests as a new one`(name: String)
         async throws
     {
         let clock = TestStoreClock()
         let now = TemporaryDirectory(marker: "migration")
-        let filled = try await SQLiteQueueStore(directory: now.path, clock: clock.clock)
-        try await EveryState.fill(filled, clock)
-        await filled.close()
+        let first = try await SQLiteQueueStore(directory: now.path, clock: clock.clock)
+        try await EveryState.fill(first, clock)
+        await first.close()
         clock.advance(.seconds(3 * 3600))
         clock.reboot()
         try place("\(name)/queue.sqlite")
@@ -173,16 +178,24 @@ internal import Testing
             try await SQLiteQueueStore(directory: directory.path, clock: clock.clock),
             try await SQLiteQueueStore(directory: now.path, clock: clock.clock)
         )
-        let held = try await old.contents()
-        #expect(try await held == new.contents())
+        let (held, filled) = (try await old.contents(), try await new.contents())
+        #expect(held.filter(isCountedAlike) == filled.filter(isCountedAlike))
+        #expect(held.map(\.summary.id) == filled.map(\.summary.id))
         #expect(Set(held.map(\.summary.state)) == Set(QueuedRequest.State.allCases))
-        let sent = try await old.drain()
-        #expect(try await sent == new.drain())
-        #expect(sent.count == 20)
-        #expect(try await old.contents() == new.contents())
+        let (sent, expected) = (try await old.drain(), try await new.drain())
+        #expect(sent.filter { $0.id != recounted } == expected.filter { $0.id != recounted })
+        #expect(sent.map(\.id) == expected.map(\.id) && sent.count == 20)
+        let ended = (try await old.contents(), try await new.contents())
+        #expect(ended.0.filter(isCountedAlike) == ended.1.filter(isCountedAlike))
     }
 
-    /// Setting such a store aside does not migrate it, because it may be damaged.
+    /// The request of ``EveryState`` whose attempt was counted when the fixtures were written. Such an attempt, which ends
+    /// in `held: auth`, is no longer counted.
+    private let recounted = "held-auth"
+
+    private func isCountedAlike(_ request: RequestDetails) -> Bool { request.summary.id != recounted }
+
+    /// A store that is verified or set aside may be damaged, so it is not migrated first.
     @Test func `a store of an older version is verified and salvaged without migration`() async throws {
         try place("queue-3/queue.sqlite")
         try FileManager.default.copyItem(
@@ -204,7 +217,7 @@ internal import Testing
     }
 
     @Test(arguments: [
-        "INSERT INTO grdb_migrations VALUES ('5')", "PRAGMA application_id = 7",
+        "INSERT INTO grdb_migrations VALUES ('99')", "PRAGMA application_id = 7",
     ])
     func `a store of a newer version or of another program is refused and not changed`(sql: String)
         async throws
@@ -221,7 +234,7 @@ internal import Testing
     }
 }
 
-/// Everything that is sent for a request.
+/// Everything that the server would receive for a request.
 private struct Sent: Hashable {
     let id: String
     let method: String
@@ -241,7 +254,8 @@ extension SQLiteQueueStore {
         return contents
     }
 
-    /// Delivers all requests, after ending every pause, closure and hold.
+    /// Delivers all requests, and returns what the server would receive. All pauses, closures and holds are ended
+    /// first.
     fileprivate func drain() async throws -> [Sent] {
         _ = try await recover(releasing: HoldReason.releasableByRestart)
         _ = try await setPaused(false, lanes: LaneSelection())

@@ -20,7 +20,7 @@ internal import Testing
             return result
         }
         await DispatchQueue.global().run { isWriting.wait() }
-        // The commit waits for these reads, so a read that waited for the commit would never return.
+        // The commit waits until these reads have returned. If a read waited for the commit, neither would ever end.
         #expect(try await store.states() == ["a": .pending, "b": .pending])
         #expect(try await store.details(of: "a")?.summary.state == .pending)
         #expect(try await store.storedStates(of: ["a", "none"]).mapValues(\.state) == ["a": .pending])
@@ -47,7 +47,7 @@ internal import Testing
         async let change = store.write(rows: 1) { transaction in
             let accepted = try transaction.enqueue([request])
             isWriting.signal()
-            // An answer that does not wait for the commit comes within this time.
+            // A call that did not wait for the commit would return within this time.
             _ = isAnswered.wait(timeout: .now() + .milliseconds(500))
             return accepted.count
         }
@@ -71,19 +71,21 @@ internal import Testing
         let store = try await SQLiteQueueStore(directory: directory.path)
         let path = directory.path + "/queue.sqlite-wal"
         try await withThrowingTaskGroup { group in
-            // One read always waits for the other, so that a snapshot is nearly always in use.
+            // Two tasks read in turn, so that a snapshot is in use nearly all the time.
             for _ in 0..<2 {
                 group.addTask { while !Task.isCancelled { try await store.readSlowly() } }
             }
             var longest: Int64 = 0
             for number in 0..<1000 {
-                let body = StoredBody.inline(Data(repeating: 0x61, count: 48_000))
+                let body = StoredBody.inline(Data(repeating: 0x61, count: 64_000))
                 let request = QueueRequest(method: "PUT", url: "http://example.com/")
                 let options = EnqueueOptions(id: "\(number)")
                 _ = try await store.enqueue([NewRequest(request, options: options, body: body)])
                 longest = max(longest, FileSystem.size(of: path))
             }
-            #expect(longest < LogTruncation.threshold + CommitBatcher.longestLog)
+            // On a busy machine, a read may stay in progress during many commits. Without truncation, the log would be
+            // four times as long as the threshold.
+            #expect(longest < 3 * LogTruncation.threshold)
             group.cancelAll()
         }
         #expect(try await store.counts()[.pending] == 1000)
@@ -92,7 +94,7 @@ internal import Testing
 }
 
 extension SQLiteQueueStore {
-    /// Uses a snapshot for some milliseconds.
+    /// Reads for some milliseconds, during which a snapshot of the database is in use.
     fileprivate func readSlowly() async throws {
         try await read { transaction in
             _ = try transaction.row("SELECT count(*) FROM request")

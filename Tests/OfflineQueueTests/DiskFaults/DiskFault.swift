@@ -7,7 +7,7 @@ internal import Testing
 /// A fault that makes SQLite's calls on the files of one directory fail. It lasts until ``end()`` or the last use of
 /// the value.
 struct DiskFault: ~Copyable {
-    /// The calls that fail, and their result.
+    /// The calls that fail, and the result that they return.
     struct Kind: Hashable, Sendable, CustomTestStringConvertible {
         let testDescription: String
         let calls: UInt32
@@ -28,10 +28,10 @@ struct DiskFault: ~Copyable {
         static let truncateEIO = Kind("truncate: EIO", NETWATCH_CALL_TRUNCATE, 1546)
         static let deleteEIO = Kind("unlink: EIO", NETWATCH_CALL_DELETE, 2570)
         static let indexENOSPC = Kind("map the index: ENOSPC", NETWATCH_CALL_SHM, 4874)
-        /// A disk that reports success for a sync without writing. No call fails.
-        static let syncLie = Kind("fsync: a lie", NETWATCH_CALL_SYNC, 0)
+        /// The disk reports success for a sync, but writes nothing. No call fails.
+        static let syncLie = Kind("fsync without effect", NETWATCH_CALL_SYNC, 0)
 
-        /// All calls fail, as when the machine stops.
+        /// All calls fail, which has the effect of a crash.
         static let end = Kind(
             "everything",
             NETWATCH_CALL_OPEN,
@@ -51,15 +51,15 @@ struct DiskFault: ~Copyable {
 
     private let number: CInt
 
-    /// Installs the fault layer for every database that is opened from now on.
+    /// Installs the VFS that can inject faults, for every database that is opened from now on.
     static func install() throws {
         guard netwatch_fault_vfs_install() == 0 else { throw SystemError(call: "install VFS", errno: EINVAL) }
     }
 
     /// - Parameters:
-    ///   - directory: The directory whose files fail. They must be opened after ``install()``.
-    ///   - first: The number of the call that fails, where 1 is the next one.
-    ///   - persists: Whether all later calls fail too.
+    ///   - directory: The directory of the files on which calls fail. The files must be opened after ``install()``.
+    ///   - first: The number of the first call that fails; 1 is the next call.
+    ///   - persists: Whether all later calls of the kind fail, too.
     init(_ kind: Kind, at directory: String, first: Int, persists: Bool) throws {
         let fault = netwatch_fault(
             calls: kind.calls,
@@ -75,7 +75,7 @@ struct DiskFault: ~Copyable {
 
     deinit { netwatch_fault_disarm(number) }
 
-    /// Returns the number of calls that were made. Valid only while the fault lasts.
+    /// A function that returns the number of calls so far. It must be called only while the fault lasts.
     var calls: @Sendable () -> Int {
         { [number] in netwatch_fault_calls(number) }
     }
@@ -84,11 +84,11 @@ struct DiskFault: ~Copyable {
     consuming func end() {}
 }
 
-/// A disk that can lose all unsynced data without ending the process.
+/// A simulated power cut: all unsynced data is lost, but the process continues.
 enum ForgetfulDisk {
     private static let marker = "forgetful-queue"
 
-    /// Returns the path of a directory whose database must be opened after this call.
+    /// Creates a directory on the simulated disk and returns its path. A database in it must be opened after this call.
     static func directory(in scratch: ScratchDirectory) throws -> String {
         try DiskFault.install()
         netwatch_forgetting_arm(marker, 0, 1)

@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Behavior of a queue when its disk fails while the queue runs.
+/// Queues whose disk fails while they run.
 @Suite(.timeLimit(.minutes(1))) struct DiskFaultQueueTests {
     @Test(arguments: DiskFault.Kind.ofCommits)
     func `a queue whose disk failed accepts, sends and changes nothing, and reports the cause`(
@@ -72,6 +72,24 @@ internal import Testing
                 continuation.yield(.reachable(generation: 1))
             }
         }
+    }
+
+    @Test func `the sequences of events end when the store fails`() async throws {
+        try DiskFault.install()
+        let directory = TemporaryDirectory()
+        let queue = try await open(directory.path, Recorder())
+        let events = try await queue.events
+        let reading = Task {
+            var kinds: [QueueEvent.Kind] = []
+            for await event in events { kinds.append(event.kind) }
+            return kinds
+        }
+        _ = try await queue.enqueue(Self.request)
+        let fault = try DiskFault(.ofCommits[0], at: directory.path, first: 1, persists: true)
+        for _ in 0..<3 { _ = try? await queue.enqueue(Self.request) }
+        fault.end()
+        #expect(await reading.value == [.enqueued], "the failed commits have changed nothing")
+        await queue.stop()
     }
 
     @Test func `waiting calls return when the store fails`() async throws {

@@ -1,16 +1,18 @@
 internal import Foundation
 internal import OfflineQueue
 
-/// A fixed sequence of store calls, from opening to closing, on a disk that may fail at any call.
+/// A fixed sequence of calls to a store, from opening to closing, during which the disk may fail at any call. The
+/// properties are the results.
 struct DiskFaultScript {
     /// The ids of the requests that the store accepted.
     private(set) var accepted: [String] = []
     private(set) var delivered: [String] = []
     /// The errors that the store threw, in call order.
     private(set) var errors: [any Error] = []
-    /// Whether the test's own checkpoint statement failed. SQLite reports that error, not the store.
+    /// Whether the checkpoint failed that the script itself requests from SQLite. The store does not report this error.
     private(set) var hasFailedToCheckpoint = false
-    /// The steps that succeeded after the store had reported that it writes nothing more.
+    /// The steps that wrote successfully although the store had already failed. After its first failure, a store must
+    /// write nothing.
     private(set) var writtenAfterFailure: [String] = []
     /// Whether every step succeeded.
     private(set) var isComplete = false

@@ -2,10 +2,10 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import OfflineQueue
 
-/// A series of runs of one store script. In run N, the Nth call of a kind fails. The series ends when a run makes fewer
-/// calls.
+/// A series of runs of ``DiskFaultScript``. In run N, the Nth call of one kind fails. The series ends when a run makes
+/// fewer than N calls.
 struct DiskFaultSweep {
-    /// The data that remains on the disk after a run.
+    /// What remains on the disk after a run.
     enum Aftermath: CaseIterable {
         /// Everything that was written, as after the end of the process.
         case everything
@@ -13,7 +13,7 @@ struct DiskFaultSweep {
         case whatWasSynced
     }
 
-    /// The problems that were found, each with the call that failed.
+    /// The problems that were found. Each names the call that failed.
     struct Findings {
         /// The number of calls that failed.
         var failures = 0
@@ -22,7 +22,7 @@ struct DiskFaultSweep {
         var writtenAfterFailure: [String] = []
         /// Errors that do not say what happened to which file.
         var unclear: [String] = []
-        /// Failed calls that were not reported.
+        /// Failed calls that the store did not report.
         var silent: [String] = []
         /// Runs in which no call failed but not every step succeeded.
         var incomplete: [String] = []
@@ -34,7 +34,8 @@ struct DiskFaultSweep {
     let kind: DiskFault.Kind
     let persists: Bool
     let aftermath: Aftermath
-    /// Whether each run starts by creating the store, which makes most of the calls.
+    /// Whether each run creates its store, which takes most of the calls. If not, it starts with a copy of an existing
+    /// store.
     let isFromCreation: Bool
 
     private static let parent = "/dev/shm"
@@ -57,7 +58,7 @@ struct DiskFaultSweep {
         return first
     }
 
-    /// Runs the script once and returns whether a call failed.
+    /// Runs the script once, and returns whether a call failed.
     private func live(_ first: Int, _ template: String, _ findings: inout Findings) async throws -> Bool {
         let scratch = try ScratchDirectory(in: Self.parent)
         let directory =
@@ -73,8 +74,8 @@ struct DiskFaultSweep {
         if hasStruck { findings.failures += 1 }
         let missing = await missing(script, in: directory)
         findings.add(script, missing, hasStruck: hasStruck, at: "\(self), call \(first)", directory)
-        // The store opens files for a check before it opens the database. If only the check's open fails, no error is
-        // reported.
+        // The store opens the database for a check before it opens it for use. If only the first call fails, this is
+        // not an error.
         let isMadeGood = kind == .openEIO && !persists
         if script.callsBeforeClosing >= first, !script.hasTold, !isMadeGood {
             findings.silent.append("\(self), call \(first)")

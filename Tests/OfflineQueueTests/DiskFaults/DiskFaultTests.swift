@@ -1,9 +1,10 @@
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Failures of each call that SQLite makes to the disk while a store is used.
+/// Stores whose disk fails, at every single call that SQLite makes to it.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct DiskFaultTests {
-    /// Every kind of fault, temporary and permanent, with both aftermaths.
+    /// The sweeps for every kind of fault, temporary and permanent, each followed by the end of the process or by a
+    /// power cut.
     private static let sweeps: [DiskFaultSweep] = DiskFault.Kind.all.flatMap { kind in
         [false, true].flatMap { persists in
             DiskFaultSweep.Aftermath.allCases.map { aftermath in
@@ -58,7 +59,8 @@ internal import Testing
 }
 
 extension DiskFaultSweep {
-    /// Reads and writes are the most frequent calls. Of their four combinations, CI runs two and a small check none.
+    /// Whether this run of the tests includes the sweep. Reads and writes are the most frequent calls. Of the four
+    /// sweeps for each of these kinds, CI runs two and a small check none.
     fileprivate var isChosen: Bool {
         let hasFewCalls = ![.readEIO, .writeEIO, .writeENOSPC].contains(kind)
         let isInHalf = persists == (aftermath == .everything)

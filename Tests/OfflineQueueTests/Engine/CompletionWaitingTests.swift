@@ -4,11 +4,11 @@ internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
-/// The cost of many callers that wait for the ends of requests.
+/// The store queries that many callers cause while they wait until their requests are finished.
 @Suite(.timeLimit(.minutes(1))) struct CompletionWaitingTests {
     private let directory = TemporaryDirectory(marker: "ends")
 
-    /// Counts how often the store is queried for the standings of requests.
+    /// A store that counts the queries for the states and the details of requests.
     private struct CountingStore: WrappedStore {
         final class Looks: Sendable {
             let storedStates = Mutex(0)
@@ -56,8 +56,8 @@ internal import Testing
         }
         #expect(try await queue.cancel([ids[7]]) == [.done(.cancelled)])
         #expect(try await waiting[7].value == .cancelled)
-        // Each waiter queries the standings once, and so does each change. The details are queried once, for the
-        // result.
+        // The states are queried at most once for each waiter and once for each change. The details are queried once,
+        // for the result.
         #expect(store.looks.storedStates.withLock { $0 } <= waiters + changes + 1)
         #expect(store.looks.details.withLock { $0 } == 1)
         _ = try await queue.cancel(ids)

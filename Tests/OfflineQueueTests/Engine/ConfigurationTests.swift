@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// The configuration of a queue.
+/// The validation of a queue's configuration.
 @Suite struct ConfigurationTests {
     private let directory = TemporaryDirectory()
 
@@ -37,6 +37,18 @@ internal import Testing
             "`stopTimeout` is -1 nanosecond; it must be 0 seconds to 366 days",
             { $0.stopTimeout = .nanoseconds(-1) }
         ),
+        (
+            "`reconnectSpread` is -1 second; it must be 0 seconds to 366 days",
+            { $0.reconnectSpread = .seconds(-1) }
+        ),
+        (
+            "`*.example` is not the name or the address of a host, without a scheme, a port and `*`",
+            { $0.hostWeights = ["*.example": 2] }
+        ),
+        (
+            "`hostWeights` is a dictionary with `A.example` and `a.example`; it must be one with a single weight",
+            { $0.hostWeights = ["a.example": 1, "A.example": 2] }
+        ),
         ("`inflight` is 0; it must be 1 to 65536", { $0.inflight = 0 }),
         ("`inflightPerLane` is -1; it must be 1 to 65536", { $0.inflightPerLane = -1 }),
         ("`inflightPerOrigin` is 0; it must be 1 to 65536", { $0.inflightPerOrigin = 0 }),
@@ -59,7 +71,7 @@ internal import Testing
         #expect(directory.permissions() == nil)
     }
 
-    @Test func `the limits of the accepted ranges are accepted`() async throws {
+    @Test func `the lowest and the highest value of each setting are accepted`() async throws {
         let least = try await refusal {
             ($0.backoffBase, $0.backoffCap, $0.stopTimeout) = (.milliseconds(1), .milliseconds(1), .zero)
             ($0.inflight, $0.inflightPerLane) = (1, 1)

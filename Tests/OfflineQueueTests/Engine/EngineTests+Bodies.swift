@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
-// Bodies of requests in the engine.
+// Tests how the engine stores, sends and removes bodies.
 
 extension EngineTests {
     private func spooled() -> [String] {
@@ -64,7 +64,7 @@ extension EngineTests {
         _ = try await queue.enqueue(request(body: .staged(id: "body", size: 70_010)), options: options("a"))
         let attempt = await sender.nextAttempt()
         guard case .file(let body) = attempt.body else {
-            Issue.record("it is not sent from a file")
+            Issue.record("the body is not sent from a file")
             return
         }
         #expect(try body.content() == Data(count: 70_010))
@@ -89,7 +89,7 @@ extension EngineTests {
         await queue.stop()
     }
 
-    @Test func `uploads have the capacity that requests leave`() async throws {
+    @Test func `uploads can use the capacity that requests do not use`() async throws {
         let queue = try await open(FakeSender(), started: false) {
             $0.limits.bytes = 200_000
             $0.limits.laneShare = 1

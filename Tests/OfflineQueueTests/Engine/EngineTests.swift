@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
-/// The engine's use of the store: waiting, giving up, leases and bodies.
+/// How the engine uses its store: waiting calls, expiry, leases and bodies.
 @Suite(.timeLimit(.minutes(2))) struct EngineTests {
     let directory = TemporaryDirectory(marker: "engine")
     let changes = ChangeSignal()
@@ -51,11 +51,11 @@ internal import Testing
         let attempt = await sender.nextAttempt()
         async let result = queue.result(of: "a")
         #expect(try await queue.result(of: "a", within: .zero)?.summary.state == .inflight)
-        sender.answer(attempt, .status(201, [("X-A", "b")], body: "made"))
+        sender.answer(attempt, .status(201, [("ETag", "b"), ("Set-Cookie", "s=1")], body: "made"))
         let details = try #require(try await result)
         #expect(details.summary.state == .delivered && details.summary.status == 201)
         #expect(details.response?.body == Data("made".utf8))
-        #expect(details.response?.headers == [.init(name: "X-A", value: "b")])
+        #expect(details.response?.headers == [.init(name: "ETag", value: "b")])
         #expect(try await queue.result(of: "nobody") == nil)
         await queue.stop()
     }
@@ -92,7 +92,7 @@ internal import Testing
         await queue.stop()
     }
 
-    // MARK: Waiting for room
+    // MARK: Waiting for capacity
 
     @Test func `a call waits until the queue has capacity`() async throws {
         let sender = FakeSender()
@@ -178,7 +178,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a queue that is not started stores requests and reports that`() async throws {
+    @Test func `send to a queue that is not started stores the request and says so`() async throws {
         let queue = try await open(FakeSender(), started: false)
         #expect(try await queue.send(request(), options: options("a")) == .queued(id: "a", reason: .stopped))
         #expect(try await queue.counts[.pending] == 1)
@@ -235,14 +235,14 @@ internal import Testing
         try await store.lost.renewals.wait { $0.count >= 3 }
         #expect(try await queue.request("a")?.summary.state == .inflight)
         store.lost.isSet = true
-        // The attempt ended with code 42. The request was given back and is sent again.
+        // The first attempt ended with code 42. The request is pending again and is sent again.
         _ = await sender.nextAttempt()
         await queue.stop()
     }
 }
 
-/// A store that records when it has returned a page. An enqueue call that was refused because the queue is full queries
-/// one last page before it waits.
+/// A store that signals when it has returned a page of a list. A call of `enqueue` reads a page before it waits for
+/// capacity, so the signal shows that it is about to wait.
 private struct PageRecordingStore: WrappedStore {
     let inner: any QueueStore
     let pages = Recorder<RequestPage>()
@@ -264,7 +264,7 @@ private final class Flag: Sendable {
     }
 }
 
-/// A store whose leases expire, as those of a store shared between machines do.
+/// A store whose leases expire, like those of a store that several machines share.
 private struct LeasingStore: WrappedStore {
     let inner: any QueueStore
     let lost: Flag

@@ -3,12 +3,12 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Lanes that failures close while other requests are being sent.
+/// Lanes that are closed by failures while other requests of the lane are in flight.
 @Suite(.timeLimit(.minutes(1))) struct LaneClosureEngineTests {
     private let directory = TemporaryDirectory(marker: "closures")
     private let changes = ChangeSignal()
 
-    /// A queue that is sending the requests `a` and `b` of one lane, with their attempts.
+    /// Returns a queue that is sending the requests `a` and `b` of one lane, and their attempts by id.
     private func sending(_ sender: FakeSender) async throws -> (OfflineQueue, [String: Attempt]) {
         var configuration = OfflineQueue.Configuration(directory: directory.path)
         configuration.backoffBase = .seconds(3600)
@@ -32,7 +32,7 @@ internal import Testing
         _ = try await queue.enqueue(request, options: EnqueueOptions(id: id))
     }
 
-    // The errors of libcurl for a client certificate that cannot be used, and for an untrusted server.
+    // The codes of libcurl for a client certificate that cannot be used (58), and for an untrusted server (60).
     @Test(arguments: [58, 60])
     func `a held lane opens when its last request is delivered`(code: CInt) async throws {
         let sender = FakeSender()

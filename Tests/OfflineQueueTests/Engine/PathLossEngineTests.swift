@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Lost and restored paths, tested through the queue.
+/// The effect of lost and found paths on the requests of a queue.
 @Suite(.timeLimit(.minutes(1))) struct PathLossEngineTests {
     private let directory = TemporaryDirectory(marker: "loss")
     private let changes = ChangeSignal()
@@ -83,7 +83,7 @@ internal import Testing
         let attempt = await sender.nextAttempt()
         gate.turn(.notReachable)
         gate.turn(.reachable(generation: 2, route: 1))
-        // The attempt of `b` shows that the queue has processed the new state of the path.
+        // When `b` is attempted, the queue has processed the new state of the path.
         _ = try await queue.enqueue(request, options: options("b"))
         sender.answer(await sender.nextAttempt(), .status(200))
         try await changes.until(queue) { $0[.delivered] == 1 }
@@ -103,7 +103,7 @@ internal import Testing
         await queue.stop()
     }
 
-    /// A gate whose current state differs from the state that it reported to its watchers.
+    /// A gate whose current state differs from the last state that it reported.
     private struct LateGate: HostGate {
         let inner: FakeGate
         let fresh: GateState

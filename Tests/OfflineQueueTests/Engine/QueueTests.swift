@@ -8,7 +8,7 @@ internal import Testing
     private let directory = TemporaryDirectory()
     private let changes = ChangeSignal()
 
-    /// Opens a queue. The backoff is one hour unless the test overrides it, so that nothing is retried.
+    /// Opens a queue. The default backoff is one hour, so that no request is retried during a test.
     private func open(
         _ sender: FakeSender,
         gate: FakeGate = FakeGate(),
@@ -132,7 +132,7 @@ internal import Testing
         )
         try await queue.start()
         async let result = queue.send(request(), options: EnqueueOptions(id: "late"))
-        // Another request of the lane triggers a claim, which takes both.
+        // Another request of the lane causes a claim, which takes both requests.
         for await _ in wakes.prefix(1) { _ = try await queue.enqueue(other) }
         #expect(try await result == .delivered(id: "late", status: 200, body: Data()))
         await queue.stop()
@@ -209,7 +209,7 @@ internal import Testing
     @Test func `a FIFO lane keeps its order under failures and restarts`() async throws {
         let seen = Delivered()
         let sender = FakeSender { attempt in
-            // Every third attempt succeeds.
+            // Only every third attempt succeeds.
             guard seen.tick() % 3 == 0 else { return .reset }
             seen.append(attempt.url)
             return .status(200)
@@ -328,7 +328,7 @@ internal import Testing
     }
 }
 
-/// The URLs that arrived, in order.
+/// The URLs of the requests that arrived at a fake sender, in order.
 final class Delivered: Sendable {
     private let state = Mutex<(ticks: Int, urls: [String])>((0, []))
 

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// The room that unused uploads take in the queue, and the requests that they belong to.
+/// The capacity that uploads use before and after a request uses them.
 @Suite(.timeLimit(.minutes(1))) struct StagedCapacityTests {
     private let directory = TemporaryDirectory(marker: "staged")
 
@@ -39,7 +39,7 @@ internal import Testing
         return nil
     }
 
-    @Test func `requests have the capacity that uploads leave`() async throws {
+    @Test func `requests can use the capacity that uploads do not use`() async throws {
         let queue = try await open(bytes: 200_000)
         _ = try await queue.appendToBody("a", Data(count: 150_000), at: 0)
         let body = QueueRequest.Body.data(Data(count: 60_000))

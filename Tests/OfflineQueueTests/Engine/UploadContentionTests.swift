@@ -4,12 +4,12 @@ internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
-/// Uploads that come and go while requests, imports and other uploads are waiting for their room.
+/// Uploads, requests and imports that compete for the capacity of a queue.
 @Suite(.timeLimit(.minutes(1))) struct UploadContentionTests {
     private let directory = TemporaryDirectory(marker: "contention")
     private let files = TemporaryDirectory()
 
-    /// Opens a queue of 200,000 bytes that sends nothing.
+    /// Opens a queue that is limited to 200,000 bytes and sends nothing.
     private func open(stall: Duration = .seconds(3600)) async throws -> (OfflineQueue, InterferingStore) {
         var settings = StoreSettings()
         settings.limits.bytes = 200_000
@@ -45,7 +45,7 @@ internal import Testing
     @Test func `an upload continues when another caller removed the stalled one`() async throws {
         let (queue, store) = try await open(stall: .zero)
         _ = try await queue.appendToBody("old", Data(count: 150_000), at: 0)
-        // The other caller comes after this one has counted the uploads.
+        // The other caller removes the upload after this caller has counted the uploads.
         store.interfere(at: .room) { _ = try await queue.removeStagedBody("old") }
         #expect(try await queue.appendToBody("new", Data(count: 60_000), at: 0) == 60_000)
         await queue.stop()
@@ -61,7 +61,7 @@ internal import Testing
         let call = Task { try await queue.enqueue(request, options: blocking).outcome }
         try await store.refusals.wait { $0.count == 1 }
         _ = try await queue.removeStagedBody("short")
-        // The call tries again, and continues to wait.
+        // The waiting call tries again, is refused again, and continues to wait.
         try await store.refusals.wait { $0.count == 2 }
         _ = try await queue.removeStagedBody("long")
         #expect(try await call.value == .accepted)
@@ -76,7 +76,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `an import has the capacity that uploads leave`() async throws {
+    @Test func `an import can use the capacity that uploads do not use`() async throws {
         let path = try await export()
         let (queue, _) = try await open()
         _ = try await queue.appendToBody("a", Data(count: 150_000), at: 0)
@@ -86,7 +86,7 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `an upload that starts after an import's check uses capacity as well`() async throws {
+    @Test func `an upload that starts after an import's check of the capacity is counted`() async throws {
         let path = try await export()
         let (queue, store) = try await open()
         store.interfere(at: .restore) {
@@ -114,12 +114,12 @@ internal import Testing
     }
 }
 
-/// A store in which a test acts between two steps of a call, once.
+/// A store that calls a closure of the test once, at a given step of a call.
 private final class InterferingStore: WrappedArchive {
     enum Step { case room, restore }
 
     let inner: any QueueStore
-    /// The refused calls of ``enqueue(_:)``.
+    /// The error codes of the refused calls of ``enqueue(_:)``.
     let refusals = Recorder<QueueError.Code?>()
     private let actions = Mutex<[Step: @Sendable () async throws -> Void]>([:])
 

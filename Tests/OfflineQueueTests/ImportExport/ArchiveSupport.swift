@@ -15,7 +15,7 @@ func openQueue(
     return try await OfflineQueue(configuration: configuration, sender: sender, gate: FakeGate())
 }
 
-/// Opens a queue that sends nothing, calls `body` with the queue and its store, and stops the queue.
+/// Opens a queue that sends nothing, calls `body` with the queue and its store, and then stops the queue.
 func withQueue<Value>(
     _ directory: TemporaryDirectory,
     _ body: (OfflineQueue, SQLiteQueueStore) async throws -> Value
@@ -37,7 +37,7 @@ func withQueue<Value>(
     }
 }
 
-/// Changes a database directly, as another tool would. No queue may have the database open.
+/// Changes a queue's database with SQL, like a manual edit. No queue may have the database open.
 func edit(_ directory: TemporaryDirectory, _ sql: String) throws {
     let database = try DatabaseQueue(path: "\(directory.path)/queue.sqlite")
     try database.writeWithoutTransaction { try $0.execute(sql: "PRAGMA foreign_keys = OFF; \(sql)") }
@@ -55,7 +55,7 @@ func rootPages(of directory: TemporaryDirectory) throws -> [String: Int] {
 }
 
 extension StoredBody {
-    /// The name of the body's file, or `nil` if the body is stored in the database.
+    /// The name of the body's spool file; `nil` if the body is stored in the database.
     var file: String? {
         if case .spooled(let body) = self { body.name } else { nil }
     }
@@ -64,8 +64,8 @@ extension StoredBody {
 // MARK: - A populated queue
 
 extension OfflineQueue {
-    /// Enqueues requests of all kinds with ids `a0`, `a1`, …. The body lengths lie at and around the size limits of the
-    /// formats.
+    /// Enqueues requests with various options and the ids `a0`, `a1`, …. The lengths of their bodies are at or next to
+    /// the sizes at which the stored or exported form changes.
     func populate(_ count: Int, seed: UInt64 = 1) async throws {
         var generator = SeededGenerator(seed: seed)
         for index in 0..<count {
@@ -149,7 +149,7 @@ extension OfflineQueue {
             let page = try await exportPage(after: cursor, includingDead: includingDead, limit: limit)
             data += page.data
             trailer.add(page.data)
-            // Converts the cursor to text and back, as a client that requests pages does.
+            // Converts the cursor to text and back, as the control API does for its clients.
             cursor = page.next.flatMap { ExportCursor($0.description) }
         } while cursor != nil
         return data + trailer.finish()
@@ -158,7 +158,7 @@ extension OfflineQueue {
     nonisolated func content() async throws -> ExportContent { try ExportContent(await exported()) }
 }
 
-/// Returns an export of these lines with a matching end line.
+/// Returns an export of these lines, completed with a matching end line.
 func sealed(_ lines: [String]) throws -> Data {
     let data = Data(lines.map { $0 + "\n" }.joined().utf8)
     var trailer = try ExportTrailer()
@@ -171,7 +171,7 @@ func lines(_ export: Data) -> [String] {
     String(decoding: export, as: UTF8.self).split(separator: "\n").dropLast().map(String.init)
 }
 
-/// Writes a file with this data and returns its path. The file exists as long as the directory.
+/// Writes data to a file in the directory, and returns its path.
 func file(_ data: Data, in directory: TemporaryDirectory, _ name: String = UUID().uuidString) throws -> String
 {
     try? FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: true)

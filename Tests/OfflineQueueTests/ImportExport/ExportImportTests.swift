@@ -30,7 +30,7 @@ internal import Testing
             #expect(try await queue.content() == content)
             #expect(try await queue.verify().isSound)
         }
-        // Bodies that were spooled are spooled again, and no others.
+        // Exactly the bodies of more than 64 KiB have files in the spool of the second queue.
         let bodies = try FileManager.default.contentsOfDirectory(atPath: "\(second.path)/spool").count
         #expect(bodies == content.bodies.values.count { $0.count > 64 * 1024 } && bodies > 0)
     }
@@ -123,7 +123,7 @@ internal import Testing
         let queue = try await openQueue(second, sender: sender)
         _ = try await queue.importRequests(from: try file(data, in: files))
         try await queue.start()
-        // Request `1` is the last of the lane.
+        // Request `1` is the last one of its lane.
         #expect(try await queue.result(of: "1")?.summary.state == .delivered)
         #expect(sender.attempts.map(\.id) == ["5", "4", "3", "2", "1"])
         let sent = sender.attempts.map { $0.headers.first { $0.name == "Idempotency-Key" }?.value }
@@ -148,7 +148,7 @@ internal import Testing
     }
 }
 
-/// An archive that imports some batches and then fails.
+/// An archive that restores some batches of an import, and then fails.
 private struct FailingArchive: WrappedArchive {
     let inner: any QueueStore
     private let left: Counter

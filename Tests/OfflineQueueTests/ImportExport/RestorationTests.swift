@@ -17,7 +17,7 @@ final class Counter: Sendable {
     }
 }
 
-/// The state of single requests after export and import.
+/// The states of requests after an export and an import.
 @Suite(.timeLimit(.minutes(1))) struct RestorationTests {
     private let first = TemporaryDirectory()
     private let second = TemporaryDirectory()
@@ -100,7 +100,7 @@ final class Counter: Sendable {
             try await enqueue("waits", to: queue) { $0.dependencies = ["old"] }
             try await enqueue("held", to: queue) { $0.dependencies = ["old"] }
             _ = try await queue.hold(["held"])
-            // `new` is placed after the requests that now depend on it.
+            // `new` is now the last request, and the earlier ones depend on it.
             try await enqueue("new", to: queue) { $0.replaceKey = "k" }
         } _: { queue, _, content async throws in
             #expect(content.ids == ["waits", "held", "new"] && content["waits"]?.after == ["new"])
@@ -136,7 +136,7 @@ final class Counter: Sendable {
             try await enqueue("theirs", to: queue) { $0.replaceKey = "k" }
             return try await queue.exported()
         }
-        // Makes the exported request older or newer than the one that waits in the second queue.
+        // Makes the exported request newer or older than the one that waits in the second queue.
         let created = Int64((now.timeIntervalSince1970 + (isNewer ? 1000 : -1000)) * 1000)
         let pattern = #/"created":[0-9]+,"deferrals"/#
         let text = lines(data).map { $0.replacing(pattern, with: "\"created\":\(created),\"deferrals\"") }
@@ -149,7 +149,7 @@ final class Counter: Sendable {
         }
     }
 
-    @Test func `a request that finishes during the export of its body is voided`() async throws {
+    @Test func `a request that finishes during the export of its body is marked as void`() async throws {
         let directory = first
         let queue = try await openQueue(directory)
         let body = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })

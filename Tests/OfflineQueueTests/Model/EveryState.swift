@@ -1,8 +1,8 @@
 internal import Foundation
 internal import OfflineQueue
 
-/// Fills a store with a request for each state and reason, and with every option. Uses only calls that later versions
-/// must support too. Two stores filled at the same times have the same content.
+/// Fills a store with requests in every state, for every reason, and with every option. It uses only calls that later
+/// versions of the store must support, too. Two stores that were filled at the same times have the same content.
 struct EveryState {
     private let store: SQLiteQueueStore
     private let clock: TestStoreClock
@@ -58,9 +58,9 @@ struct EveryState {
         }
     }
 
-    /// Enqueues one held request for each reason, each in its own lane.
+    /// Adds a held request for each reason, each in its own lane. Earlier versions do not have the reason `key`.
     private func fillHeld() async throws {
-        for reason in HoldReason.allCases {
+        for reason in HoldReason.allCases where reason != .key {
             let request = try await sent("held-\(reason.rawValue)", host: "\(reason.rawValue).example")
             try await store.conclude(
                 request,
@@ -121,7 +121,7 @@ struct EveryState {
         )
     }
 
-    /// Leaves requests in flight, as a process that dies does.
+    /// Leaves requests in flight, like a process that dies.
     private func fillSent() async throws {
         clock.advance(.seconds(1))
         _ = try await sent("sent-put", method: "PUT", host: "sent.example") { $0.replaceKey = "state" }

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// Values just inside and just outside the limits of every option.
+/// The ranges of all options: values at the limits, and just outside them.
 @Suite struct OptionTests {
     private func code(_ adjust: (inout EnqueueOptions) -> Void) -> QueueError.Code? {
         failure(adjust)?.code
@@ -38,10 +38,10 @@ internal import Testing
         }
         #expect(
             failure { $0.timeToLive = day * 367 }!.message
-                == "a time to live of 367 days is not 1 ms to 366 days"
+                == "the time to live is 367 days; it must be 1 ms to 366 days"
         )
         let almost = failure { $0.timeToLive = .microseconds(999) }!.message
-        #expect(almost.contains("of 999 microseconds is"), "nothing is rounded to what is accepted")
+        #expect(almost.contains("is 999 microseconds;"), "the value is not rounded")
     }
 
     @Test func `a deadline lies within the next 366 days`() {
@@ -55,7 +55,7 @@ internal import Testing
     @Test func `a request may be scheduled for the past or for any time before it expires`() {
         #expect(code { $0.notBefore = .distantPast } == nil)
         #expect(code { $0.notBefore = at(6 * 86_400) } == nil)
-        #expect(code { $0.notBefore = at(7 * 86_400) } == .invalidOption, "it would be given up first")
+        #expect(code { $0.notBefore = at(7 * 86_400) } == .invalidOption, "the request would expire first")
         #expect(code { $0.notBefore = .distantFuture } == .invalidOption)
         let beyondDeadline = code {
             $0.notBefore = at(100)

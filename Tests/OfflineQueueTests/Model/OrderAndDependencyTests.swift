@@ -1,7 +1,8 @@
 internal import OfflineQueue
 internal import Testing
 
-/// In a FIFO lane, each request waits for the one before it. Dependencies must not contradict that order.
+/// Dependencies between requests of a FIFO lane. There, each request also waits for the one before it, and dependencies
+/// must not contradict that order.
 @Suite struct OrderAndDependencyTests {
     private let directory = TemporaryDirectory()
 
@@ -28,7 +29,7 @@ internal import Testing
         #expect(try await store.statistics().requests == 0)
     }
 
-    @Test func `a request waits no longer for a dependency that was replaced behind it`()
+    @Test func `a FIFO request is held if its dependency is replaced by a later request of the lane`()
         async throws
     {
         let store = try await SQLiteQueueStore(directory: directory.path)

@@ -26,7 +26,7 @@ internal import Testing
         "https://example.com:99999/", "https://example.com/\r\nX: y", "https://[::1/",
         "http://*/", "https://*.example.com/", "http://%2a/", "http://a!b/", "http://a,b/",
     ])
-    func `an invalid URL or one with credentials is refused`(url: String) {
+    func `an invalid URL is refused, and so is a URL with credentials`(url: String) {
         #expect(code(url: url) == .invalidURL)
     }
 
@@ -34,7 +34,7 @@ internal import Testing
         "http://example.com", "HTTPS://EXAMPLE.com:8443/a?b#c", "http://[::1]:80/", "http://1.2.3.4",
         "http://a_b.example.com./", "http://xn--bcher-kva.example/",
     ])
-    func `other URLs are accepted`(url: String) {
+    func `unusual but valid URLs are accepted`(url: String) {
         #expect(code(url: url) == nil)
     }
 
@@ -44,7 +44,7 @@ internal import Testing
     }
 
     @Test(arguments: ["", "GE T", "GET\r\n", "PÖST", "CONNECT", "TRACE"])
-    func `a method that is not a token, CONNECT and TRACE are refused`(method: String) {
+    func `CONNECT, TRACE and methods that are not tokens are refused`(method: String) {
         #expect(code(method: method) == .invalidMethod)
     }
 
@@ -80,7 +80,7 @@ internal import Testing
     ]
 
     @Test(arguments: managed)
-    func `a header that the client sets is refused, also as the key's header`(name: String) {
+    func `a header that the client sets is refused, even as the header of the key`(name: String) {
         func message(_ headers: [QueueRequest.Header], _ options: EnqueueOptions) -> String? {
             let request = QueueRequest(method: "POST", url: "http://a/", headers: headers)
             return #expect(throws: QueueError.self) { try NewRequest(request, options: options) }?.message
@@ -112,7 +112,7 @@ internal import Testing
         #expect(code(headers: headers(QueueRequest.maximumHeadBytes + 1)) == .invalidHeader)
     }
 
-    /// An export of an older version must be imported even if it contains what is now refused.
+    /// An export of an older version must be imported, even if it contains requests that are refused now.
     @Test func `requests that older versions accepted are imported`() throws {
         let long = "http://*/" + String(repeating: "x", count: 20_000)
         let headers = [QueueRequest.Header(name: "Connection", value: "close")]

@@ -15,7 +15,7 @@ struct UUIDTests {
     }
 
     @Test
-    func `a random id has its version and its variant, and no two are alike`() throws {
+    func `a random id contains its version and variant, and all random ids differ`() throws {
         let ids = (0..<1000).map { _ in UUIDv4.make() }
         for id in ids {
             let bytes = try #require(UUID(uuidString: id)).uuid
@@ -26,7 +26,7 @@ struct UUIDTests {
     }
 
     @Test
-    func `every bit that is random takes both values`() throws {
+    func `every random bit has both values in some id`() throws {
         let ids = try (0..<200).map { _ in try #require(UUID(uuidString: UUIDv4.make())).uuid }
         let halves = ids.map { id in withUnsafeBytes(of: id) { $0.map { UInt8($0) } } }
         let ones = halves.reduce([UInt8](repeating: 0, count: 16)) { zip($0, $1).map { $0 | $1 } }

@@ -2,15 +2,15 @@ internal import Foundation
 internal import OfflineQueue
 internal import Synchronization
 
-/// Faults injected into the store, which the comparison with the model must detect.
+/// The faults that a test injects into the store. The comparison with the model must detect each of them.
 enum InjectedFault: String, CaseIterable {
-    /// A sender whose lease was taken away can still conclude.
+    /// A sender that has lost its lease can still store an outcome.
     case fencing
-    /// An attempt that was not made because the network was down counts.
+    /// An attempt without a path counts as an attempt.
     case refunds
-    /// The last request of a batch is cancelled.
+    /// The last request of each batch is cancelled when it is enqueued.
     case acceptance
-    /// Requests of dead owners are not recovered.
+    /// Requests in flight of a dead owner are not recovered.
     case recovery
     /// A retry gets a new idempotency key.
     case keys
@@ -20,6 +20,8 @@ enum InjectedFault: String, CaseIterable {
     case changes
     /// A lane stays paused when the whole queue is resumed.
     case pauses
+    /// Events of unblocked requests are lost.
+    case events
 
     func applied(to store: any QueueStore) -> any QueueStore {
         FaultyStore(inner: store, fault: self, tokens: Tokens())

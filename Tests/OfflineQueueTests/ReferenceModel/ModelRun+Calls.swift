@@ -2,11 +2,12 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import OfflineQueue
 
-/// Random calls, each made on the store and on the model.
+/// The random calls, each of which is made on the store and on the model.
 extension ModelRun {
     /// Makes one random call.
     ///
-    /// - Returns: Whether the caller knows from the call itself which lanes have due requests.
+    /// - Returns: Whether the result of the call already contains the due lanes, so that the store need not report them
+    ///   as changed.
     mutating func act() async throws -> Bool {
         switch roll(100) {
         case 0..<22: try await enqueue(1)
@@ -108,7 +109,7 @@ extension ModelRun {
         return false
     }
 
-    /// Compares the claimed requests with those that the model claims.
+    /// Compares the result of a claim with that of the model.
     private mutating func check(_ batch: ClaimedBatch, of claim: LaneClaim, _ lane: LaneKey) throws {
         let token = batch.requests.first?.lease.token ?? ""
         let expected = model.claim(lane, claim.limit, releasing: claim.releasing, token: token)
@@ -116,7 +117,7 @@ extension ModelRun {
         for request in batch.requests { try check(request) }
         claimed = (claimed + batch.requests).suffix(24)
         try expect(batch.due, is: model.due(lane).map { .milliseconds($0) }, "due time")
-        // The result of a claim covers only this lane.
+        // The result of a claim contains the due time of this lane, so no report about the lane is expected.
         dues[lane] = 0
     }
 
@@ -141,7 +142,7 @@ extension ModelRun {
         let concluded = try await store.conclude([conclusion], claiming: claim.map { [$0] } ?? [])
         let expected = model.conclude(request.id, conclusion)
         try expect(concluded.isCurrent, is: [expected], "whether the lease counts")
-        // The caller that concludes knows about this lane.
+        // The caller of `conclude` knows that this lane may have due requests, so no report about the lane is expected.
         if let lane { dues[lane] = 0 }
         if let lane, let claim { try check(concluded.claimed[0], of: claim, lane) }
         return false
@@ -191,7 +192,7 @@ extension ModelRun {
 
     private mutating func editMatching(_ edit: QueueEdit) async throws {
         var filter = RequestFilter()
-        // Editing all requests at once would leave too little for later calls.
+        // Editing all requests at once would leave too few for later calls, so the edit is limited to some states.
         filter.states = Set((0...roll(3)).map { _ in pick(QueuedRequest.State.allCases) })
         if chance(60) { filter.host = pick(["a", "b"]) }
         if chance(40) { filter.lane = pick(["", "order"]) }
@@ -233,7 +234,7 @@ extension ModelRun {
             clock.stepWall(.seconds(pick([-3600, 3600, -86_400, 31_536_000, -31_536_000])))
         case 2 where chance(20): clock.setWall(Timestamp(milliseconds: 1_000_000))
         case 3: clock.setWall(start)
-        // Steps of less than a second would count as clock slewing.
+        // The store ignores steps of up to a second, because they may come from slewing.
         default: clock.advance(.seconds(pick([2, 6, 60, 900, 7200, 90_000])))
         }
         updateClock()
@@ -263,6 +264,7 @@ extension ModelRun {
             clock: clock.clock
         )
         store = fault.map { $0.applied(to: inner) } ?? inner
+        events = try await store.events().makeAsyncIterator()
         let lanes = try await store.recover(releasing: reasons)
         model.reopened(releasing: reasons, isOtherBoot: isOtherBoot)
         try check(lanes)
@@ -279,7 +281,7 @@ extension ModelRun {
         return true
     }
 
-    /// Expects exactly the lanes that have a request to send.
+    /// Expects records for exactly the lanes that have pending requests.
     private mutating func check(_ lanes: [LaneRecord]) throws {
         for lane in lanes { laneIDs[lane.key] = lane.id }
         let expected = Set(model.live.map(\.lane)).filter { model.due($0) != nil }
@@ -299,7 +301,7 @@ extension ModelRun {
 }
 
 extension NewRequest {
-    /// The properties that help to understand a divergence.
+    /// The properties that help to understand a difference, for messages.
     fileprivate var summary: String {
         var parts = [id, lane.text, method, options.whenFull.rawValue]
         if let key = options.replaceKey { parts.append("replacing \(key)") }

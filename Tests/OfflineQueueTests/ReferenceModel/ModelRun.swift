@@ -2,7 +2,7 @@ internal import Foundation
 internal import NetwatchTestSupport
 internal import OfflineQueue
 
-/// Random calls of a store, each compared with the model.
+/// A run of random calls to a store. After each call, the store is compared with the model.
 struct ModelRun {
     struct Divergence: Error, CustomStringConvertible {
         let step: Int
@@ -17,18 +17,21 @@ struct ModelRun {
     var random: SeededGenerator
     var model: QueueModel
     var store: any QueueStore
+    /// The events of the store, and the states of the requests according to them.
+    var events: QueueEvents.Iterator
+    var replay = EventReplay()
     let clock: TestStoreClock
     let directory = TemporaryDirectory(marker: "model")
     var laneIDs: [LaneKey: Int64] = [:]
-    /// Requests that were claimed and possibly concluded since. Their leases may be stale.
+    /// The last claimed requests, which may have been concluded since. Their leases may be stale.
     var claimed: [ClaimedRequest] = []
     var tokens = 0
     var made = 0
     var sequences: [String: Int64] = [:]
     var call = "opening"
-    /// The due times of the lanes before the call.
+    /// The due times of the lanes before the current call.
     var dues: [LaneKey: Int64] = [:]
-    /// A record of a lane that the run does not use. Posting it lets `changes` be read without waiting.
+    /// A record of a lane that the run does not use. After it is posted, reading `changes` returns at once.
     let sentinel: LaneRecord
 
     static let settings: StoreSettings = {
@@ -55,14 +58,18 @@ struct ModelRun {
         sentinel = try await inner.enqueue(try OfflineQueueTests.new("sentinel", host: "sentinel"))[0].lane
         _ = try await inner.edit(.cancel, ["sentinel"])
         store = fault.map { $0.applied(to: inner) } ?? inner
+        events = try await store.events().makeAsyncIterator()
         model = QueueModel(settings: Self.settings, clock: QueueModel.Clock(clock))
         let day = model.settings.retention.done
         clock.advance(day)
         model.clock = QueueModel.Clock(clock)
         _ = try await store.expire()
+        while !events.publishedBatch().isEmpty {}
     }
 
-    /// - Returns: The first difference between the store and the model, or `nil`.
+    /// Runs random calls until the store and the model differ.
+    ///
+    /// - Returns: The first difference; `nil` if there is none.
     static func run(seed: UInt64, steps: Int = 200, fault: InjectedFault? = nil) async throws -> Divergence? {
         var run = try await ModelRun(seed: seed, fault: fault)
         do {
@@ -91,7 +98,7 @@ struct ModelRun {
 
     func expect<Value: Equatable>(_ found: Value, is expected: Value, _ what: String) throws {
         guard found != expected else { return }
-        throw Difference(text: "\(what): found \(found), where the model has \(expected)")
+        throw Difference(text: "\(what): the store has \(found), the model has \(expected)")
     }
 
     func currentDues() -> [LaneKey: Int64] {
@@ -118,6 +125,7 @@ extension QueueModel.Clock {
 extension ModelRun {
     private mutating func compare(isFollowed: Bool, withCounts: Bool) async throws {
         let page = try await store.page(RequestQuery(limit: 1000)).requests
+        try replayEvents(of: page)
         for request in page {
             try expect(
                 sequences[request.id] ?? request.sequence,
@@ -125,7 +133,8 @@ extension ModelRun {
                 "place of \(request.id)"
             )
         }
-        // A deleted id may be enqueued again.
+        // A deleted id may be enqueued again with a new sequence number, so the numbers of deleted requests are
+        // dropped.
         sequences = Dictionary(uniqueKeysWithValues: page.map { ($0.id, $0.sequence) })
         try expect(page.map(\.id), is: model.listed.map(\.id), "requests")
         for (found, expected) in zip(page, model.listed) {
@@ -133,6 +142,23 @@ extension ModelRun {
         }
         if withCounts { try await compareNumbers() }
         try await compareChanges(isFollowed: isFollowed)
+    }
+
+    /// Applies the events of the call, and expects the states of the store as their result.
+    private mutating func replayEvents(of page: [QueuedRequest]) throws {
+        while case let batch = events.publishedBatch(), !batch.isEmpty {
+            for event in batch where fault != .events || event.kind != .unblocked {
+                do throws(EventReplay.Mismatch) {
+                    try replay.apply(event)
+                } catch {
+                    throw Difference(text: "\(error)")
+                }
+            }
+        }
+        let stored = EventReplay.requests(page)
+        for id in Set(stored.keys).union(replay.requests.keys) {
+            try expect(stored[id], is: replay.requests[id], "\(id) according to the events")
+        }
     }
 
     private func compareNumbers() async throws {
@@ -144,12 +170,14 @@ extension ModelRun {
         try expect(statistics.requests, is: model.live.count, "number of requests")
         try expect(statistics.bytes, is: model.live.reduce(0) { $0 + $1.size }, "bytes")
         try expect(statistics.isPaused, is: model.isPaused, "pause")
+        try expect(statistics.isPaused, is: replay.isPaused, "pause according to the events")
         let paused = statistics.pausedLanes.map { "\($0.host) \($0.label)" }
         try expect(paused, is: model.pausedLanes, "paused lanes")
+        try expect(Set(paused), is: replay.pausedLanes, "paused lanes according to the events")
         try expect(statistics.lanes, is: Set(model.live.map(\.lane)).count, "lanes")
     }
 
-    /// Expects a notification for every lane that is newly due, or due sooner than before the call.
+    /// Expects a report for every lane that has become due, or is due earlier than before the call.
     private mutating func compareChanges(isFollowed: Bool) async throws {
         store.changes.post([sentinel])
         var told: [LaneKey: LaneRecord] = [:]
@@ -160,16 +188,16 @@ extension ModelRun {
         guard !isFollowed else { return }
         for (lane, due) in currentDues() where due < dues[lane] ?? .max {
             guard let record = told[lane], let said = record.due else {
-                throw Difference(text: "no change reported that \(lane.text) is due in \(due) ms")
+                throw Difference(text: "the store did not report that \(lane.text) is due in \(due) ms")
             }
             guard said <= .milliseconds(due) else {
-                throw Difference(text: "\(lane.text) was said to be due in \(said), not in \(due) ms")
+                throw Difference(text: "\(lane.text) was reported as due in \(said), not in \(due) ms")
             }
         }
     }
 }
 
-/// The listed properties of a request.
+/// The properties of a request in a list that are compared.
 private struct Facts: Equatable {
     let lane: String
     let state: QueuedRequest.State
@@ -197,7 +225,8 @@ private struct Facts: Equatable {
         expires = request.expires.map { Timestamp($0).milliseconds }
         finished = request.finished.map { Timestamp($0).milliseconds }
         status = request.status
-        // The model does not know which of several lost dependencies is found first within a transaction.
+        // If several dependencies of a request fail in one transaction, the model does not know which one the store
+        // records.
         let mayTellLoss = request.holdReason == .dependency || request.state.isFinal
         let isLoss = mayTellLoss && request.lastError?.hasPrefix("depends on ") == true
         lastError = isLoss ? nil : request.lastError

@@ -4,11 +4,12 @@ internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
-/// Random calls on a store and on a model of it, with crashes, reboots and clock steps.
+/// Random calls to a store and to a simple model of it, with crashes, reboots and clock steps.
 ///
-/// Runs 20 to 10,000 seeds, depending on ``CheckSize``. `NETWATCH_MODEL_SEED` selects a single seed.
+/// The number of runs is 20 to 10,000, depending on ``CheckSize``. Each has its own seed. The environment variable
+/// `NETWATCH_MODEL_SEED` selects a single seed.
 @Suite struct ModelTests {
-    /// Seeds that have found bugs.
+    /// Seeds that have found bugs, which are always run.
     static let kept: [UInt64] = [412, 711, 838]
 
     private static let environment = ProcessInfo.processInfo.environment
@@ -41,11 +42,11 @@ internal import Testing
         for seed in 1...40 as ClosedRange<UInt64> {
             if try await ModelRun.run(seed: seed, fault: fault) != nil { return }
         }
-        Issue.record("nothing was noticed in 40 runs")
+        Issue.record("40 runs did not detect the fault")
     }
 }
 
-/// Seeds shared by concurrent runs.
+/// The seeds, which concurrent runs take one by one.
 private final class Seeds: Sendable {
     private let left: Mutex<ArraySlice<UInt64>>
 

@@ -21,8 +21,8 @@ extension QueueModel {
         var late = Late()
         for new in requests { outcomes.append(try accept(new, batch, &late)) }
         for (id, missing) in late.missing {
-            // The needed request came later in the batch and was dropped or made way for another, or it made way for
-            // this one.
+            // The missing dependency is a later request of the batch that was dropped or replaced, or it was dropped to
+            // make room for this request.
             for needed in missing where index(of: needed) == nil { lost(needed, for: id) }
         }
         for (old, new) in late.replacements { passDependents(of: old, to: new) }
@@ -32,7 +32,7 @@ extension QueueModel {
         return outcomes
     }
 
-    /// Changes that can be applied only after the whole batch is accepted.
+    /// The changes that can be made only after the whole batch is accepted.
     private struct Late {
         var missing: [(id: String, needed: Set<String>)] = []
         var replacements: [(old: String, new: String)] = []
@@ -42,7 +42,7 @@ extension QueueModel {
         var (needed, last) = ([String: [String]](), [LaneKey: String]())
         for request in requests where needed[request.id] == nil {
             needed[request.id] = request.options.dependencies
-            // In a FIFO lane, each request also waits for the one before it.
+            // In a FIFO lane, each request also waits for the request before it.
             if request.lane.mode == .fifo, let before = last.updateValue(request.id, forKey: request.lane) {
                 needed[request.id]!.append(before)
             }
@@ -156,7 +156,8 @@ extension QueueModel {
         }
     }
 
-    /// Returns whether a request fits into a lane, or into the whole queue if `lane` is `nil`.
+    /// Returns whether a new request fits into its lane, or into the whole queue if `lane` is `nil`. `old` is the
+    /// request that it replaces.
     private func fits(_ new: NewRequest, _ lane: LaneKey?, without old: String?) -> Bool {
         let others = live.filter { $0.id != old && $0.lane == lane ?? $0.lane }
         let share = lane == nil ? 1 : settings.limits.laneShare
@@ -169,7 +170,10 @@ extension QueueModel {
 }
 
 extension NewRequest {
-    fileprivate var content: String { "\(method) \(url) \(body.size) \(lane.label) \(lane.mode)" }
+    fileprivate var content: String {
+        "\(method) \(url) \(body.size) \(lane.label) \(lane.mode) \(options.priority) "
+            + "\(options.isAtMostOnce) \(options.replaceKey ?? "-") \(options.expectation)"
+    }
 }
 
 extension QueueError {

@@ -34,7 +34,7 @@ extension QueueModel {
 
     private mutating func take(_ lane: LaneKey, _ limit: Int) -> [String] {
         let waiting = live.filter { $0.lane == lane && isDue($0) }
-            .sorted { ($0.priority, $0.due, $0.place) < ($1.priority, $1.due, $1.place) }
+            .sorted { (rank($0), $0.priority, $0.place) < (rank($1), $1.priority, $1.place) }
         var taken: [String] = []
         for request in waiting where taken.count < limit {
             if isExpired(request) {
@@ -46,9 +46,14 @@ extension QueueModel {
         return taken
     }
 
+    /// The due time of a request, plus the time that it must wait to go before a request of priority 0.
+    private func rank(_ request: Request) -> Int64 {
+        request.due + Int64(request.priority) * settings.ageingStep.components.seconds * 1000
+    }
+
     private func isDue(_ request: Request) -> Bool { request.state == .pending && request.due <= clock.wall }
 
-    /// Limits due times to `latest`, but keeps any later time that the caller scheduled.
+    /// Makes the pending requests of a lane due at `latest` at the latest, but not before their scheduled time.
     private mutating func bringForward(_ lane: LaneKey, to latest: Int64) {
         for request in live where request.lane == lane && request.state == .pending {
             let asked = request.scheduled ?? 0
@@ -58,7 +63,7 @@ extension QueueModel {
         }
     }
 
-    /// Returns `false` if the token is not that of the request's current lease.
+    /// Applies the outcome of an attempt. Returns `false` if the token is not that of the current lease.
     mutating func conclude(_ id: String, _ conclusion: Conclusion) -> Bool {
         guard let index = index(of: id), live[index].state == .inflight, live[index].token == conclusion.token
         else { return false }
@@ -76,7 +81,14 @@ extension QueueModel {
         switch conclusion.verdict {
         case .delivered: end(id, .delivered, conclusion)
         case .dead(_, let reason): end(id, .dead, error: reason, conclusion)
-        case .held(let reason): comeBack(id, to: .held, reason, due: 0, conclusion)
+        case .held(let reason):
+            if reason == .auth {
+                change(id) { request in
+                    request.attempts -= 1
+                    request.deferrals += 1
+                }
+            }
+            comeBack(id, to: .held, reason, due: 0, conclusion)
         case .retry(let counts):
             if !counts {
                 change(id) { request in
@@ -93,7 +105,8 @@ extension QueueModel {
         }
     }
 
-    /// Ends an attempt without finishing the request, unless a wish or a replacement finishes it.
+    /// Ends an attempt whose verdict does not finish the request. A pending edit or a newer request with the same
+    /// replace key may still finish it.
     mutating func comeBack(
         _ id: String,
         to state: QueuedRequest.State,
@@ -159,7 +172,7 @@ extension QueueModel {
         return .done(live[index(of: id)!].state)
     }
 
-    /// Edits the requests that match at the time of the call, one after another.
+    /// Edits all requests that match before the first edit, one after another.
     mutating func edit(_ edit: QueueEdit, matching filter: RequestFilter) -> FilteredEditResult {
         let matching = (live + history).sorted { $0.place < $1.place }.filter { request in
             filter.states?.contains(request.state) ?? true
@@ -167,7 +180,7 @@ extension QueueModel {
                 && request.lane.label == filter.lane ?? request.lane.label
         }
         let isLive = Set(live.map(\.id))
-        // The store edits unfinished requests first.
+        // The store edits unfinished requests before finished ones.
         let ordered = matching.filter { isLive.contains($0.id) } + matching.filter { !isLive.contains($0.id) }
         var result = FilteredEditResult()
         for request in ordered {

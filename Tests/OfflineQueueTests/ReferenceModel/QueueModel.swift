@@ -1,9 +1,10 @@
 internal import Foundation
 internal import OfflineQueue
 
-/// The guarantees of a queue in simple code: arrays instead of rows, and no code shared with the implementation.
+/// A simple model of a store, with which tests compare the real one. It uses arrays instead of a database, and shares
+/// no code with the store.
 ///
-/// All times are in milliseconds. A call that the queue refuses changes nothing.
+/// All times are in milliseconds. A refused call changes nothing.
 struct QueueModel {
     struct Clock: Hashable {
         var wall: Int64
@@ -16,7 +17,7 @@ struct QueueModel {
 
     struct Request: Hashable {
         let id: String
-        /// The content that must be identical when the id is enqueued again.
+        /// The content that must be the same if the id is enqueued again.
         let content: String
         let lane: LaneKey
         let priority: Int
@@ -27,7 +28,8 @@ struct QueueModel {
         let replaceKey: String?
         let maximumAttempts: Int?
         let mayBeSentTwice: Bool
-        /// The idempotency key, `nil` if there is none, or empty if it is not known yet.
+        /// The idempotency key; `nil` if there is none, empty if the store has generated it and the model does not know
+        /// it yet.
         var key: String?
         var state: QueuedRequest.State
         var reason: HoldReason?
@@ -36,8 +38,8 @@ struct QueueModel {
         var due: Int64
         var scheduled: Int64?
         var waitsFor: Set<String> = []
-        /// The id of a request in flight with the same replace key. This request waits for its end, whatever the
-        /// outcome.
+        /// The id of a request in flight with the same replace key. This request waits until that one has ended in any
+        /// way.
         var waitsForEndOf: String?
         var attempts = 0
         var deferrals = 0
@@ -48,9 +50,9 @@ struct QueueModel {
         var lastError: String?
         var finished: Int64?
         var kept: Int64 = 0
-        /// Increases with every acceptance.
+        /// The position in the order of acceptance.
         let place: Int
-        /// Increases with every request that finishes.
+        /// The position in the order in which requests finished.
         var position = 0
     }
 
@@ -73,7 +75,7 @@ struct QueueModel {
     var isPaused = false
     private var accepted = 0
     private var ended = 0
-    /// The difference between the wall clock and the boot clock at the last sweep.
+    /// The difference between the wall clock and the boot clock at the last call of ``expire()``.
     private(set) var followed: Int64
 
     init(settings: StoreSettings, clock: Clock) {
@@ -104,7 +106,8 @@ struct QueueModel {
         for lane in lanes.keys { lanes[lane]!.isPaused = false }
     }
 
-    /// The rows of a list: unfinished requests, oldest first, then finished ones, newest first.
+    /// The requests in the order of a list: unfinished ones, the oldest first, and then finished ones, the newest
+    /// first.
     var listed: [Request] { live + history.sorted { $0.position > $1.position } }
 }
 
@@ -138,7 +141,7 @@ extension QueueModel {
         }
     }
 
-    /// Ends the wait for a request that has finished, or is about to be superseded by this one.
+    /// Ends the wait of a request for the request in flight with the same replace key.
     mutating func letGo(_ id: String) {
         change(id) { $0.waitsForEndOf = nil }
         wakeUnlessWaiting(id)
@@ -168,8 +171,8 @@ extension QueueModel {
         }
     }
 
-    /// Makes the dependents of the old request depend on the new one. If the new request itself needs the old one, the
-    /// dependents are held instead. That happens when it depends on a dependent, or follows one in a FIFO lane.
+    /// Makes the requests that depend on `old` depend on `new`. If `new` itself waits for one of them, because it
+    /// depends on the request or follows it in a FIFO lane, they are held instead.
     mutating func passDependents(of old: String, to new: String) {
         let isCircle = needs(new, old)
         for dependent in live where dependent.waitsFor.contains(old) {
@@ -220,13 +223,25 @@ extension QueueModel {
 // MARK: - Time and recovery
 
 extension QueueModel {
+    /// Moves due times in the future by a negative step of the wall clock.
+    private mutating func followClockBack(by step: Int64) {
+        let now = clock.wall
+        for request in live where request.state == .pending {
+            let asked = request.scheduled ?? 0
+            guard request.due > now, request.due > asked else { continue }
+            change(request.id) { $0.due = max(now, request.due + step, asked) }
+        }
+    }
+
     mutating func expire() -> Int64? {
         if followed != clock.offset {
             let offset = clock.offset
+            let step = offset - followed
             followed = offset
             for request in live where request.boot == clock.boot {
                 change(request.id) { $0.wallEnd = $0.bootEnd + offset }
             }
+            if step < 0 { followClockBack(by: step) }
         }
         let expired = live.filter { $0.state != .inflight && $0.wallEnd <= clock.wall && isExpired($0) }
         for request in expired.sorted(by: { ($0.wallEnd, $0.place) < ($1.wallEnd, $1.place) }) {
@@ -260,16 +275,23 @@ extension QueueModel {
         }
     }
 
-    /// Takes back the requests in flight, as a store does that a new owner opens.
+    /// Recovers the requests in flight, like a store that a new owner has opened.
     mutating func reopened(releasing reasons: Set<HoldReason>, isOtherBoot: Bool) {
         if isOtherBoot { followed = clock.offset }
         for orphan in live where orphan.state == .inflight {
-            comeBack(orphan.id, to: orphan.mayBeSentTwice ? .pending : .held, .ambiguous, due: clock.wall)
+            let interruption = Conclusion(
+                sequence: 0,
+                token: "",
+                verdict: .retry(countsAsAttempt: true),
+                detail: RequestLifecycle.interruptedReason
+            )
+            let state: QueuedRequest.State = orphan.mayBeSentTwice ? .pending : .held
+            comeBack(orphan.id, to: state, .ambiguous, due: clock.wall, interruption)
         }
         release(reasons)
     }
 
-    /// Returns the time until the lane may have a request to send, or `nil` if none is pending.
+    /// Returns the time until the lane's next request may be due; `nil` if none is pending.
     func due(_ lane: LaneKey) -> Int64? {
         guard !isPaused, lanes[lane]?.isPaused != true else { return nil }
         var waiting = live.filter { $0.lane == lane }

@@ -4,28 +4,29 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-// What is saved of a damaged store.
+// Tests which requests of a damaged store are salvaged.
 
 extension DamagedStoreTests {
-    /// Sets a damaged store aside and imports what was salvaged. Expects that no file content was deleted.
+    /// Sets a damaged store aside, and imports the salvaged requests into a new one. Expects that the content of every
+    /// file still exists.
     ///
-    /// - Returns: The store that was set aside, or `nil` if no damage was found, and the ids of the salvaged requests.
+    /// - Returns: The store that was set aside (`nil` if it was not damaged), and the ids of the salvaged requests.
     func salvage(_ original: ExportContent) async throws -> (aside: SetAsideStore?, ids: [String]) {
         let before = try contents(below: directory.path)
         let aside = try await OfflineQueue.setAside(directory: directory.path)
         guard let aside else { return (nil, original.ids) }
         let after = Set(try contents(below: directory.path))
-        #expect(before.allSatisfy(after.contains), "something was deleted")
+        #expect(before.allSatisfy(after.contains), "the content of a file was lost")
         let saved = try saved(aside)
         for request in saved.requests {
-            // Smaller bodies are stored in the database without a hash, so damage to them is not detected.
+            // Damage to a smaller body is not detected, because such a body is stored in the database without a hash.
             guard request.body?.bytes ?? 0 > 64 * 1024 else { continue }
             #expect(saved.bodies[request.id] == original.bodies[request.id])
         }
         try await withQueue(directory) { queue, _ in
             let result = try await queue.importRequests(from: aside.salvage.path)
             #expect(result.imported == saved.requests.count)
-            // A request whose dependencies could not be salvaged is held.
+            // A request whose dependencies could not be read is held.
             let content = try await queue.content()
             #expect(content.ids == saved.ids && content.bodies == saved.bodies)
         }
@@ -49,7 +50,7 @@ extension DamagedStoreTests {
     }
 
     @Test(arguments: ["request", "history"])
-    func `a tree that leads back to an earlier row causes no endless export`(table: String) async throws {
+    func `a B-tree that leads back to an earlier row causes no endless export`(table: String) async throws {
         _ = try await populated()
         if table == "history" { try await giveUpAll() }
         try leadBack(table, to: 0)
@@ -61,7 +62,7 @@ extension DamagedStoreTests {
     }
 
     @Test(arguments: ["request", "history"])
-    func `a tree that leads back to an earlier row causes no endless list`(table: String) async throws {
+    func `a B-tree that leads back to an earlier row causes no endless list`(table: String) async throws {
         _ = try await populated()
         if table == "history" { try await giveUpAll() }
         // Lists read waiting requests in ascending order and finished requests in descending order.
@@ -76,7 +77,7 @@ extension DamagedStoreTests {
     }
 
     @Test(arguments: ["request", "history"])
-    func `a tree that leads back to an earlier row does not prevent salvage of the others`(table: String)
+    func `a B-tree that leads back to an earlier row does not prevent salvage`(table: String)
         async throws
     {
         let original = try await populated()
@@ -96,8 +97,8 @@ extension DamagedStoreTests {
         try renumber(lastRowOf: leaves[leaves.count / 2], to: number)
     }
 
-    /// Changes the row number of the last row in a leaf page. A cell of a leaf starts with its length and the row
-    /// number, which takes one byte up to 127.
+    /// Changes the row number of the last row in a leaf page. A cell of a leaf page starts with its length and the row
+    /// number. Row numbers up to 127 take one byte.
     private func renumber(lastRowOf leaf: Int, to number: UInt8) throws {
         try change { data in
             let page = (leaf - 1) * 4096
@@ -146,7 +147,7 @@ extension DamagedStoreTests {
     @Test(arguments: [
         "request_order", "sqlite_autoindex_request_1", "request_expiry", "lane", "depends", "history",
     ])
-    func `requests are salvaged without an index or another table`(name: String) async throws {
+    func `requests are salvaged if an index or another table is missing`(name: String) async throws {
         let original = try await populated()
         try overwrite(page: try rootPages(of: directory)[name]!)
         let (aside, ids) = try await salvage(original)

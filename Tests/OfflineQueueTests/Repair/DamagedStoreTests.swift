@@ -104,7 +104,7 @@ internal import Testing
         "PRAGMA ignore_check_constraints = ON; UPDATE lane SET mode = 'mood'",
     ]) func `the tables that every start reads are checked`(sql: String) async throws {
         _ = try await populated()
-        // STRICT tables reject some values that a damaged page may contain.
+        // SQLite refuses some of these values, because the tables are STRICT, although a damaged page may contain them.
         try? edit(directory, sql)
         let error = await opening()
         guard sql.contains("x'00'") || error?.code == .storeUnusable else {
@@ -150,7 +150,7 @@ internal import Testing
 
     @Test func `damage that is detected later stops the queue, and the next start reports it`() async throws {
         let content = try await populated()
-        // Enqueuing a request does not read this index.
+        // Enqueuing a request does not use this index, so the damage is found later.
         try overwrite(page: try rootPages(of: directory)["request_order"]!)
         try await withQueue(directory) { queue, store in
             let lanes = try? await store.recover(releasing: [])
@@ -175,7 +175,7 @@ internal import Testing
             #expect(await errorCode { _ = try await store.enqueue(try new("late")) } == .storeUnusable)
         }
         let error = try #require(await opening())
-        #expect(error.code == .storeUnusable && error.message.contains("`attempts` holds `three`"))
+        #expect(error.code == .storeUnusable && error.message.contains("`attempts` has an invalid value"))
     }
 
     @Test func `a state that is invalid for its table is damage`() async throws {
@@ -187,7 +187,7 @@ internal import Testing
         try await withQueue(directory) { _, store in
             #expect(await errorCode { _ = try await store.details(of: "a3") } == .storeUnusable)
         }
-        #expect(await opening()?.message.contains("`state` holds `dead`") == true)
+        #expect(await opening()?.message.contains("`state` has an invalid value: `dead`") == true)
     }
 
     private func schemaEdit(_ change: String) -> String {
@@ -209,7 +209,7 @@ internal import Testing
         try overwrite(page: index)
         try await withQueue(directory) { _, store in _ = try? await store.recover(releasing: []) }
         #expect(await opening()?.code == .storeUnusable)
-        // Restores the page, as if the damage had come from a loose cable.
+        // Restores the page, as if only the connection to the disk had been faulty.
         try change { $0.replaceSubrange((index - 1) * 4096..<index * 4096, with: page) }
         #expect(await opening()?.code == .storeUnusable)
         #expect(try await OfflineQueue.setAside(directory: directory.path) == nil)

@@ -1,8 +1,8 @@
 internal import OfflineQueue
 internal import Testing
 
-/// Statements that run for every request must cost the same in a full queue as in an empty one. None of them may scan a
-/// table or sort.
+/// The query plans of the statements that run for every request. Their execution time must not depend on the length of
+/// the queue, so no plan may scan a table or sort.
 @Suite struct StatementPlanTests {
     private let directory = TemporaryDirectory()
 
@@ -10,8 +10,8 @@ internal import Testing
         let store = try await SQLiteQueueStore(directory: directory.path)
         for (name, sql) in StoreStatements.flat {
             for step in try await store.plan(of: sql) {
-                // `meta` has one row, constant lists are short, and a scan that uses an index starts at the right
-                // place. The steps that produce the rows of a subquery are checked on their own.
+                // These scans are permitted: of `meta`, which has one row, of constant lists, and of an index, which
+                // starts at the right place. The steps of a subquery are separate steps of the plan.
                 let isShort =
                     step == "SCAN meta" || step.contains("CONSTANT") || step.contains("USING INDEX")
                     || step.hasPrefix("SCAN (subquery")

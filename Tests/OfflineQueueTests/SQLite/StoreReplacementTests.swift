@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// Replaced requests with dependents or attempts in flight.
+/// Replaced requests that are in flight or that other requests depend on.
 @Suite struct StoreReplacementTests {
     private let directory = TemporaryDirectory()
     private let clock = TestStoreClock()
@@ -19,7 +19,7 @@ internal import Testing
         _ = try await store.enqueue(try new("next"))
     }
 
-    @Test func `a dependent of a replaced request does not depend on itself through a later one`()
+    @Test func `a replacement that depends on a dependent of the replaced request causes no cycle`()
         async throws
     {
         let store = try await directory.openStore(clock: clock)
@@ -31,11 +31,12 @@ internal import Testing
             try new("new") { ($0.replaceKey, $0.dependencies) = ("key", ["part"]) },
             try new("part") { $0.dependencies = ["waiting"] }
         )
-        // Held and thus visible. Otherwise, the three requests would wait for each other forever.
+        // A held request is visible to users. If it were blocked, the three requests would wait for one another
+        // forever.
         #expect(try await store.state(of: "waiting") == .held)
     }
 
-    @Test func `a dependent of a replaced request does not wait for a later one of its FIFO lane`()
+    @Test func `a FIFO request that depends on a replaced request does not wait for a later one of its lane`()
         async throws
     {
         let store = try await directory.openStore(clock: clock)

@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-/// How long requests are kept, and the limits of a store.
+/// The retention of finished requests, and the limits of a store.
 @Suite struct StoreRetentionTests {
     private let directory = TemporaryDirectory()
     private let clock = TestStoreClock()

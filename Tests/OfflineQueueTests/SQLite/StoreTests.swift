@@ -20,7 +20,7 @@ internal import Testing
 
     @Test(arguments: [
         ("synchronous", "2"), ("journal_mode", "wal"), ("foreign_keys", "1"), ("busy_timeout", "10000"),
-        ("journal_size_limit", "67108864"), ("application_id", "1853321589"), ("user_version", "4"),
+        ("journal_size_limit", "67108864"), ("application_id", "1853321589"), ("user_version", "8"),
     ])
     func `the writing connection has the settings that durability requires`(name: String, value: String)
         async throws
@@ -28,7 +28,7 @@ internal import Testing
         #expect(try await directory.openStore(clock: clock).pragma(name) == value)
     }
 
-    @Test func `the directory and its files belong to their owner alone with any umask`() async throws {
+    @Test func `only the owner can access the directory and its files, with any umask`() async throws {
         let store = try await directory.openStore(clock: clock)
         _ = try await store.enqueue(try new())
         #expect(directory.permissions() == 0o700)
@@ -111,7 +111,7 @@ internal import Testing
         #expect(try await store.states() == ["a": .delivered])
     }
 
-    @Test func `a lease of an earlier run cannot finish what this run sends`() async throws {
+    @Test func `a lease of an earlier run cannot finish a request of this run`() async throws {
         let first = try await directory.openStore(clock: clock)
         let lane = try await first.enqueue(try new("a"))[0].lane.id
         let old = try await first.claim(1, of: lane).requests[0]
@@ -124,7 +124,7 @@ internal import Testing
         #expect(try await second.states() == ["a": .inflight])
     }
 
-    @Test func `a known id adds no second request, finished or not`() async throws {
+    @Test func `a known id adds no second request, even after the first one finished`() async throws {
         let store = try await directory.openStore(clock: clock)
         let first = try await store.enqueue(try new("a"))[0]
         let again = try await store.enqueue(try new("a"))[0]
@@ -137,7 +137,7 @@ internal import Testing
         #expect(try await store.counts()[.pending] == 0)
     }
 
-    @Test func `an inflight request of a dead owner comes back`() async throws {
+    @Test func `a request in flight of a dead owner is pending again`() async throws {
         let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("keyed"), try new("idempotent", method: "PUT"))[0].lane.id
         _ = try await store.claim(8, of: lane)
@@ -162,7 +162,7 @@ internal import Testing
         #expect(store.commits - before < 320)
     }
 
-    @Test func `a FIFO lane returns only its head, and only once`() async throws {
+    @Test func `a claim in a FIFO lane returns only the head, and only once`() async throws {
         let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("a", isFIFO: true), try new("b", isFIFO: true))[0].lane.id
         let head = try await store.claim(8, of: lane).requests
@@ -220,7 +220,7 @@ internal import Testing
         #expect(try await store.claim(1, of: lane).requests.map(\.id) == ["a"])
     }
 
-    @Test func `a closed lane is closed after a restart`() async throws {
+    @Test func `a lane closed by its server stays closed after a restart`() async throws {
         let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("a"))[0].lane.id
         let request = try await store.claim(1, of: lane).requests[0]
@@ -245,7 +245,7 @@ internal import Testing
         #expect(try await store.all().map(\.id) == ["e", "d", "c"])
     }
 
-    @Test func `a closed store refuses instead of hanging`() async throws {
+    @Test func `a call to a closed store throws instead of hanging`() async throws {
         let store = try await directory.openStore(clock: clock)
         await store.close()
         let error = try await #require(throws: QueueError.self) { _ = try await store.enqueue(try new()) }

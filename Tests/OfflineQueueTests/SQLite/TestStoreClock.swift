@@ -2,8 +2,8 @@ internal import Foundation
 internal import OfflineQueue
 internal import Synchronization
 
-/// The clocks of a store's machine, set by the test: the wall clock, the boot clock and the kernel's synchronization
-/// status.
+/// The clocks of a simulated machine: the wall clock, the boot clock, and whether the kernel reports the wall clock as
+/// synchronized.
 final class TestStoreClock: Sendable {
     private struct State {
         var bootID = "boot 1"
@@ -14,7 +14,7 @@ final class TestStoreClock: Sendable {
 
     private let state = Mutex(State())
 
-    /// The clock for a store that is opened now. After a reboot, the next store needs a new one.
+    /// The clock to pass to a store that is opened now. After ``reboot()``, the next store needs a new one.
     var clock: StoreClock {
         StoreClock(
             bootID: state.withLock(\.bootID),
@@ -48,7 +48,7 @@ final class TestStoreClock: Sendable {
         state.withLock { $0.isSynchronized = isSynchronized }
     }
 
-    /// Simulates a reboot. The store must be reopened with a new ``clock`` to notice it.
+    /// Simulates a reboot. The store must then be opened again with a new ``clock``.
     func reboot() {
         state.withLock { state in
             state.boots += 1

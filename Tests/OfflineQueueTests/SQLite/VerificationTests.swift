@@ -1,7 +1,8 @@
 internal import Foundation
 internal import NetwatchTestSupport
-internal import OfflineQueue
 internal import Testing
+
+@testable internal import OfflineQueue
 
 @Suite(.timeLimit(.minutes(1))) struct VerificationTests {
     private let directory = TemporaryDirectory()
@@ -24,6 +25,16 @@ internal import Testing
         #expect(report.findings.isEmpty && report.isSound)
         #expect(report.requests == 40)
         #expect(report.files == (try bodies.count) && report.files > 0)
+    }
+
+    @Test func `a loss is reported even if more findings precede it than are listed`() {
+        var report = QueueVerification()
+        for number in 0..<QueueVerification.maximumFindings {
+            report.found(.orphan, "\(number)", "no request")
+        }
+        #expect(report.isSound)
+        report.found(.request, "a", "lost")
+        #expect(!report.isSound && report.findings.count == QueueVerification.maximumFindings)
     }
 
     @Test(arguments: [
@@ -50,7 +61,7 @@ internal import Testing
         )
     }
 
-    @Test func `missing and changed bodies and unneeded files are found`() async throws {
+    @Test func `missing bodies, changed bodies and files without a request are found`() async throws {
         try await populated()
         let names = try bodies
         let spool = "\(directory.path)/spool"
@@ -66,7 +77,7 @@ internal import Testing
     @Test func `a damaged page is detected while the queue runs`() async throws {
         try await populated()
         try await withQueue(directory) { queue, _ in
-            // Damages a page that is not read when the store opens.
+            // Damages a page that opening the store does not read.
             let pages = try rootPages(of: directory)
             let path = "\(directory.path)/queue.sqlite"
             let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
@@ -78,7 +89,7 @@ internal import Testing
         }
     }
 
-    @Test func `a wait ends when the queue stops and when its task is cancelled`() async throws {
+    @Test func `a verification ends when the queue stops and when its task is cancelled`() async throws {
         try await populated()
         let store = try await SQLiteQueueStore(directory: directory.path)
         await store.close()

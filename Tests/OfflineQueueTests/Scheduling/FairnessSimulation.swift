@@ -1,13 +1,17 @@
 internal import OfflineQueue
 
-/// Drives a scheduler through virtual time. Some origins hold every slot they get for as long as they can, and others
-/// respond at once. Records every violated fairness guarantee.
+/// A simulation of a scheduler in virtual time, which records every violated guarantee of fairness. The slow origins
+/// keep each slot for as long as possible, and the fast origins respond at once.
 struct FairnessSimulation {
-    /// Faults injected into the scheduler, which the checks must detect.
+    /// The faults that a test injects into the scheduler. The checks must detect each of them.
     enum InjectedFault: CaseIterable {
+        /// An origin may use all slots.
         case noOriginLimit
+        /// No slot is reserved.
         case noReserve
+        /// No attempt counts as slow.
         case noMemoryOfSlowness
+        /// The scheduler is notified of the requests of half of the lanes 300 s late.
         case lateNews
     }
 
@@ -17,9 +21,9 @@ struct FairnessSimulation {
         /// The due time of each waiting request.
         var waiting: [Moment] = []
         var slots = 0
-        /// The number of the claim after which the lane started to wait for its turn. `lastClaim` is the number of its
-        /// last claim.
+        /// The number of claims of all lanes when this lane started to wait for its turn; `nil` if it does not wait.
         var waitsSince: Int?
+        /// The number of the lane's last claim, counted over all lanes.
         var lastClaim = 0
     }
 
@@ -31,7 +35,7 @@ struct FairnessSimulation {
         case outcome(Scheduler.Claim, began: Moment)
     }
 
-    /// The time by which every slow origin has proved to be slow.
+    /// The time by which every slow origin has had a slow attempt. Guarantees are checked from then on.
     private static let calm = Moment.seconds(180)
     private static let end = Moment.seconds(600)
 
@@ -41,7 +45,7 @@ struct FairnessSimulation {
     private let fault: InjectedFault?
     private let settings: Scheduler.Settings
     private var lanes: [Int64: Lane] = [:]
-    /// The time since which each fast origin has had due requests but no attempt.
+    /// The time since which a fast origin has had due requests but no attempt.
     private var neglected: [Origin: Moment] = [:]
     private var agenda: [(at: Moment, what: Happening)] = []
     private var now: Moment = .zero
@@ -59,7 +63,7 @@ struct FairnessSimulation {
         self.fault = fault
         for id in 0..<60 as Range<Int64> {
             let isSlow = id < 48
-            // Forty slow origins with one lane each, and one with eight lanes.
+            // Forty slow origins have one lane each, another one has eight.
             let host = isSlow ? "slow\(min(id, 40))" : "quick\(id / 2)"
             let info = Scheduler.LaneInfo(id: id, host: host, mode: .parallel)
             lanes[id] = Lane(info: info, isSlow: isSlow)
@@ -67,7 +71,7 @@ struct FairnessSimulation {
     }
 
     mutating func run() -> Set<String> {
-        // Enough requests that the scheduler forgets no slow origin during the run.
+        // Slow origins have so many requests that the scheduler does not forget any of them during the run.
         for lane in 0..<48 as Range<Int64> {
             for _ in 0..<12 { plan(.enqueue(lane), after: .zero ... .seconds(1)) }
         }
@@ -155,7 +159,7 @@ extension FairnessSimulation {
             epoch: claim.epoch,
             effect: isDelivered ? .healthy : .failure,
             failures: 1,
-            lasting: now - began,
+            course: AttemptCourse(duration: now - began),
             now: now
         )
         lanes[claim.lane]!.slots -= 1
@@ -205,14 +209,14 @@ extension FairnessSimulation {
         }
     }
 
-    /// A lane must not get a second turn while another lane of its origin waits for one.
+    /// Checks that a lane gets no second turn while another lane of its origin waits for a turn.
     private mutating func checkTurns(_ lane: Int64, _ origin: Origin) {
         let last = lanes[lane]!.lastClaim
         let isPassed = lanes.values.contains { other in
             other.info.origin == origin && other.info.id != lane && other.slots == 0
                 && other.waitsSince.map { $0 < last } == true
         }
-        if isPassed && last > 0 { violations.insert("a lane is passed over") }
+        if isPassed && last > 0 { violations.insert("a lane gets two turns while another one waits") }
     }
 
     /// Records that the lane waits for its turn, if it has a due request and is not closed.

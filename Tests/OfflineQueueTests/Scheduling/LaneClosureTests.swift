@@ -2,7 +2,7 @@ internal import Testing
 
 @testable internal import OfflineQueue
 
-/// Lanes that are closed after failures: how closures are reported and forgotten.
+/// How the scheduler reports and resets closures of lanes after failures.
 @Suite struct LaneClosureTests {
     private let info = Scheduler.LaneInfo(
         id: 1,
@@ -11,7 +11,7 @@ internal import Testing
         mode: .parallel
     )
 
-    /// A scheduler whose only lane was closed by an attempt at time 0.
+    /// Returns a scheduler with one lane, which an attempt has closed at time 0.
     private func closed() throws -> Scheduler {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
@@ -33,7 +33,7 @@ internal import Testing
     @Test func `a lane closed after failures is reported until it opens`() throws {
         let scheduler = try closed()
         let closure = try #require(scheduler.closure(ofLane: 1, now: .zero))
-        #expect(closure.host == "a" && closure.label == "reports" && !closure.isLocal)
+        #expect(closure.key.origin.host == "a" && closure.key.label == "reports" && !closure.isLocal)
         #expect(scheduler.closures(now: .zero) == [closure])
         #expect(scheduler.waitReason(ofLane: 1, now: .zero) == .laneClosed)
         #expect(scheduler.closures(now: closure.until).isEmpty)
@@ -45,7 +45,7 @@ internal import Testing
         var scheduler = try closed()
         let actions = scheduler.handle(.emptied(lanes: [1]), now: .zero)
         #expect(scheduler.closures(now: .zero).isEmpty)
-        // The claim takes the request that arrived in the meantime. If it takes none, the lane is removed.
+        // The claim may take a request that arrived in the meantime. If it takes none, the lane is removed.
         #expect(actions.firstClaim?.lane == 1)
         let rest = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .zero)
         #expect(rest == [.unwatch("a")])
@@ -58,7 +58,7 @@ internal import Testing
     }
 
     @Test(arguments: [false, true])
-    func `an emptied lane is reported even if a request was added since`(isPaused: Bool) async {
+    func `a lane that was empty is reported, even if a request was added afterwards`(isPaused: Bool) async {
         let key = LaneKey(origin: info.origin, label: info.label, mode: info.mode)
         func record(due: Duration? = nil, isPaused: Bool = false, wasEmpty: Bool = false) -> LaneRecord {
             LaneRecord(
@@ -81,6 +81,7 @@ internal import Testing
     @Test(arguments: [
         ("API.example.com", "api.example.com"), ("192.0.2.1", "192.0.2.1"), ("::1", "::1"), ("[::1]", "::1"),
         ("http://a", nil), ("a:80", nil), ("a/b", nil), ("u@a", nil), ("", nil), ("a b", nil),
+        ("*.example.com", nil),
     ]) func `a host is accepted in the form that URLs use`(text: String, host: String?) {
         #expect(Origin.host(named: text) == host)
     }

@@ -8,7 +8,7 @@ internal import Testing
 
     private static func origin(_ host: String) -> Origin { Origin(scheme: "https", host: host, port: 443) }
 
-    /// Four slots with one reserved and two per origin. All lanes with these ids wait for a slot.
+    /// Returns four slots, of which one is reserved, with at most two per origin. All given lanes wait for a slot.
     private func slots(_ lanes: [(Int64, Origin)]) -> OriginSlots {
         var slots = OriginSlots(limits: .init(total: 4, perOrigin: 2, reserved: 1))
         for (id, origin) in lanes {
@@ -18,7 +18,7 @@ internal import Testing
         return slots
     }
 
-    /// Takes all available slots. Each lane joins the queue again after it got one.
+    /// Takes all available slots. Each lane waits again after it has got a slot.
     private func takeAll(_ slots: inout OriginSlots, _ origins: [Int64: Origin]) -> [Int64] {
         var taken: [Int64] = []
         while let lane = slots.take() {
@@ -32,24 +32,25 @@ internal import Testing
         var slots = slots([(1, slow), (2, slow), (3, slow)])
         #expect(takeAll(&slots, [1: slow, 2: slow, 3: slow]) == [1, 2])
         slots.release(1, of: slow)
-        #expect(slots.take() == 3, "its lanes take turns")
+        #expect(slots.take() == 3, "the lanes of an origin take turns")
     }
 
-    @Test func `reserved slots are for first attempts`() {
+    @Test func `a reserved slot is only for an origin without slots`() {
         let third = Self.origin("third")
         var slots = slots([(1, slow), (2, other), (3, third)])
+        for origin in [slow, other, third] { slots.setStanding(.prompt, of: origin) }
         let taken = takeAll(&slots, [1: slow, 2: other, 3: third])
         #expect(Set(taken) == [1, 2, 3])
         #expect(
             taken.count == 4,
-            "three common slots and the reserved one, which only a first attempt may have"
+            "three common slots and the reserved one"
         )
     }
 
     @Test func `a slow origin gets no reserved slot`() {
         let third = Self.origin("third")
         var slots = slots([(1, slow), (2, other)])
-        slots.recordSpeed(of: slow, isSlow: true)
+        slots.setStanding(.slow, of: slow)
         slots.leave(1, of: slow)
         #expect(takeAll(&slots, [2: other]).count == 2)
         slots.open(laneOf: third)
@@ -57,7 +58,7 @@ internal import Testing
         #expect(takeAll(&slots, [3: third]).count == 1, "the last common slot")
         slots.join(1, of: slow)
         #expect(slots.take() == nil)
-        slots.recordSpeed(of: slow, isSlow: false)
+        slots.setStanding(.prompt, of: slow)
         #expect(slots.take() == 1)
     }
 

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Attempts when a path is lost and restored, and the delays of their retries.
+/// What happens to attempts when a path is lost and found again, and how fast they are retried.
 @Suite struct PathLossTests {
     private let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
     private let grace = Scheduler.Settings().lossGrace
@@ -13,7 +13,7 @@ internal import Testing
         .reachable(generation: generation, route: route)
     }
 
-    /// A scheduler with one attempt in flight over path 1.
+    /// Returns a scheduler with one attempt in flight over path 1, and the claim of the attempt.
     private func sending(_ settings: Scheduler.Settings = Scheduler.Settings()) -> (
         Scheduler, Scheduler.Claim
     ) {
@@ -33,7 +33,7 @@ internal import Testing
         actions.filter {
             switch $0 {
             case .abort, .endLost: true
-            case .claim, .dropConnections, .restartStalled, .watch, .unwatch: false
+            case .claim, .dropConnections, .restartStalled, .interrupt, .watch, .unwatch, .probePortal: false
             }
         }
     }
@@ -45,7 +45,7 @@ internal import Testing
         settings.inflight = 1
         var (scheduler, _) = sending(settings)
         let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
-        #expect(ends(lost).isEmpty, "it may still be answered")
+        #expect(ends(lost).isEmpty, "a response may still arrive")
         #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(1) + grace)
         let early = scheduler.handle(.wake, now: .seconds(1) + grace - .milliseconds(1))
         #expect(ends(early).isEmpty)
@@ -73,7 +73,7 @@ internal import Testing
         let over = scheduler.handle(.wake, now: .seconds(1) + grace)
         #expect(
             ends(over) == [.endLost(host: "a", begunBefore: .seconds(2))],
-            "not what began over the new one"
+            "attempts over the new path continue"
         )
     }
 
@@ -88,7 +88,7 @@ internal import Testing
         #expect(ends(second) == [.endLost(host: "a", begunBefore: .seconds(3) + grace)])
     }
 
-    @Test func `a path that is left within another path's grace period gets its own grace period`() {
+    @Test func `a path that is replaced within another path's grace period gets its own grace period`() {
         var (scheduler, _) = sending()
         _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
         _ = scheduler.handle(.gate(host: "a", route(2, generation: 2)), now: .seconds(2))
@@ -116,7 +116,7 @@ internal import Testing
         let moved = scheduler.handle(.gate(host: "a", route(2, generation: 2)), now: .seconds(1))
         #expect(ends(moved) == [.abort(host: "a")])
         let over = ends(scheduler.handle(.wake, now: .seconds(1) + grace))
-        #expect(over == [.endLost(host: "a", begunBefore: .seconds(1))], "of the others, after a grace")
+        #expect(over == [.endLost(host: "a", begunBefore: .seconds(1))], "the others end later")
     }
 
     @Test func `a late first gate state aborts attempts, because they may use another path`() {
@@ -174,7 +174,7 @@ internal import Testing
 
     // MARK: Fast retries
 
-    /// Returns the delays after failures to connect. Each retry starts as soon as the delay before it allows.
+    /// Returns the delays of retries after failures to connect, when each retry starts as soon as its delay is over.
     private func delays(
         _ scheduler: inout Scheduler,
         _ claim: inout Scheduler.Claim,
@@ -231,7 +231,7 @@ internal import Testing
         #expect(isRenewed)
     }
 
-    @Test func `fast repetitions do not make the next closure longer`() {
+    @Test func `fast retries do not make the next closure longer`() {
         var (scheduler, claim) = sending()
         let last = delays(&scheduler, &claim, from: .zero, isPathError: true).reduce(.zero, +)
         let closed = scheduler.conclude(lane: 1, epoch: claim.epoch, effect: .close, failures: 1, now: last)
@@ -239,7 +239,7 @@ internal import Testing
     }
 
     @Test(arguments: [LaneEffect.reconnect, .shortage])
-    func `an attempt in flight does not delay the repetition of another one`(effect: LaneEffect) {
+    func `an attempt in flight does not delay the retry of another one`(effect: LaneEffect) {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
         let claim = claims(scheduler.handle(.gate(host: "a", route(1)), now: .zero))[0]

@@ -1,18 +1,25 @@
 internal import OfflineQueue
 
-/// Drives a scheduler through virtual time with random requests, outcomes, gates and flushes, on a store of arrays.
-/// Records every violated guarantee.
+/// A simulation of a scheduler in virtual time, which records every violated guarantee. Requests, outcomes, gate states
+/// and flushes are random. Arrays take the place of the store.
 struct SchedulerSimulation {
-    /// Faults injected into the scheduler, which the checks must detect.
+    /// The faults that a test injects into the scheduler. The checks must detect each of them.
     enum InjectedFault: CaseIterable {
         case moreSlots
         case moreSlotsOfOrigin
+        /// A `Retry-After` does not close the lane.
         case deafToServer
+        /// The scheduler is not notified that a host is not reachable.
         case deafToGate
+        /// The scheduler is never woken by a timer.
         case noTimers
+        /// FIFO lanes are reported to the scheduler as parallel.
         case unordered
+        /// Attempts over a lost path continue for 60 s.
         case noGrace
+        /// Each change to reachable looks like another path.
         case cutsEveryFlap
+        /// The first fast retry is delayed by 1 s.
         case slowReconnect
     }
 
@@ -20,25 +27,26 @@ struct SchedulerSimulation {
         let number: Int
         var due: Moment
         var failures = 0
-        /// The start of the current attempt. `route` is its path, or `nil` if no path was known.
+        /// The start of the current attempt.
         var began: Moment = .zero
         var claim: Scheduler.Claim?
+        /// The path of the current attempt; `nil` if no path was known.
         var route: UInt64?
     }
 
     private struct Lane {
         let info: Scheduler.LaneInfo
-        /// The lane as it is reported to the scheduler.
+        /// The lane as reported to the scheduler, which differs from ``info`` for an injected fault.
         let told: Scheduler.LaneInfo
         var waiting: [Row] = []
         var sending: [Int: Row] = [:]
         var serverNotBefore: Moment = .zero
         var lastDelivered = -1
-        /// The number of fast retries since the last success or change of the path.
+        /// The number of fast retries since the last success or path change.
         var reconnects = 0
     }
 
-    /// A lost path to a host, with attempts that may still use it.
+    /// A lost path to a host, which attempts may still use.
     private struct Loss {
         let route: UInt64
         let at: Moment
@@ -59,14 +67,17 @@ struct SchedulerSimulation {
     private var random: SplitMix64
     private let fault: InjectedFault?
     private var lanes: [Int64: Lane] = [:]
-    /// The actual state of each gate. `watched` is the state that was reported to the scheduler.
+    /// The actual state of each host's gate.
     private var gates: [String: GateState] = [:]
+    /// The last state of each gate that was reported to the scheduler, and its time.
     private var watched: [String: (state: GateState?, since: Moment)] = [:]
-    /// The last reported path of each host. `losses` has the lost paths that attempts may still use.
+    /// The last reported path of each host.
     private var ways: [String: UInt64] = [:]
+    /// The lost paths that attempts may still use, by host.
     private var losses: [String: Loss] = [:]
-    /// Attempts that the scheduler aborted. `isEnding` is whether their ends are being reported.
+    /// The attempts that the scheduler has ended, and whose outcomes are not reported yet.
     private var ended: [(lane: Int64, row: Int)] = []
+    /// Whether the outcomes of ended attempts are being reported.
     private var isEnding = false
     private var agenda: [(at: Moment, what: Happening)] = []
     private var now: Moment = .zero
@@ -99,7 +110,7 @@ struct SchedulerSimulation {
         }
     }
 
-    /// Simulates three hours of failures and then a calm period, after which everything must be delivered.
+    /// Simulates three hours of failures, and then a period without failures. After it, all requests must be delivered.
     mutating func run() -> Set<String> {
         for _ in 0..<400 {
             plan(.enqueue(Int64.random(in: 1...8, using: &random)), within: 10_800)
@@ -107,13 +118,14 @@ struct SchedulerSimulation {
         for _ in 0..<160 {
             let host = "host\(Int.random(in: 0...4, using: &random))"
             plan(.gate(host, randomGate()), within: 10_800)
-            // Half of the losses are short.
+            // In half of the cases, the path is lost only for a short time.
             if Bool.random(using: &random) { planFlap(of: host) }
         }
         for _ in 0..<2 { plan(.flush, within: 10_800) }
         advance(until: .seconds(10_800))
         isCalm = true
-        // The longest possible wait: a day requested by a server, with its jitter, then a backoff cap for each request.
+        // The longest possible wait: a `Retry-After` of a day with its random part, and then the maximum backoff for
+        // each request.
         advance(until: .seconds(10_800 + 90_000 + 900 * 60))
         let left = lanes.values.reduce(0) { $0 + $1.waiting.count + $1.sending.count }
         if left > 0 { violations.insert("requests were never delivered") }
@@ -200,7 +212,7 @@ extension SchedulerSimulation {
                 watched[host] = (nil, now)
                 plan(.tell(host), within: 1)
             case .unwatch(let host): watched[host] = nil
-            case .dropConnections, .restartStalled: break
+            case .dropConnections, .restartStalled, .probePortal, .interrupt: break
             case .abort(let host): end(host, begunBefore: now, isAbort: true)
             case .endLost(let host, let moment): end(host, begunBefore: moment, isAbort: false)
             }
@@ -208,14 +220,15 @@ extension SchedulerSimulation {
         checkLosses()
     }
 
-    /// All attempts here may be repeated, so an abort ends every attempt in flight.
+    /// Ends attempts as the scheduler demands. In this simulation all attempts may be repeated, so an abort ends every
+    /// attempt in flight.
     private mutating func end(_ host: String, begunBefore moment: Moment, isAbort: Bool) {
         for id in lanes.keys.sorted() where lanes[id]!.info.origin.host == host {
             for number in lanes[id]!.sending.keys.sorted() {
                 let row = lanes[id]!.sending[number]!
                 guard row.began < moment || isAbort else { continue }
                 if isAbort, let route = row.route, route == ways[host] {
-                    violations.insert("an attempt is ended although its path is back")
+                    violations.insert("an attempt is aborted although its path was found again")
                 }
                 ended.append((id, row.number))
             }
@@ -230,7 +243,7 @@ extension SchedulerSimulation {
         for (host, loss) in losses where now > loss.at + settings.lossGrace {
             let over = lanes.values.filter { $0.info.origin.host == host }.flatMap(\.sending.values)
                 .filter { $0.route == loss.route && $0.began < loss.at }
-            if !over.isEmpty { violations.insert("an attempt goes on over a path that is gone") }
+            if !over.isEmpty { violations.insert("an attempt continues over a lost path") }
         }
     }
 
@@ -238,7 +251,7 @@ extension SchedulerSimulation {
         guard let old = watched[host], let state = gates[host], old.state != state else { return }
         watched[host] = (state, now)
         recordFailedDependency(of: host, old.state, state)
-        if fault == .cutsEveryFlap, case .reachable(let generation, _) = state {
+        if fault == .cutsEveryFlap, case .reachable(let generation, _, _) = state {
             return feed(.gate(host: host, .reachable(generation: generation)))
         }
         if fault != .deafToGate || state != .notReachable { feed(.gate(host: host, state)) }
@@ -249,12 +262,12 @@ extension SchedulerSimulation {
     private mutating func recordFailedDependency(of host: String, _ old: GateState?, _ new: GateState) {
         switch new {
         case .notReachable:
-            if case .reachable(_, let route?) = old, losses[host] == nil {
+            if case .reachable(_, let route?, _) = old, losses[host] == nil {
                 losses[host] = Loss(route: route, at: now)
             }
         case .unknown: losses[host] = nil
-        case .reachable(_, let route):
-            // Either the path is the same, or the attempts over the lost one are ended at once.
+        case .reachable(_, let route, _):
+            // If the path is the same, the attempts continue. If it is another one, they are ended at once.
             losses[host] = nil
             ways[host] = route
             for id in lanes.keys where lanes[id]!.info.origin.host == host { lanes[id]!.reconnects = 0 }
@@ -291,13 +304,13 @@ extension SchedulerSimulation {
 
     private mutating func checkCounts(_ lane: Lane) {
         let limit = lane.info.mode == .fifo ? 1 : settings.inflightPerLane
-        if lane.sending.count > limit { violations.insert("a lane sends too many") }
+        if lane.sending.count > limit { violations.insert("a lane has too many in flight") }
         let origins = Dictionary(grouping: lanes.values, by: \.info.origin)
         let sent = origins.values.map { $0.reduce(0) { $0 + $1.sending.count } }
         if sent.contains(where: { $0 > settings.inflightPerOrigin }) {
-            violations.insert("an origin is sent too many")
+            violations.insert("an origin has too many in flight")
         }
-        if sent.reduce(0, +) > settings.inflight { violations.insert("all lanes together send too many") }
+        if sent.reduce(0, +) > settings.inflight { violations.insert("the queue has too many in flight") }
         let beyondFirst = sent.reduce(0) { $0 + max(0, $1 - 1) }
         if beyondFirst > settings.inflight - settings.inflight / settings.reservedShare {
             violations.insert("the reserve is used for more than first attempts")
@@ -306,12 +319,12 @@ extension SchedulerSimulation {
 
     private mutating func check(_ claim: Scheduler.Claim) {
         let lane = lanes[claim.lane]!
-        if now < lane.serverNotBefore { violations.insert("a lane sends that its server closed") }
-        // A flush ignores the gate until the gate changes or an attempt fails.
+        if now < lane.serverNotBefore { violations.insert("a lane that its server closed claims requests") }
+        // After a flush, a lane ignores its gate until the gate changes or an attempt fails.
         if let lastFlush, now < lastFlush + settings.backoff.cap { return }
         guard let gate = watched[lane.info.origin.host], gate.state == .notReachable else { return }
         if now < gate.since + settings.backoff.cap || claim.limit > 1 {
-            violations.insert("a lane sends although its host is not reachable")
+            violations.insert("a lane claims requests although its host is not reachable")
         }
     }
 
@@ -338,13 +351,13 @@ extension SchedulerSimulation {
         checkReconnect(claim.lane, effect, due: settlement.due)
         guard effect == .healthy else {
             row.due = min(settlement.due, now + settings.backoff.cap)
-            // A retried request keeps its place.
+            // A retried request keeps its position.
             let place = lanes[claim.lane]!.waiting.firstIndex { $0.number > number }
             lanes[claim.lane]!.waiting.insert(row, at: place ?? lanes[claim.lane]!.waiting.endIndex)
             return feed(.settled(lane: claim.lane, due: row.due, isDistrusted: false))
         }
         if lanes[claim.lane]!.info.mode == .fifo {
-            if number < lanes[claim.lane]!.lastDelivered { violations.insert("order was lost") }
+            if number < lanes[claim.lane]!.lastDelivered { violations.insert("a FIFO lane lost its order") }
             lanes[claim.lane]!.lastDelivered = number
         }
         if let next = scheduler.claimNext(lane: claim.lane, after: effect, now: now) {
@@ -354,11 +367,11 @@ extension SchedulerSimulation {
         feed(.settled(lane: claim.lane, due: nil, isDistrusted: false))
     }
 
-    /// Fast retries must come within 50, 100, 200, … ms, unless the lane was closed before.
+    /// Checks that fast retries are due within 50, 100, 200, … ms, unless the lane was closed before.
     private mutating func checkReconnect(_ id: Int64, _ effect: LaneEffect, due: Moment) {
         guard effect == .reconnect else { return lanes[id]!.reconnects = effect == .healthy ? 0 : 20 }
         let longest = Duration.milliseconds(50) * (1 << min(lanes[id]!.reconnects, 20))
-        if due > now + longest { violations.insert("a connection is not repeated fast") }
+        if due > now + longest { violations.insert("a failure to connect is not retried fast") }
         lanes[id]!.reconnects += 1
     }
 

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import Testing
 
-/// `NETWATCH_SEED` replays one seed.
+/// Returns random seeds, or only the seed in the environment variable `NETWATCH_SEED`.
 private func randomSeeds(_ count: Int) -> [UInt64] {
     if let text = ProcessInfo.processInfo.environment["NETWATCH_SEED"], let seed = UInt64(text) {
         return [seed]
@@ -9,10 +9,14 @@ private func randomSeeds(_ count: Int) -> [UInt64] {
     return (0..<count).map { _ in UInt64.random(in: 0 ... .max) }
 }
 
+/// The seeds with which a check must detect an injected fault. They are fixed, because a few random seeds may all miss
+/// a fault that shows rarely. A test stops at the first seed that shows it.
+private let detectionSeeds: ClosedRange<UInt64> = 1...1000
+
 @Suite struct SchedulerSimulationTests {
     private static let seeds = randomSeeds(40)
 
-    @Test func `random simulated hours violate no guarantee`() {
+    @Test func `simulations with random seeds violate no guarantee`() {
         for seed in Self.seeds {
             var simulation = SchedulerSimulation(seed: seed, fault: nil)
             let violations = simulation.run()
@@ -22,7 +26,7 @@ private func randomSeeds(_ count: Int) -> [UInt64] {
 
     @Test(arguments: SchedulerSimulation.InjectedFault.allCases)
     func `the checks detect a faulty scheduler`(fault: SchedulerSimulation.InjectedFault) {
-        let noticed = Self.seeds.contains { seed in
+        let noticed = detectionSeeds.contains { seed in
             var simulation = SchedulerSimulation(seed: seed, fault: fault)
             return !simulation.run().isEmpty
         }
@@ -43,7 +47,7 @@ private func randomSeeds(_ count: Int) -> [UInt64] {
 
     @Test(arguments: FairnessSimulation.InjectedFault.allCases)
     func `the checks detect an unfair scheduler`(fault: FairnessSimulation.InjectedFault) {
-        let noticed = Self.seeds.contains { seed in
+        let noticed = detectionSeeds.contains { seed in
             var simulation = FairnessSimulation(seed: seed, fault: fault)
             return !simulation.run().isEmpty
         }

@@ -13,7 +13,7 @@ internal import Testing
         Scheduler.LaneInfo(id: id, host: host, mode: mode, notBefore: notBefore)
     }
 
-    /// A scheduler that does not wait for the gate's first state. ``SilentGateTests`` covers that wait.
+    /// Returns a scheduler that does not wait for the gate's first state. ``SilentGateTests`` tests the wait.
     private func scheduler() -> Scheduler {
         var settings = Scheduler.Settings()
         settings.gateTimeout = .zero
@@ -26,7 +26,7 @@ internal import Testing
         }
     }
 
-    /// A lane with one request in flight.
+    /// Returns a scheduler whose only lane has one request in flight, and the claim of that request.
     private func sending(
         _ mode: LaneKey.Mode = .parallel,
         gate: GateState? = nil
@@ -39,14 +39,14 @@ internal import Testing
         return (scheduler, claim)
     }
 
-    /// Answers all claims without requests.
+    /// Reports that all claims found no request.
     private func answer(_ actions: [Scheduler.Action], _ scheduler: inout Scheduler) {
         for claim in claims(actions) {
             _ = scheduler.handle(.claimed(lane: claim.lane, taken: 0, due: nil), now: .zero)
         }
     }
 
-    /// Concludes the attempt with `effect`. The request waits again.
+    /// Concludes an attempt with `effect`, and reports that the request waits for a retry.
     private func fail(
         _ scheduler: inout Scheduler,
         _ claim: Scheduler.Claim,
@@ -83,17 +83,18 @@ internal import Testing
         #expect(claims(settled).map(\.lane) == [2])
     }
 
-    @Test func `requests announced during several claims are not missed when the first claim returns`() {
+    @Test func `a request reported during several claims is not missed when the first claim returns`() {
         var (scheduler, claim) = sendingInOnlySlot(.parallel)
         _ = scheduler.handle(.rows(lane(), due: .seconds(1)), now: .zero)
         #expect(claimNext(&scheduler, claim, .healthy, now: .seconds(1)) != nil)
         _ = scheduler.handle(.rows(lane(), due: .seconds(5)), now: .seconds(1))
-        // The store executed the claim before the request arrived.
+        // The store executed the claim before the request was enqueued.
         _ = scheduler.handle(.nextClaimed(lane: 1, taken: 0, due: nil), now: .seconds(1))
         #expect(scheduler.nextWake(now: .seconds(1)) == .seconds(5))
     }
 
-    /// A lane with one request in flight, to an origin with one slot.
+    /// Returns a scheduler with one slot for each origin, and the claim of the request that uses the slot of its
+    /// origin.
     private func sendingInOnlySlot(_ mode: LaneKey.Mode) -> (Scheduler, Scheduler.Claim) {
         var settings = Scheduler.Settings()
         settings.gateTimeout = .zero
@@ -138,13 +139,14 @@ internal import Testing
         #expect(claims(scheduler.handle(settled, now: .zero)).map(\.limit) == [1])
     }
 
-    @Test func `three origins do not use the slots of others`() {
+    @Test func `three origins leave slots for others`() {
         var scheduler = scheduler()
         var granted: [Int64: Int] = [:]
         for id in 1...6 as ClosedRange<Int64> {
             for claim in claims(scheduler.handle(.rows(lane(id, host: "\(id)"), due: .zero), now: .zero)) {
                 granted[claim.lane, default: 0] += claim.limit
             }
+            _ = scheduler.conclude(lane: id, epoch: 0, effect: .healthy, failures: 1, now: .zero)
         }
         #expect(granted == [1: 8, 2: 8, 3: 8, 4: 1, 5: 1, 6: 1])
         for (id, taken) in granted {
@@ -173,7 +175,7 @@ internal import Testing
         _ = fail(&scheduler, claim, .close)
         let actions = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(2))
         #expect(actions.first == .dropConnections)
-        #expect(claims(actions).map(\.limit) == [8])
+        #expect(claims(actions).map(\.limit) == [1], "a canary")
         #expect(claims(actions).first?.releasing == [.trust])
     }
 
@@ -189,13 +191,13 @@ internal import Testing
         #expect(new.contains(.dropConnections) && claims(new).count == 1)
     }
 
-    @Test func `an attempt of the old path does not close the lane of the new one`() {
+    @Test func `a failure over the old path does not close the lane on the new path`() {
         var (scheduler, claim) = sending(gate: .notReachable)
         _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .seconds(1))
         _ = scheduler.handle(.claimed(lane: 1, taken: 0, due: nil), now: .seconds(1))
         let (due, claims) = fail(&scheduler, claim, .close, now: .seconds(2))
         #expect(due == .seconds(2))
-        #expect(claims.map(\.limit) == [7] || claims.map(\.limit) == [8])
+        #expect(claims.map(\.limit) == [1], "a canary")
     }
 
     @Test func `an unreachable host is tried once per longest backoff`() {
@@ -236,7 +238,7 @@ internal import Testing
     }
 
     @Test
-    func `a late failure backs off by itself after the lane was closed and opened`() {
+    func `a late failure has its own backoff after the lane was closed and opened`() {
         var (scheduler, claim) = sending()
         func conclude(_ effect: LaneEffect) -> Moment {
             scheduler.conclude(lane: 1, epoch: claim.epoch, effect: effect, failures: 1, now: .seconds(1)).due
@@ -255,7 +257,7 @@ internal import Testing
         #expect(dues[0] <= .seconds(5))
     }
 
-    @Test func `five single failures in a row close the lane, and a success resets the count`() {
+    @Test func `five failures in a row close the lane, and a success resets the count`() {
         func closes(afterSuccess: Bool) -> Bool {
             var (scheduler, claim) = sending()
             for round in 0..<5 {
@@ -292,14 +294,15 @@ internal import Testing
     @Test func `a flush ignores the gate, backoff and Retry-After`() {
         var (scheduler, claim) = sending(gate: .notReachable)
         _ = fail(&scheduler, claim, .closeFor(.seconds(100)))
-        #expect(claims(scheduler.handle(.flush, now: .seconds(2))).map(\.limit) == [8])
+        let flushed = claims(scheduler.handle(.flush, now: .seconds(2)))
+        #expect(flushed.map(\.limit) == [5], "8 slots, reduced by 0.7 after the 429")
     }
 
     @Test func `requests that arrive during a claim are not missed`() {
         var scheduler = scheduler()
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
         _ = scheduler.handle(.rows(lane(), due: .zero), now: .zero)
-        // The result of the claim is older than the second request.
+        // The store executed the claim before the second request was enqueued.
         let next = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
         #expect(claims(next).map(\.limit) == [7])
     }

@@ -1,12 +1,12 @@
 internal import OfflineQueue
 internal import Testing
 
-/// A lane waits for the gate's first state. This avoids a useless attempt to an unreachable host.
+/// Lanes whose gate has not reported a state yet. They wait for it, to avoid a useless attempt to an unreachable host.
 @Suite struct SilentGateTests {
     private let lane = Scheduler.LaneInfo(id: 1, host: "a", mode: .parallel)
     private let gateTimeout = Scheduler.Settings().gateTimeout
 
-    /// A scheduler with one request that was just enqueued, and whether it is claimed at once.
+    /// Returns a scheduler with one new request, and whether the request is claimed at once.
     private func enqueued() -> (Scheduler, isClaimed: Bool) {
         var scheduler = Scheduler(seed: 1)
         let actions = scheduler.handle(.rows(lane, due: .zero), now: .zero)
@@ -53,7 +53,7 @@ internal import Testing
         var (scheduler, _) = enqueued()
         _ = scheduler.handle(.gate(host: "a", .reachable(generation: 1)), now: .zero)
         let lost = scheduler.handle(.gate(host: "a", .notReachable), now: .zero)
-        #expect(!lost.contains(.abort(host: "a")), "it may still arrive")
+        #expect(!lost.contains(.abort(host: "a")), "the response may still arrive")
         let found = scheduler.handle(.gate(host: "a", .reachable(generation: 2)), now: .zero)
         #expect(found.contains(.abort(host: "a")))
         let moved = scheduler.handle(.gate(host: "a", .reachable(generation: 3)), now: .zero)

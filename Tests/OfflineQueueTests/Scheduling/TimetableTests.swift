@@ -4,7 +4,7 @@ internal import Testing
 
 @Suite struct TimetableTests {
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `lanes are returned in the order of their times after any changes`(seed: UInt64) {
+    func `keys are returned in the order of their times after random changes`(seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var (timetable, expected) = (Timetable<Int64>(), [Int64: Moment]())
         for _ in 0..<300 {

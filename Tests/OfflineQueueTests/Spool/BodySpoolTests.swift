@@ -5,7 +5,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// The spool on a real file system.
+/// The spool of bodies on a real file system.
 @Suite(.timeLimit(.minutes(1))) struct BodySpoolTests {
     private let scratch: ScratchDirectory
     private let directory: String
@@ -91,7 +91,7 @@ internal import Testing
         #expect(await error { () throws(QueueError) in _ = try await writer.finish() }?.code == .stopped)
     }
 
-    // MARK: Adopting
+    // MARK: Copying
 
     @Test(arguments: [0, 1, 131_072, 131_073, 1_000_000])
     func `a file's content is stored, and later changes to the file have no effect`(count: Int) async throws {
@@ -108,7 +108,7 @@ internal import Testing
         let files = ForgettingFiles(foreign: ["/film": [before, after]])
         let spool = BodySpool(files: files)
         let body = try await spool.copy(path: "/film", limit: 150_000)
-        // The spool reads 128 KiB at a time.
+        // The spool reads 128 KiB at a time, so it reads the rest after the change.
         let expected = before.prefix(131_072) + after.dropFirst(131_072)
         #expect(try await spool.open(body).content() == Data(expected))
         #expect(body.size == Int64(expected.count))
@@ -120,7 +120,7 @@ internal import Testing
         #expect(try await spool.copy(path: scratch.file("link"), limit: 3).size == 3)
     }
 
-    @Test func `a path that is not a regular file is refused by name`() async throws {
+    @Test func `a path that is not a regular file is refused with the kind of the file`() async throws {
         let fifo = scratch.file("fifo")
         #expect(mkfifo(fifo, 0o600) == 0)
         for (path, reason) in [
@@ -142,7 +142,7 @@ internal import Testing
         let error = await error { () throws(QueueError) in _ = try await spool.copy(path: path, limit: 1000)
         }
         #expect(error?.code == .bodyTooLarge)
-        // The file reports a size of 0 bytes but has content.
+        // A file of procfs reports a size of 0 bytes, but has content.
         let status = await self.error { () throws(QueueError) in
             _ = try await spool.copy(path: "/proc/self/status", limit: 10)
         }
@@ -180,7 +180,7 @@ internal import Testing
         }
     }
 
-    @Test func `a link, a pipe or a directory instead of a body is a change`() async throws {
+    @Test func `a link, a pipe or a directory in place of a body is reported as changed`() async throws {
         let hello = try scratch.write(Array("hello".utf8), to: "hello")
         let replace: [(String) -> CInt] = [
             { symlink(hello, $0) }, { mkfifo($0, 0o600) }, { mkdir($0, 0o700) },
@@ -247,7 +247,7 @@ internal import Testing
     @Test func `the free bytes are those of the file system`() async throws {
         let attributes = try FileManager.default.attributesOfFileSystem(forPath: directory)
         let expected = try #require(attributes[.systemFreeSize] as? NSNumber).int64Value
-        // Other processes write in the meantime, and root may use reserved blocks.
+        // The values differ: other processes write in the meantime, and root may use reserved blocks.
         let free = try await spool.freeBytes()
         #expect(free > expected / 2 && free < expected * 2)
     }

@@ -1,11 +1,11 @@
 internal import NetwatchTestSupport
 
-/// A directory with files that loses unsynced data in a power cut.
+/// A simulated directory of files, which loses unsynced data in a power cut.
 ///
-/// It is worse than any real file system: each write and each name change is kept or lost independently, regardless of
-/// order. A write may be kept in part.
+/// It loses more than any real file system. Each unsynced write and each unsynced change of a name is kept or lost
+/// independently of the others and of their order. A write may also be kept in part.
 struct ForgettingDisk: Sendable {
-    /// The effect of a power cut on unsynced changes.
+    /// What a power cut does to unsynced changes.
     enum Luck: Sendable {
         /// All changes are lost.
         case worst
@@ -92,7 +92,7 @@ struct ForgettingDisk: Sendable {
         nodes[node].unsynced = []
     }
 
-    /// Fails a sync as Linux does: the data can still be read, but no later sync writes it.
+    /// Simulates a failed sync on Linux: the data can still be read, but no later sync writes it.
     mutating func failSync(_ node: Int) {
         nodes[node].unsynced = []
     }

@@ -4,18 +4,17 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 
-/// A spool directory on a ``ForgettingDisk``, whose calls can be made to fail.
+/// The spool's directory on a ``ForgettingDisk``, whose calls can be made to fail.
 final class ForgettingFiles: SpoolFiles {
     /// The faults of the disk.
     struct Fault: Sendable {
-        /// The number of the call that fails, counted from 1.
+        /// The number of the call that fails, counted from 1. By default none fails.
         var failingCall = Int.max
         /// The error of the call that fails.
         var errno = EIO
-        /// The number of the first call after the power cut. It and all later calls fail.
+        /// The number of the first call after the power cut. This call and all later ones fail.
         var powerCut = Int.max
-        /// Syncs of files or of the directory report success without syncing, as if the code under test had omitted
-        /// them.
+        /// Whether syncs report success without effect, as if the code under test had omitted them.
         var ignoresSync = false
         var ignoresDirectorySync = false
         /// The capacity of the disk in bytes.
@@ -31,9 +30,10 @@ final class ForgettingFiles: SpoolFiles {
     let path = "/spool"
     /// The names of the calls that succeeded.
     let log = Recorder<String>()
-    /// Files outside the spool by path. Each has its contents at the first read, at the second, and so on.
+    /// The files outside the spool by path. The value lists the content at the first read, at the second read, and so
+    /// on.
     let foreign: [String: [[UInt8]]]
-    /// Whether files can share blocks.
+    /// Whether files can be cloned.
     let canClone: Bool
     fileprivate let state: Mutex<State>
 
@@ -145,7 +145,7 @@ private final class ForgettingFile: SpoolFile {
         return copy(content, from: offset, into: buffer)
     }
 
-    /// Writes as many bytes as fit. Throws `ENOSPC` if none do.
+    /// Writes as many bytes as fit on the disk. Throws `ENOSPC` if none fit.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemError) -> Int {
         let bytes = Array(bytes)
         return try files.call("write") { state throws(SystemError) in

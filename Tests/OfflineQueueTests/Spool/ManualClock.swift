@@ -1,7 +1,7 @@
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// A clock that the test advances.
+/// A clock that stands still until the test advances it.
 final class ManualClock: Clock {
     struct Instant: InstantProtocol {
         let sinceStart: Duration
@@ -60,7 +60,7 @@ final class ManualClock: Clock {
         }
     }
 
-    /// Registers a sleeper, or returns its result if it is due or cancelled already.
+    /// Registers a sleeping task. Returns the result instead if the deadline has passed or the task was cancelled.
     private func begin(_ id: Int, _ sleeper: Sleeper) -> Result<Void, any Error>? {
         state.withLock { state in
             if state.cancelled.contains(id) { return .failure(CancellationError()) }

@@ -4,7 +4,7 @@ internal import OfflineQueue
 internal import Testing
 
 @Suite struct SHA256Tests {
-    /// The examples of FIPS 180-2, appendix B, and the digest of no bytes.
+    /// The examples of FIPS 180-2, appendix B, and the digest of an empty body.
     @Test(arguments: [
         ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
         ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
@@ -23,7 +23,7 @@ internal import Testing
         #expect(body.size == text.utf8.count)
     }
 
-    @Test func `only a digest's own text form is parsed`() throws {
+    @Test func `only 64 hexadecimal digits in lower case are parsed as a digest`() throws {
         let text = String(repeating: "0f9a", count: 16)
         #expect(try #require(SHA256Digest(text)).description == text)
         for wrong in [

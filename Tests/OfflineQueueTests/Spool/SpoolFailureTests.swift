@@ -4,13 +4,13 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Failures of each call to the file system.
+/// A spool whose file system fails at each call, one after the other.
 @Suite(.timeLimit(.minutes(1))) struct SpoolFailureTests {
-    // Computed, because the leak checker reports storage that only a global `Data` references: `Data` keeps flag bits
-    // in the pointer.
+    // Computed on each use. The leak checker would report the storage of a global `Data`, because `Data` keeps flag
+    // bits in its pointer.
     private static var film: Data { Data(repeating: 7, count: 300_000) }
 
-    /// The ways to store a body.
+    /// The ways in which the spool stores a body.
     enum StoringMethod: CaseIterable, Sendable {
         case inMemory, inPieces, fromFile, byCloning
 
@@ -36,7 +36,7 @@ internal import Testing
     }
 
     @Test(arguments: StoringMethod.allCases, [EIO, ENOSPC, EDQUOT])
-    func `a failed system call affects only its body`(method: StoringMethod, errno: CInt) async throws {
+    func `a failed system call affects only one body`(method: StoringMethod, errno: CInt) async throws {
         var failures = 0
         for call in 1... {
             let files = files(method, .init(failingCall: call, errno: errno))
@@ -68,7 +68,7 @@ internal import Testing
         #expect(error.message.contains(String(cString: strerror(errno))))
     }
 
-    /// Expects that the body survives a power cut. It does not if a failed sync was only repeated.
+    /// Expects that the body survives a power cut. It would not if the spool had only repeated a failed sync.
     private func expectWhole(_ body: SpooledBody, after files: ForgettingFiles) async throws {
         let survivors = ForgettingFiles(files.disk.afterPowerCut(.worst))
         #expect(try await BodySpool(files: survivors).open(body).content() == Self.film)
@@ -94,7 +94,7 @@ internal import Testing
         let error = await attempt(method, BodySpool(files: files, reserve: 1_000_000)).error
         #expect(error?.code == (method == .byCloning ? nil : .insufficientSpace))
         if error != nil { #expect(files.disk.names.isEmpty) }
-        // A body of known length is refused before it is copied.
+        // A body whose length is known is refused before any byte is written.
         if method == .inMemory || method == .fromFile { #expect(!files.log.values.contains("write")) }
         let roomy = self.files(method, .init(capacity: 1_300_000))
         #expect(await attempt(method, BodySpool(files: roomy, reserve: 1_000_000)).error == nil)
@@ -119,7 +119,7 @@ internal import Testing
     }
 
     @Test func `files that cannot be removed are removed by the next start`() async throws {
-        // The file is created, then its first write and every later call fail.
+        // The first call creates the file. Its first write and all later calls fail.
         let files = ForgettingFiles(fault: .init(powerCut: 2))
         await #expect(throws: QueueError.self) {
             try await BodySpool(files: files, reserve: 0).store(Self.film)
@@ -130,7 +130,7 @@ internal import Testing
         #expect(healthy.disk.names.isEmpty)
     }
 
-    @Test func `a temporary read error of a body is reported neither as missing nor as changed`() async throws
+    @Test func `a temporary read error of a body is not reported as a missing or changed body`() async throws
     {
         let files = ForgettingFiles()
         let body = try await BodySpool(files: files, reserve: 0).store(Self.film)

@@ -4,20 +4,20 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// A power cut at each call to the file system.
+/// A spool whose power is cut at each call to the file system, one after the other.
 @Suite(.timeLimit(.minutes(2))) struct SpoolPowerCutTests {
-    /// The number of random outcomes that are tested per cut, in addition to the worst one.
+    /// The number of random outcomes that are tested for each power cut, in addition to the worst outcome.
     private static let seeds = CheckSize.choose(small: 10, medium: 40, full: 1000)
 
-    /// What the queue would have committed to its database before the cut.
+    /// The rows that the queue would have committed to its database before the power cut.
     struct Rows: Sendable {
-        /// The contents of the bodies whose rows exist.
+        /// The bodies whose rows exist, with their content.
         var kept: [SpooledBody: Data] = [:]
         var removed: [SpooledBody] = []
     }
 
     @Test(arguments: [false, true])
-    func `every body that was accepted is there whole after a power cut`(canClone: Bool) async throws {
+    func `every accepted body is complete after a power cut`(canClone: Bool) async throws {
         let length = try await calls(canClone: canClone)
         for cut in 1...length + 1 {
             let files = Self.files(canClone: canClone, fault: .init(powerCut: cut))
@@ -29,7 +29,7 @@ internal import Testing
         }
     }
 
-    @Test func `after a power cut and a sweep only accepted bodies are left`() async throws {
+    @Test func `after a power cut and a sweep, only accepted bodies remain`() async throws {
         for cut in 1...(try await calls(canClone: false)) + 1 {
             let files = Self.files(canClone: false, fault: .init(powerCut: cut))
             let rows = await Self.work(files)
@@ -42,7 +42,7 @@ internal import Testing
         }
     }
 
-    /// The sync that the code under test omits.
+    /// A sync that has no effect, as if the code under test had omitted it.
     enum Forgotten: CaseIterable, Sendable {
         case sync, directorySync
 
@@ -53,12 +53,12 @@ internal import Testing
             }
         }
 
-        /// Returns whether the missing sync can lose the body. An empty file has no bytes to lose.
+        /// Returns whether the body can be lost without this sync. An empty body needs no sync of its bytes.
         func costs(_ body: SpooledBody) -> Bool { self == .directorySync || body.size > 0 }
     }
 
     @Test(arguments: Forgotten.allCases)
-    func `without either sync every power cut loses all accepted bodies`(forgotten: Forgotten) async throws {
+    func `if a sync is missing, every power cut loses accepted bodies`(forgotten: Forgotten) async throws {
         let length = try await calls(canClone: false)
         var cutsThatCount = 0
         for cut in 1...length + 1 {
@@ -74,7 +74,7 @@ internal import Testing
     }
 
     @Test(arguments: Forgotten.allCases)
-    func `power cuts with random losses detect a missing sync as well`(forgotten: Forgotten) async throws {
+    func `power cuts with random losses also detect a missing sync`(forgotten: Forgotten) async throws {
         let files = Self.files(canClone: false, fault: forgotten.fault)
         let rows = await Self.work(files)
         var losses = 0
@@ -94,7 +94,7 @@ internal import Testing
         )
     }
 
-    /// Bodies of several sizes. `film` is larger than the amount that is read or copied at a time.
+    /// Bodies of several sizes. `film` is larger than the chunks in which the spool reads and copies.
     private static let large = bytes(1, count: 70_000)
     private static let pieces = bytes(2, count: 3000)
     private static let film = bytes(3, count: 140_000)
@@ -115,7 +115,7 @@ internal import Testing
         [.worst] + (0..<seeds).map { .drawn(seed: UInt64(cut * seeds + $0)) }
     }
 
-    /// Stores bodies in every possible way until the power cut.
+    /// Stores and removes bodies in all ways until the power is cut, and returns the committed rows.
     private static func work(_ files: ForgettingFiles) async -> Rows {
         let spool = BodySpool(files: files)
         var rows = Rows()
@@ -124,7 +124,7 @@ internal import Testing
         if let body = try? await spool.copy(path: "/home/me/film", limit: 1 << 20) { rows.kept[body] = film }
         if let body = try? await spool.store(Data()) { rows.kept[body] = Data() }
         if let body = try? await spool.store(Data("gone".utf8)) {
-            // Its row was deleted, and the deletion was committed.
+            // From here on, the deletion of the body's row counts as committed.
             rows.removed.append(body)
             await spool.remove([body.name])
         }

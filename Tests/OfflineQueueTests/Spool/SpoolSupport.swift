@@ -3,7 +3,7 @@ internal import NetwatchTransport
 internal import OfflineQueue
 
 extension OpenedBody {
-    /// Reads the whole content.
+    /// Returns the whole content of the body.
     func content() throws -> Data {
         let reader = makeReader()
         var content = Data()

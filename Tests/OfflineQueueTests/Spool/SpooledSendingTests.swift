@@ -6,13 +6,14 @@ internal import NetwatchTransport
 internal import OfflineQueue
 internal import Testing
 
-/// Spooled bodies sent over the network.
+/// Spooled bodies that are sent to a server.
 @Suite(.timeLimit(.minutes(1))) struct SpooledSendingTests {
     private static let key = QueueRequest.Header(name: "Idempotency-Key", value: "k")
 
     private let scratch: ScratchDirectory
     private let spool: BodySpool
-    /// Has its own engine. libcurl keeps few idle connections, and those of other tests would evict this sender's.
+    /// The sender has its own engine. libcurl keeps few idle connections, and connections of other tests would evict
+    /// those of this sender.
     private let sender: SessionSender
 
     init() async throws {
@@ -72,7 +73,7 @@ internal import Testing
         let body = try await spool.store(Data(count: 100_000))
         let opened = try await spool.open(body)
         truncate(scratch.file("spool/\(body.name)"), size)
-        // The failure table retries code 26, and the next attempt finds that the body has changed.
+        // After code 26 (`CURLE_READ_ERROR`) the request is retried. The next attempt finds that the body has changed.
         #expect(Self.code(await sender.send(attempt(opened, to: server))) == 26)
         await server.openConnections(atMost: 0)
         #expect(server.requests.isEmpty)
@@ -101,7 +102,7 @@ internal import Testing
     @Test func `with a key libcurl sends the body again from its beginning over a new connection`()
         async throws
     {
-        // The second request reuses the first one's connection, which the server closes without a response.
+        // The second request reuses the connection of the first one, and the server closes it without a response.
         let server = try ScriptedServer { $0.number == 2 ? .close : .respond("") }
         let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         let body = try await spool.open(spool.store(bytes))

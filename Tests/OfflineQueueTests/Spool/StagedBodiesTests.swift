@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Bodies that are uploaded in several calls.
+/// Uploads: bodies that a client sends in several calls.
 @Suite(.timeLimit(.minutes(1))) struct StagedBodiesTests {
     private let files = ForgettingFiles()
     private let clock = ManualClock()
@@ -147,14 +147,14 @@ internal import Testing
         #expect(try await bodies.finish("a", size: 1).size == 1)
     }
 
-    @Test func `a body is removed after ten minutes without a call, and not before`() async throws {
+    @Test func `an upload is removed after ten minutes without a call, and not before`() async throws {
         try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data(count: 1), to: "a", at: 0)
         try await clock.sleeps.waitForLast { $0 == .seconds(600) }
         clock.advance(by: .seconds(599))
         try await bodies.append(Data(count: 1), to: "a", at: 1)
         clock.advance(by: .seconds(1))
-        // The timer has fired and found a recent call.
+        // When the timer fired, there had been a recent call, so the task sleeps again.
         try await clock.sleeps.waitForLast { $0 == .seconds(599 + 600) }
         #expect(await bodies.count == 1)
         #expect(files.disk.names.count == 1)
@@ -175,7 +175,7 @@ internal import Testing
         try await bodies.append(Data(), to: "b", at: 0)
     }
 
-    @Test func `bodies are removed with their registry`() async throws {
+    @Test func `releasing StagedBodies removes the unfinished bodies`() async throws {
         let files = ForgettingFiles()
         do {
             let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)

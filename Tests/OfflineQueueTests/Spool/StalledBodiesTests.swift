@@ -5,11 +5,11 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Which uploads are removed to make room, and which are kept.
+/// The removal of stalled uploads when a limit is reached.
 @Suite(.timeLimit(.minutes(1))) struct StalledBodiesTests {
     private let clock = ManualClock()
 
-    @Test func `stalled bodies are removed only if that frees enough bytes, and no more than needed`()
+    @Test func `stalled uploads are removed only if that frees enough bytes, and only as many as needed`()
         async throws
     {
         let bodies = StagedBodies(spool: BodySpool(files: ForgettingFiles()), clock: clock)
@@ -29,7 +29,7 @@ internal import Testing
         #expect(await !bodies.removeStalled(freeing: 1))
     }
 
-    @Test func `every change that frees bytes of a body is reported`() async throws {
+    @Test func `every decrease of the total size of uploads is reported`() async throws {
         let releases = Recorder<Void>()
         let bodies = StagedBodies(
             spool: BodySpool(files: ForgettingFiles()),
@@ -54,7 +54,7 @@ internal import Testing
         try await releases.wait { $0.count == 4 }
     }
 
-    @Test func `the next stall is that of the longest idle body`() async throws {
+    @Test func `the next upload to stall is the one that was idle longest`() async throws {
         let bodies = StagedBodies(spool: BodySpool(files: ForgettingFiles()), clock: clock)
         let start = clock.now
         #expect(await bodies.nextStall(after: start) == nil)
@@ -63,13 +63,13 @@ internal import Testing
         try await bodies.begin("second", limit: 1000)
         #expect(await bodies.nextStall(after: start) == start.advanced(by: .seconds(10)))
         clock.advance(by: .seconds(7))
-        #expect(await bodies.nextStall(after: start) == start.advanced(by: .seconds(10)), "it is past")
+        #expect(await bodies.nextStall(after: start) == start.advanced(by: .seconds(10)), "in the past")
         #expect(await bodies.nextStall(after: clock.now) == start.advanced(by: .seconds(14)))
         try await bodies.append(Data(), to: "second", at: 0)
         #expect(await bodies.nextStall(after: clock.now) == start.advanced(by: .seconds(21)))
     }
 
-    @Test func `a piece that arrives while another body is removed keeps its body`() async throws {
+    @Test func `an upload that gets a piece while another one is being removed is kept`() async throws {
         let files = SlowlyRemovingFiles()
         let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)
         for id in ["a", "b"] {
@@ -81,14 +81,14 @@ internal import Testing
         try await offPool { files.isRemoving.wait() }
         let left = try #require(await bodies.list().first?.id)
         try await bodies.append(Data(), to: left, at: 1)
-        // Enough permits to remove both bodies.
+        // Permits the removal of both bodies.
         for _ in 0..<2 { files.mayRemove.signal() }
         try await clock.sleeps.waitForLast { $0 == .seconds(1200) }
         #expect(await bodies.list().map(\.id) == [left])
     }
 }
 
-/// Files that are removed only when the test permits it.
+/// A spool's directory whose files are removed only when the test permits it.
 private struct SlowlyRemovingFiles: SpoolFiles {
     let inner = ForgettingFiles()
     let isRemoving = DispatchSemaphore(value: 0)

@@ -1,6 +1,6 @@
 internal import OfflineQueue
 
-/// A store that delays its answer for one request, until the request is on the disk and may have been sent.
+/// A store that returns late from enqueuing one request, after the request is on the disk and may have been sent.
 struct DelayedStore: WrappedStore {
     let inner: any QueueStore
     let id: String

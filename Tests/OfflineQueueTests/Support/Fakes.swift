@@ -2,7 +2,8 @@ internal import Foundation
 internal import OfflineQueue
 internal import Synchronization
 
-/// A sender that either passes each attempt to the test and waits for its answer, or answers on its own.
+/// A sender without a network. It passes each attempt to the test and waits for the outcome, or a closure determines
+/// the outcome.
 final class FakeSender: AttemptSender {
     private struct State {
         var attempts: [Attempt] = []
@@ -42,7 +43,7 @@ final class FakeSender: AttemptSender {
     var attempts: [Attempt] { state.withLock { $0.attempts } }
     var pathChanges: Int { state.withLock { $0.pathChanges } }
 
-    /// Waits for the next attempt that no earlier call has returned.
+    /// Waits for an attempt that no earlier call has returned, and returns it.
     func nextAttempt() async -> Attempt {
         await withCheckedContinuation { continuation in
             let attempt = state.withLock { state -> Attempt? in
@@ -69,7 +70,7 @@ final class FakeSender: AttemptSender {
     }
 }
 
-/// A gate that the test opens and closes.
+/// A gate whose states the test sets.
 final class FakeGate: HostGate {
     private struct State {
         var current: GateState
@@ -126,4 +127,47 @@ extension AttemptOutcome {
     static let reset = AttemptOutcome.failure(
         AttemptFailure(code: 56, errno: 104, phase: .response, bytesSent: 100, message: "Connection reset")
     )
+}
+
+/// A detector of captive portals whose findings the test determines.
+final class FakePortalDetector: PortalDetector {
+    /// A running probe.
+    struct Probe: Sendable {
+        let host: String
+        fileprivate let answer: CheckedContinuation<PortalFinding, Never>
+
+        func end(_ finding: PortalFinding) { answer.resume(returning: finding) }
+    }
+
+    private let probes: AsyncStream<Probe>
+    private let continuation: AsyncStream<Probe>.Continuation
+    private let hosts = Mutex<[String]>([])
+    private let failed = Mutex(false)
+
+    init() {
+        (probes, continuation) = AsyncStream.makeStream()
+    }
+
+    /// The hosts of all probes so far.
+    var probedHosts: [String] { hosts.withLock { $0 } }
+
+    func probe(pathTo host: String) async -> PortalFinding {
+        await withCheckedContinuation { answer in
+            hosts.withLock { $0.append(host) }
+            continuation.yield(Probe(host: host, answer: answer))
+        }
+    }
+
+    func hasFailed(pathTo host: String) async -> Bool { failed.withLock { $0 } }
+
+    func pathsChanged() async { failed.withLock { $0 = false } }
+
+    /// Makes the paths to all hosts count as probed in vain, until the next path change.
+    func setFailed() { failed.withLock { $0 = true } }
+
+    /// Waits for a probe that no earlier call has returned, and returns it. The test must end each probe.
+    func nextProbe() async -> Probe {
+        var probes = probes.makeAsyncIterator()
+        return await probes.next()!
+    }
 }

@@ -1,8 +1,8 @@
 internal import NetwatchTestSupport
 internal import OfflineQueue
 
-/// A store that signals each call that may have changed it, after the call has returned. By then, the change is
-/// committed and the files that it freed are removed.
+/// A store that sends a signal after each call that may have changed it. By then the change is committed, and spool
+/// files that are no longer needed are removed.
 struct ObservedStore: WrappedStore {
     let inner: any QueueStore
     let signal: ChangeSignal
@@ -37,9 +37,24 @@ struct ObservedStore: WrappedStore {
         return try await inner.edit(edit, ids)
     }
 
+    func setCredential(_ name: String, of ids: [String]) async throws -> [EditResult] {
+        defer { signal.post() }
+        return try await inner.setCredential(name, of: ids)
+    }
+
+    func releaseRequests(heldForCredential name: String, triedBefore time: Timestamp?) async throws {
+        defer { signal.post() }
+        try await inner.releaseRequests(heldForCredential: name, triedBefore: time)
+    }
+
     func expire() async throws -> Duration? {
         defer { signal.post() }
         return try await inner.expire()
+    }
+
+    func reseal(after cursor: ResealCursor) async throws -> ResealCursor? {
+        defer { signal.post() }
+        return try await inner.reseal(after: cursor)
     }
 
     func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int {
@@ -49,7 +64,7 @@ struct ObservedStore: WrappedStore {
 }
 
 extension OfflineQueue {
-    /// Opens a queue on an observed store, with the settings that the queue's own initializer uses.
+    /// Opens a queue on an ``ObservedStore``, with the same settings as the queue's initialiser.
     static func opening(
         _ configuration: Configuration,
         sender: any AttemptSender,

@@ -2,8 +2,7 @@ internal import Foundation
 internal import Glibc
 internal import OfflineQueue
 
-/// A directory that is deleted with its owner. It is in memory if possible, because these tests check what is written,
-/// not the disk.
+/// A directory that is deleted when this object is released. It is in memory if possible, which is faster.
 final class TemporaryDirectory: Sendable {
     let path: String
 
@@ -32,10 +31,10 @@ extension TemporaryDirectory {
     }
 }
 
-/// 2027-01-15 08:00:00 UTC.
+/// The time at which most tests start: 2027-01-15 08:00:00 UTC.
 let start = Timestamp(milliseconds: 1_800_000_000_000)
 
-/// Returns a validated request with its body in the row.
+/// Returns a validated request with an inline body.
 func new(
     _ id: String? = nil,
     method: String = "POST",
@@ -51,7 +50,7 @@ func new(
     return try NewRequest(request, options: options, body: stored, now: start.date)
 }
 
-/// Verdicts without an explicit cause, which most tests do not check.
+/// Verdicts with the cause `refused`, for tests that do not check the cause.
 extension Verdict {
     static func dead(reason: String) -> Verdict { .dead(.refused, reason: reason) }
 }
@@ -69,9 +68,10 @@ extension QueueStore {
     func claim(
         _ limit: Int = 8,
         of lane: Int64,
-        releasing: Set<HoldReason>? = nil
+        releasing: Set<HoldReason>? = nil,
+        retries: RetryAllowance? = nil
     ) async throws -> ClaimedBatch {
-        try await claim([LaneClaim(lane: lane, limit: limit, releasing: releasing)])[0]
+        try await claim([LaneClaim(lane: lane, limit: limit, releasing: releasing, retries: retries)])[0]
     }
 
     @discardableResult
@@ -102,7 +102,7 @@ extension QueueStore {
         return try await conclude([conclusion])[0]
     }
 
-    /// The states of all requests by id, including finished ones.
+    /// Returns the states of all requests by id, including finished ones.
     func states() async throws -> [String: QueuedRequest.State] {
         Dictionary(uniqueKeysWithValues: try await all().map { ($0.id, $0.state) })
     }
@@ -116,7 +116,7 @@ extension QueueStore {
     }
 }
 
-/// An alias for files in which the name conflicts with `Testing.Expectation`.
+/// An alias of `OfflineQueue.Expectation`, for files in which that name conflicts with `Testing.Expectation`.
 typealias Expected = Expectation
 
 extension Scheduler.LaneInfo {
@@ -128,7 +128,7 @@ extension Scheduler.LaneInfo {
 }
 
 extension Scheduler.Event {
-    /// Reports requests in one lane, the first of which is due at `due`.
+    /// Returns the event that one lane has requests, the first of which is due at `due`.
     static func rows(_ info: Scheduler.LaneInfo, due: Moment) -> Scheduler.Event {
         .lanes([Scheduler.LaneRows(info, due: due)])
     }

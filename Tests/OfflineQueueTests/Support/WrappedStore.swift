@@ -7,10 +7,13 @@ protocol WrappedStore: QueueStore {
 
 extension WrappedStore {
     var changes: LaneChanges { inner.changes }
+    var completions: CompletionChanges { inner.completions }
     var archive: any QueueArchive { inner.archive }
     var spool: BodySpool { inner.spool }
     var leaseDuration: Duration? { inner.leaseDuration }
     var openingNotes: [String] { inner.openingNotes }
+
+    func events() async throws -> QueueEvents { try await inner.events() }
 
     func enqueue(_ requests: [NewRequest]) async throws -> [EnqueuedRequest] {
         try await inner.enqueue(requests)
@@ -44,6 +47,18 @@ extension WrappedStore {
         try await inner.edit(edit, matching: filter, isDryRun: isDryRun)
     }
 
+    func setCredential(_ name: String, of ids: [String]) async throws -> [EditResult] {
+        try await inner.setCredential(name, of: ids)
+    }
+
+    func releaseRequests(heldForCredential name: String, triedBefore time: Timestamp?) async throws {
+        try await inner.releaseRequests(heldForCredential: name, triedBefore: time)
+    }
+
+    func reseal(after cursor: ResealCursor) async throws -> ResealCursor? {
+        try await inner.reseal(after: cursor)
+    }
+
     func expire() async throws -> Duration? { try await inner.expire() }
 
     func setPaused(_ isPaused: Bool, lanes: LaneSelection?) async throws -> Int {
@@ -61,6 +76,12 @@ extension WrappedStore {
     func storedStates(of ids: [String]) async throws -> [String: StoredState] {
         try await inner.storedStates(of: ids)
     }
+
+    func completion(of tag: String, after position: Int64) async throws -> StoredCompletion? {
+        try await inner.completion(of: tag, after: position)
+    }
+
+    func removeCompletion(at position: Int64) async throws { try await inner.removeCompletion(at: position) }
 
     func counts() async throws -> QueueCounts { try await inner.counts() }
 

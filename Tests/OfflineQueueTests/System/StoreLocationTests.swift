@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// Files of a store that are removed, moved or replaced while the store is open.
+/// Stores whose files are removed, moved or replaced while they are open.
 @Suite(.timeLimit(.minutes(1))) struct StoreLocationTests {
     private let scratch = try! ScratchDirectory()
     private var path: String { scratch.file("state") }
@@ -31,7 +31,7 @@ internal import Testing
             }
         }
 
-        /// The path and the problem that the error must name.
+        /// The path and the problem that the error message must contain.
         var words: (path: String, problem: String) {
             switch self {
             case .removeDirectory, .moveDirectory: ("state`", "was removed or moved")
@@ -75,7 +75,7 @@ internal import Testing
         await store.close()
     }
 
-    @Test(arguments: Change.allCases) func `a location check without a commit detects it too`(change: Change)
+    @Test(arguments: Change.allCases) func `location checks detect a change without a commit`(change: Change)
         async throws
     {
         let store = try await SQLiteQueueStore(directory: path)
@@ -85,7 +85,7 @@ internal import Testing
         await store.close()
     }
 
-    @Test func `a location check after the close does not report the removed log`() async throws {
+    @Test func `a check of the location after close does not report the removed log`() async throws {
         let store = try await SQLiteQueueStore(directory: path)
         try await store.enqueue(try new("a"))
         await store.close()
@@ -111,7 +111,7 @@ internal import Testing
     @Test func `a store that replaces an open one is not changed`() async throws {
         let store = try await SQLiteQueueStore(directory: path)
         try await store.enqueue(try new("first"))
-        // The WAL of the copy holds its only copy of the request.
+        // The request of the copy is only in the copy's log, not yet in its database.
         try shell("cd \(scratch.path) && cp -a state copy && mv state away && mv copy state")
         let before = try shell("cd \(path) && sha256sum queue.sqlite queue.sqlite-wal")
         _ = await error { try await store.enqueue(try new("second")) }
@@ -126,7 +126,7 @@ internal import Testing
         let store = try await SQLiteQueueStore(directory: path)
         try shell("rm \(path)/queue.lock")
         #expect(await error { _ = try await SQLiteQueueStore(directory: path) }?.code == .alreadyOwned)
-        #expect(try shell("ls \(path)").contains("queue.lock") == false, "who is refused leaves nothing")
+        #expect(try shell("ls \(path)").contains("queue.lock") == false, "no new lock file")
         await store.close()
         let next = try await SQLiteQueueStore(directory: path)
         await next.close()

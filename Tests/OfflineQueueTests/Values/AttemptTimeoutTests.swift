@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
 
-/// The timeouts of an attempt, and what follows when an attempt exceeds one.
+/// The timeouts of an attempt, and overruns: timeouts after which the server may still be executing the request.
 @Suite struct AttemptTimeoutTests {
     private let directory = TemporaryDirectory(marker: "timeouts")
     private let clock = TestStoreClock()
@@ -42,7 +42,7 @@ internal import Testing
     }
 
     @Test(arguments: [Duration.zero, .microseconds(999), .seconds(86_401), .seconds(-1)])
-    func `every timeout out of range is refused`(timeout: Duration) {
+    func `a timeout that is out of range is refused`(timeout: Duration) {
         for given in [timeouts(connect: timeout), timeouts(response: timeout), timeouts(total: timeout)] {
             let refusal = #expect(throws: QueueError.self) { try new { $0.timeouts = given } }
             #expect(refusal?.code == .invalidOption)
@@ -68,7 +68,7 @@ internal import Testing
         #expect(try await again.claim(of: lane).requests.map(\.timeouts) == given)
     }
 
-    @Test func `an export contains the timeouts, and one without them means the defaults`() async throws {
+    @Test func `an export contains the timeouts, and missing ones mean the defaults`() async throws {
         let files = TemporaryDirectory()
         let own = timeouts(response: .seconds(1800), total: .seconds(3600))
         let path = try await withQueue(directory) { queue, store in
@@ -86,7 +86,7 @@ internal import Testing
         }
     }
 
-    @Test func `timeouts that were edited and cannot be parsed become the defaults`() {
+    @Test func `stored timeouts that cannot be parsed are replaced with the defaults`() {
         for text in ["", "response", "response=", "response=x", "other=5", "response=99999999999999999999"] {
             #expect(AttemptTimeouts(stored: text) == AttemptTimeouts())
         }
@@ -101,7 +101,7 @@ internal import Testing
 
     // MARK: Overruns
 
-    /// Enqueues a request whose attempt exceeds its timeout. Returns the lane.
+    /// Enqueues a request, and stores an attempt of it that ended with an overrun. Returns the lane.
     private func overrun(_ store: SQLiteQueueStore, isFIFO: Bool = false) async throws -> Int64 {
         try await store.enqueue(try new("a", isFIFO: isFIFO))
         let lane = try await store.recover(releasing: [])[0].id

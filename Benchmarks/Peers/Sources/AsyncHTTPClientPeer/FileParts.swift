@@ -1,7 +1,7 @@
 import Glibc
 import NIOCore
 
-/// Reads a file in parts of 64 KiB.
+/// The contents of a file in parts of 64 KiB.
 struct FileParts: AsyncSequence, AsyncIteratorProtocol {
     let length: Int
     private let file: CInt
@@ -24,6 +24,7 @@ struct FileParts: AsyncSequence, AsyncIteratorProtocol {
     }
 }
 
+/// The error of a file that cannot be opened.
 struct Unreadable: Error {
     let path: String
 }

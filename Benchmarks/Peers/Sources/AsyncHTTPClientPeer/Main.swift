@@ -2,9 +2,14 @@ import AsyncHTTPClient
 import Glibc
 import NIOCore
 
-/// Measures async-http-client and prints one figure per line, like our benchmark.
+/// Measures async-http-client and prints one figure per line, like `ClientBenchmark`.
 ///
-/// `requests CLIENTS SECONDS URL`, `download URL`, `upload FILE URL`, `slow COUNT URL`.
+/// | arguments | measures |
+/// |---|---|
+/// | `requests CLIENTS SECONDS URL` | requests with small bodies, CLIENTS in flight |
+/// | `download URL` | a body that is downloaded and discarded |
+/// | `upload FILE URL` | a file that is uploaded |
+/// | `slow COUNT URL` | COUNT responses that are all open at once |
 @main
 enum Main {
     static func main() async throws {
@@ -37,7 +42,8 @@ enum Main {
         try await client.shutdown()
     }
 
-    /// Returns the number of successful requests.
+    /// Requests a URL, with `clients` requests in flight, until the deadline. Returns the number of requests. Any
+    /// failure is thrown or terminates the process.
     private static func load(
         _ client: HTTPClient,
         _ url: String,
@@ -90,6 +96,11 @@ enum Main {
         try await client.shutdown()
     }
 
+    /// Prints the figures of a transfer.
+    ///
+    /// - Parameters:
+    ///   - start: The time at its start, as returned by `now()`.
+    ///   - used: The CPU time of the process at its start.
     private static func report(_ bytes: Int, since start: Int64, _ used: Double) {
         let mebibytes = Double(bytes) / 1_048_576
         print("throughput", mebibytes / (Double(now() - start) / 1e9))

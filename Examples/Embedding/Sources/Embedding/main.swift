@@ -1,7 +1,8 @@
 import Dispatch
 import Glibc
 import NetworkReachability
-// Prints the reachability of a host each time it changes.
+
+// Prints the reachability of a host, and each change, until the program is ended.
 guard CommandLine.arguments.count == 2,
     let manager = NetworkReachabilityManager(host: CommandLine.arguments[1])
 else {

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Calls that wait for room in a full queue. Every change that may free room wakes all of them, so that they try again.
-final class CapacityWaiters: Sendable {
+/// The calls that wait for a change. Each change wakes all of them, and they look again.
+final class ChangeWaiters: Sendable {
     private struct State {
         var generation = 0
         var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
@@ -10,9 +10,11 @@ final class CapacityWaiters: Sendable {
 
     private let state = Mutex(State())
 
-    /// A number that rises with every change.
+    /// The number of changes so far. A caller reads it before it looks, and passes it to ``wait(after:)``, so that no
+    /// change in between is missed.
     var generation: Int { state.withLock { $0.generation } }
 
+    /// Wakes all waiting calls.
     func changed() {
         let waiters = state.withLock { state in
             state.generation += 1
@@ -22,7 +24,7 @@ final class CapacityWaiters: Sendable {
         for waiter in waiters.values { waiter.resume() }
     }
 
-    /// Waits until there is a change after the given generation.
+    /// Waits until ``generation`` exceeds the given number. Returns immediately if it already does.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
     func wait(after generation: Int) async throws {

@@ -1,0 +1,69 @@
+internal import Foundation
+
+/// The items of a URL's query that contain secrets.
+///
+/// A query is a list of items, `name=value`, which `&` separates. The functions change nothing else in a URL: they do
+/// not decode and encode it again.
+package enum SecretQueryItems {
+    /// The names of the items, in lower case.
+    ///
+    /// The list does not contain names that usually mean something else, such as `key`, `code`, `id`, `session` and
+    /// `hash`. It does not contain the parts of a signed URL that are useless without the signature, such as
+    /// `X-Amz-Credential`.
+    package static let names: Set<String> = signatures.union([
+        "access_key", "access_token", "accesskey", "api_key", "api_secret", "api_token", "api-key", "apikey",
+        "apitoken", "auth_token", "auth-token", "authtoken", "client_secret", "id_token", "job_token", "jwt",
+        "oauth_signature", "oauth_token", "passphrase", "passwd", "password", "private_token", "pwd",
+        "refresh_token", "secret", "secret_key", "subscription-key", "token", "x-api-key", "x-auth-token",
+    ])
+
+    /// The items of signed URLs, in lower case. They permit one operation on one resource until the signature expires.
+    package static let signatures: Set<String> = [
+        "sig", "signature", "x-amz-security-token", "x-amz-signature", "x-goog-signature",
+    ]
+
+    /// Returns the name of the first item that contains a secret; `nil` if there is none. An item without a value
+    /// contains none.
+    ///
+    /// - Parameter accepted: The names in lower case of items that do not count. Default: none.
+    package static func firstName(in url: String, except accepted: Set<String> = []) -> String? {
+        guard let query = query(of: url) else { return nil }
+        return url[query].split(separator: "&").lazy.compactMap(secretName)
+            .first { !accepted.contains(decoded($0)) }
+    }
+
+    /// Returns the URL with `REDACTED` in place of the values of items that contain secrets.
+    package static func redacting(_ url: String) -> String {
+        guard let query = query(of: url), firstName(in: url) != nil else { return url }
+        let items = url[query].split(separator: "&", omittingEmptySubsequences: false)
+            .map { item in secretName(item).map { "\($0)=REDACTED" } ?? String(item) }
+        return url[..<query.lowerBound] + items.joined(separator: "&") + url[query.upperBound...]
+    }
+
+    /// Returns the URL without the items that contain secrets.
+    package static func removing(from url: String) -> String {
+        guard let query = query(of: url), firstName(in: url) != nil else { return url }
+        let kept = url[query].split(separator: "&", omittingEmptySubsequences: false)
+            .filter { secretName($0) == nil }
+        // Without items, the question mark is removed, too.
+        let start = kept.isEmpty ? url.index(before: query.lowerBound) : query.lowerBound
+        return url[..<start] + kept.joined(separator: "&") + url[query.upperBound...]
+    }
+
+    /// Returns the range of the query, without the question mark; `nil` if the URL has none.
+    private static func query(of url: String) -> Range<String.Index>? {
+        let end = url.firstIndex(of: "#") ?? url.endIndex
+        guard let mark = url[..<end].firstIndex(of: "?") else { return nil }
+        return url.index(after: mark)..<end
+    }
+
+    private static func secretName(_ item: Substring) -> String? {
+        guard let end = item.firstIndex(of: "="), item.index(after: end) < item.endIndex else { return nil }
+        let name = String(item[..<end])
+        return names.contains(decoded(name)) ? name : nil
+    }
+
+    private static func decoded(_ name: String) -> String {
+        (name.removingPercentEncoding ?? name).lowercased()
+    }
+}

@@ -1,0 +1,17 @@
+internal import NetworkReachability
+
+/// The `HostGate` of a queue whose session sends to a unix socket, which needs no network. Requests are always tried.
+struct LocalGate: HostGate {
+    /// The path through the socket. It never changes.
+    private static let state = GateState.reachable(
+        generation: 0,
+        route: 0,
+        interface: PathInterface(kind: .loopback, isMetered: false)
+    )
+
+    func watch(host: String) -> AsyncStream<GateState> {
+        AsyncStream { $0.yield(Self.state) }
+    }
+
+    func state(of host: String) async -> GateState? { Self.state }
+}

@@ -1,0 +1,45 @@
+package import NetworkReachability
+
+/// The interface of a path, for the constraints of requests.
+package struct PathInterface: Hashable, Sendable {
+    package let kind: InterfaceType
+    package let isMetered: Bool
+
+    package init(kind: InterfaceType, isMetered: Bool) {
+        self.kind = kind
+        self.isMetered = isMetered
+    }
+}
+
+extension RequestConstraints {
+    /// Returns the first constraint that an interface does not meet; `nil` if it meets all.
+    ///
+    /// - Parameter interface: `nil` if it is not known. It then meets no constraint.
+    func unmet(by interface: PathInterface?) -> UnmetConstraint? {
+        if isUnmetered, interface?.isMetered ?? true { return .unmetered }
+        guard !interfaceKinds.isEmpty else { return nil }
+        let isMet = interface.map { interfaceKinds.contains($0.kind) } ?? false
+        return isMet ? nil : .interfaceKind(interfaceKinds)
+    }
+}
+
+/// The interfaces that a user declares as metered, by name.
+struct MeteredInterfaces: Sendable {
+    /// Names, in which `*` stands for any number of characters.
+    let patterns: [String]
+
+    /// Returns whether an interface is metered: a mobile network always is.
+    func contains(name: String, kind: InterfaceType) -> Bool {
+        kind == .cellular || patterns.contains { Self.matches(name[...], $0[...]) }
+    }
+
+    private static func matches(_ name: Substring, _ pattern: Substring) -> Bool {
+        guard let first = pattern.first else { return name.isEmpty }
+        guard first == "*" else {
+            return name.first == first && matches(name.dropFirst(), pattern.dropFirst())
+        }
+        // Several stars in a row would multiply the number of calls.
+        let rest = pattern.drop { $0 == "*" }
+        return matches(name, rest) || (!name.isEmpty && matches(name.dropFirst(), pattern))
+    }
+}

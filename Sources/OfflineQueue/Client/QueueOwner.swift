@@ -1,0 +1,56 @@
+internal import ClientCore
+internal import Foundation
+internal import FoundationNetworking
+
+/// Takes over all failed requests of a session, or a single request that fails, and stores them in a queue.
+final class QueueOwner: FailedRequestOwner {
+    /// The requests to take over.
+    enum Scope: Sendable {
+        /// Requests that ``OfflineOptions`` cover and the program wants to be queued.
+        case failed(matching: @Sendable (URLRequest) -> Bool)
+        /// All requests, before they are sent.
+        case unsent
+    }
+
+    /// Weak, because the queue may retain the session, which retains this owner. A running queue retains itself.
+    private weak let queue: OfflineQueue?
+    private let options: OfflineOptions
+    private let scope: Scope
+    private let line = StorageLine()
+
+    init(_ queue: OfflineQueue, _ options: OfflineOptions, _ scope: Scope) {
+        self.queue = queue
+        self.options = options
+        self.scope = scope
+    }
+
+    var takesUnsentRequests: Bool { if case .unsent = scope { true } else { false } }
+
+    func prepare(_ request: URLRequest) -> URLRequest { options.addingKey(to: request) }
+
+    func offer(_ request: FailedRequest) {
+        switch scope {
+        case .failed(let matches):
+            guard let queue, let limit = request.maximumDataBytes, options.cover(request),
+                matches(request.original)
+            else { return }
+            QueuedCall(request, queue, line, options, maximumDataBytes: limit).start()
+        case .unsent:
+            // Another error comes from the adapter or the interceptor, which rejected the request.
+            guard request.error is UnsentRequest else { return }
+            guard let queue else { return request.fail(with: QueueError.released) }
+            guard let limit = request.maximumDataBytes else { return request.fail(with: QueueError.download) }
+            QueuedCall(request, queue, line, options, maximumDataBytes: limit).start()
+        }
+    }
+}
+
+extension QueueError {
+    fileprivate static var released: QueueError {
+        QueueError(.stopped, "the queue that sends the session's requests was released")
+    }
+
+    fileprivate static var download: QueueError {
+        QueueError(.invalidOption, "a download to a file cannot be queued; use `request` instead")
+    }
+}

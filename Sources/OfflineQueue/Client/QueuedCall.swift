@@ -1,0 +1,229 @@
+internal import ClientCore
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTransport
+
+/// A request of a session that a queue takes over. The call stores the request, waits until it has finished in the
+/// queue, and then finishes it in the session.
+///
+/// The session's request may end earlier, because the program cancels it or releases its session. If it ends before
+/// ``FailedRequest/reportQueued(_:abandonedWith:)``, it is not kept in the queue.
+final class QueuedCall: Sendable {
+    private let failed: FailedRequest
+    private let queue: OfflineQueue
+    private let line: StorageLine
+    private let options: OfflineOptions
+    private let maximumDataBytes: Int
+    private let id: String
+
+    init(
+        _ failed: FailedRequest,
+        _ queue: OfflineQueue,
+        _ line: StorageLine,
+        _ options: OfflineOptions,
+        maximumDataBytes: Int
+    ) {
+        self.failed = failed
+        self.queue = queue
+        self.line = line
+        self.options = options
+        self.maximumDataBytes = maximumDataBytes
+        id = options.enqueue.id ?? UUIDv7.make()
+    }
+
+    // MARK: Storing
+
+    /// Begins to store the request. Requests whose bodies are at hand are stored in the order of these calls.
+    func start() {
+        do {
+            try checkStorable()
+            switch failed.takeBody() {
+            case .data(let data): try add(.data(data))
+            case .file(let url): try add(.file(path: url.path))
+            case .reader(let reader): spool(reader)
+            case .consumed: throw QueueError.streamConsumed
+            }
+        } catch {
+            refuse(error)
+        }
+    }
+
+    /// Refuses what cannot be stored before the body is read, because a stream can be read only once.
+    private func checkStorable() throws(QueueError) {
+        if failed.hasCredential { throw QueueError.credentialNotStored }
+        _ = try NewRequest(try QueueRequest(failed.original, body: .data(Data())), options: options.enqueue)
+    }
+
+    private func spool(_ reader: any BlockingReader) {
+        let task = Task {
+            do {
+                try add(try await OfferedBodyIntake(queue).spooled(reader))
+            } catch {
+                refuse(error)
+            }
+        }
+        // The failed request retains this closure, so it must not retain the failed request.
+        failed.whenWithdrawn { _ in task.cancel() }
+    }
+
+    private func add(_ body: QueueRequest.Body) throws(QueueError) {
+        var enqueue = options.enqueue
+        enqueue.id = id
+        let entry = StorageLine.Entry(
+            id: id,
+            request: try QueueRequest(failed.original, body: body),
+            options: enqueue,
+            responseLimit: maximumDataBytes,
+            isWanted: { [failed] in failed.withdrawal == nil },
+            finished: { result in Task { await self.stored(result, body) } }
+        )
+        line.add(entry, to: queue)
+    }
+
+    private func stored(_ result: Result<Receipt, any Error>, _ body: QueueRequest.Body) async {
+        switch result {
+        case .success(let receipt) where receipt.outcome == .dropped: refuse(QueueError.droppedNewest)
+        case .success(let receipt):
+            if failed.reportQueued(receipt, abandonedWith: QueueError.leftToQueue(id)) {
+                await waitForEnd()
+            } else {
+                // It ended in the session while it was being stored. An attempt of the queue may be in flight.
+                _ = try? await queue.cancel([id])
+            }
+        case .failure(let error):
+            if case .staged(let name, _) = body { _ = try? await queue.removeStagedBody(name) }
+            refuse(error)
+        }
+        _ = await queue.takeResponse(to: id)
+    }
+
+    private func refuse(_ error: any Error) {
+        failed.fail(with: failed.error.with(underlying: error))
+    }
+
+    // MARK: Finishing
+
+    private func waitForEnd() async {
+        let wait = Task {
+            while !Task.isCancelled, await !self.finishIfEnded() {}
+        }
+        failed.whenWithdrawn { _ in wait.cancel() }
+        await wait.value
+        if failed.withdrawal == .cancelled, !options.isDetached { _ = try? await queue.cancel([id]) }
+    }
+
+    /// Waits for the end in the queue and finishes the session's request. Returns `false` if it must wait again, because
+    /// the store could not be read.
+    private func finishIfEnded() async -> Bool {
+        try? await queue.waitUntilFinished(id, within: nil)
+        guard failed.withdrawal == nil else { return true }
+        if let conclusion = await queue.takeResponse(to: id) {
+            finish(conclusion)
+            return true
+        }
+        do {
+            guard let details = try await queue.request(id) else {
+                failed.fail(with: QueueError.cancelled(id, "the queue no longer has the request"))
+                return true
+            }
+            if details.summary.state.isFinal {
+                finish(details)
+                return true
+            }
+        } catch {
+            if await queue.isOpen { try? await Task.sleep(for: .seconds(1)) }
+        }
+        guard await !queue.isOpen else { return false }
+        failed.fail(with: QueueError.leftToQueue(id))
+        return true
+    }
+
+    /// Finishes the session's request with the outcome of an attempt that this process made.
+    private func finish(_ conclusion: AwaitedResponse.Conclusion) {
+        switch conclusion.verdict {
+        case .delivered(let status): deliver(conclusion.response, status, limit: maximumDataBytes)
+        case .dead(_, let reason): giveUp(reason, conclusion.response)
+        case .retry, .held: failed.fail(with: QueueError.leftToQueue(id))
+        }
+    }
+
+    /// Finishes the session's request with the outcome that the queue has stored.
+    private func finish(_ details: RequestDetails) {
+        let summary = details.summary
+        switch summary.state {
+        case .delivered:
+            deliver(details.response, summary.status ?? 200, limit: Attempt.maximumResponseBytes)
+        case .dead: giveUp(summary.lastError ?? "the queue gave the request up", details.response)
+        case .superseded:
+            failed.fail(
+                with: QueueError.cancelled(id, "a newer request with the same replace key replaced it")
+            )
+        case .cancelled, .pending, .blocked, .inflight, .held:
+            failed.fail(with: QueueError.cancelled(id))
+        }
+    }
+
+    /// - Parameters:
+    ///   - response: The response; `nil` if it was lost after its status.
+    ///   - limit: The number of body bytes that were kept at most.
+    private func deliver(_ response: RecordedResponse?, _ status: Int, limit: Int) {
+        let known =
+            response ?? RecordedResponse(status: status, headers: [], body: Data(), isTruncated: true)
+        guard let owned = ownerResponse(known) else { return failed.fail(with: URLError(.badURL)) }
+        let isTooLong = known.body.count >= limit
+        let cut = URLError(isTooLong ? .dataLengthExceedsMaximum : .networkConnectionLost)
+        failed.finish(with: owned, error: known.isTruncated ? cut : nil)
+    }
+
+    private func giveUp(_ reason: String, _ response: RecordedResponse?) {
+        let error = QueueError.dead(id, reason)
+        guard let response = response.flatMap(ownerResponse) else { return failed.fail(with: error) }
+        failed.finish(with: response, error: error)
+    }
+
+    private func ownerResponse(_ response: RecordedResponse) -> OwnerResponse? {
+        guard let url = failed.original.url else { return nil }
+        let headers = response.headers.map { TransferRequest.Header($0.name, $0.value) }
+        return OwnerResponse(
+            url: url,
+            head: TransferHead(status: response.status, version: "HTTP/1.1", headers: headers),
+            body: response.body
+        )
+    }
+}
+
+extension QueueError {
+    fileprivate static var streamConsumed: QueueError {
+        QueueError(
+            .bodyUnavailable,
+            "the request's body stream was read by an earlier attempt and cannot be sent again"
+        )
+    }
+
+    fileprivate static var credentialNotStored: QueueError {
+        QueueError(
+            .secretHeader,
+            "the credentials of `authenticate` are not stored; register them with the queue and name them in "
+                + "`EnqueueOptions.credential`"
+        )
+    }
+
+    fileprivate static var droppedNewest: QueueError {
+        QueueError(.queueFull, "the queue is full, and `whenFull` is `dropNewest`")
+    }
+}
+
+extension Error {
+    /// Returns the error with the cause for which the queue could not take over the request. Only a `URLError` can
+    /// carry it, under `NSUnderlyingErrorKey`.
+    fileprivate func with(underlying cause: any Error) -> any Error {
+        switch self {
+        case is UnsentRequest: return cause
+        case let error as URLError:
+            var userInfo = error.errorUserInfo
+            userInfo[NSUnderlyingErrorKey] = cause
+            return URLError(error.code, userInfo: userInfo)
+        default: return self
+        }
+    }
+}

@@ -1,0 +1,62 @@
+public import ClientCore
+public import Dispatch
+
+extension DataRequest {
+    /// Stores the request in a queue if it fails because its host cannot be reached, and finishes it with the response
+    /// that the queue receives later. Also for uploads of data, files, streams and multipart bodies.
+    ///
+    /// Retriers are asked first. Then the queue stores the request as it was before adaptation, and a copy of its body.
+    /// ``OfflineQueue`` sends it through its own session, with that session's adapter. When the request is on disk,
+    /// ``ClientCore/Request/onQueued(queue:_:)`` is called and the request's state becomes `queued`.
+    ///
+    /// The request's handlers are called once:
+    /// - with the response, if this process receives it. Validators check it, and serializers process it.
+    /// - with ``QueueError/Code/dead`` or ``QueueError/Code/cancelled``, if the request ends in the queue without being
+    ///   delivered. If the server refused the request, its response is available in addition to the error.
+    /// - with ``QueueError/Code/leftToQueue``, if the session is released or the queue stops first. The stored request
+    ///   is sent when the queue runs again.
+    /// - with the original error, if the request cannot be stored. A `URLError` then has the cause under
+    ///   `NSUnderlyingErrorKey`: a ``QueueError``, or the error of the body's stream. After ``QueueError/Code/storeFailed``
+    ///   it is unknown whether the request is on disk.
+    ///
+    /// While the request is held in the queue, its handlers wait.
+    ///
+    /// Call this function before adding handlers: a request whose handler was called cannot be taken over any more.
+    /// Requests that succeed directly overtake requests that wait in the queue. If their order matters, use
+    /// ``ClientCore/SessionManager/background(queue:options:)``.
+    ///
+    /// Cancelling the request also cancels it in the queue, unless ``OfflineOptions/isDetached`` is set.
+    ///
+    /// A request without an idempotency key that the server may have received is not taken over, because it would be
+    /// sent twice. Set the header field `Idempotency-Key` yourself, or use
+    /// ``ClientCore/SessionManager/queuesFailedRequests(in:options:matching:)``, which adds one to each request.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue. It must be started and not stopped.
+    ///   - options: The failures to take over, and the options for storing. Default: failures before the server can
+    ///     have acted.
+    @discardableResult
+    public func queueIfOffline(_ queue: OfflineQueue, _ options: OfflineOptions = OfflineOptions()) -> Self {
+        offerFailure(to: QueueOwner(queue, options, .failed { _ in true }))
+    }
+}
+
+extension Request {
+    /// Calls a handler when the request has been stored in a queue. It is called at most once.
+    ///
+    /// - Parameters:
+    ///   - queue: The queue on which the handler is called. Default `nil`: the session's
+    ///     `completionQueue`.
+    ///   - handler: Receives the receipt, with the id of the stored request.
+    @preconcurrency @discardableResult
+    public func onQueued(
+        queue: DispatchQueue? = nil,
+        _ handler: @escaping @Sendable (Receipt) -> Void
+    ) -> Self {
+        let queue = queue ?? completionQueue
+        return whenQueued { report in
+            guard let receipt = report as? Receipt else { return }
+            queue.async { handler(receipt) }
+        }
+    }
+}

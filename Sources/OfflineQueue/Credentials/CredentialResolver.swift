@@ -1,0 +1,248 @@
+internal import ClientCore
+internal import NetwatchTransport
+
+/// Adds credentials to attempts, and refreshes each credential at most once at a time.
+///
+/// Providers are code of the program that may throw or never return, so each call has a time limit. While a call is
+/// overdue, its credential is not asked again: the number of calls that hang stays small.
+package actor CredentialResolver {
+    /// An attempt with its credential.
+    struct Authorized: Sendable {
+        let attempt: Attempt
+        /// The number of refreshes of the credential before it was added.
+        let generation: Int
+    }
+
+    /// What a credential adds to the attempts of a request.
+    private struct Addition: Sendable {
+        let url: String
+        let headers: [QueueRequest.Header]
+        let permit: CredentialPermit
+        let generation: Int
+    }
+
+    /// A refreshed credential.
+    struct Refreshed: Sendable {
+        let credential: String
+        /// The time at which the refresh began.
+        let began: Timestamp
+    }
+
+    /// A registered credential.
+    struct Entry {
+        /// Distinguishes the entry from earlier ones of the same name.
+        let id: Int
+        var credential: QueueCredential
+        /// The number of successful refreshes.
+        var generation = 0
+        var refresh: Task<Bool, any Error>?
+        /// The last refresh that succeeded, until a server accepts its value.
+        var unproven: Refreshed?
+        /// The times of the last refreshes.
+        var refreshes: [ContinuousClock.Instant] = []
+        /// Whether the last refresh failed, for example because its server cannot be reached.
+        var hasFailed = false
+    }
+
+    /// The maximum number of refreshes of a credential within ``refreshWindow``. A server that rejects every new token
+    /// would otherwise cause one refresh for each request. Alamofire's `RefreshWindow` has the same values.
+    static let maximumRefreshes = 5
+    static let refreshWindow: Duration = .seconds(30)
+
+    private let timeout: Duration
+    let patience: Duration
+    let now: @Sendable () -> ContinuousClock.Instant
+    var entries: [String: Entry] = [:]
+    private var source: (any CredentialSource)?
+    /// The calls in progress by credential, and whether they are overdue.
+    private var calls: [String: [Int: Bool]] = [:]
+    /// The calls that add credentials to attempts, by credential.
+    private var additions: [String: ProviderCalls<Addition>] = [:]
+    var isAccepted: (@Sendable (Refreshed) async -> Void)?
+    private var nextCall = 0
+    private var registrations = 0
+
+    /// - Parameters:
+    ///   - timeout: The maximum time for a call of a provider.
+    ///   - patience: The maximum time for which an attempt waits for a call. Default 2 s.
+    ///   - now: The clock of ``refreshWindow`` and of the delays after failures.
+    init(
+        timeout: Duration,
+        patience: Duration = .seconds(2),
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) {
+        self.timeout = timeout
+        // The timeout of the call ends a longer wait, with a reason of its own.
+        self.patience = patience < timeout ? patience : timeout + .seconds(3600)
+        self.now = now
+    }
+
+    func register(_ credential: QueueCredential, as name: String) {
+        registrations += 1
+        entries[name] = Entry(id: registrations, credential: credential)
+        // Calls of the provider before do not delay this one.
+        calls[name] = nil
+        additions[name] = nil
+    }
+
+    /// Lets the providers of changed credentials be called at once.
+    func forgetFailures(of names: Set<String>) {
+        for name in names { additions[name] = nil }
+    }
+
+    /// Sets a function that is called when a server has accepted the value of a refresh.
+    func onAcceptance(_ body: @escaping @Sendable (Refreshed) async -> Void) {
+        isAccepted = body
+    }
+
+    func use(_ source: any CredentialSource) {
+        self.source = source
+    }
+
+    /// The names of the credentials that exist now.
+    var names: Set<String> {
+        get async { Set(entries.keys).union(await source?.names() ?? []) }
+    }
+
+    /// Adds a credential to an attempt. Waits for a refresh in progress.
+    ///
+    /// The wait ends after ``patience``; see ``ProviderCalls``.
+    ///
+    /// - Throws: ``CredentialFault``, or `CancellationError`.
+    func authorize(_ attempt: Attempt, with name: String, _ session: SessionManager?) async throws
+        -> Authorized
+    {
+        let call = try addition(to: attempt, of: name, session)
+        do {
+            let added = try await TimedCall.run(within: patience) { try await call.value }
+            additions[name]?.remove(attempt.id)
+            let authorized = attempt.authorized(url: added.url, headers: added.headers, added.permit)
+            return Authorized(attempt: authorized, generation: added.generation)
+        } catch is TimedCall.Timeout {
+            throw CredentialFault.waiting(name, patience)
+        } catch let fault as CredentialFault {
+            additions[name]?.remove(attempt.id)
+            throw additions[name]?.refusal(at: now()) ?? fault
+        }
+    }
+
+    /// Returns the call that adds a credential to an attempt: the one that an earlier attempt of the request has begun,
+    /// or another one.
+    private func addition(to attempt: Attempt, of name: String, _ session: SessionManager?) throws
+        -> Task<Addition, any Error>
+    {
+        var calls = additions[name] ?? ProviderCalls(patience: patience)
+        if let call = calls.task(of: attempt.id, at: now()) { return call }
+        if let refusal = calls.refusal(at: now()) { throw refusal }
+        guard !calls.areSlow(at: now()) else { throw CredentialFault.waiting(name, patience) }
+        let call = Task {
+            do {
+                let added = try await self.add(name, to: attempt, session)
+                self.additions[name]?.end(attempt.id, nil, at: self.now())
+                return added
+            } catch {
+                self.additions[name]?.end(attempt.id, error as? CredentialFault, at: self.now())
+                throw error
+            }
+        }
+        calls.begin(call, for: attempt.id, at: now())
+        additions[name] = calls
+        return call
+    }
+
+    private func add(_ name: String, to attempt: Attempt, _ session: SessionManager?) async throws
+        -> Addition
+    {
+        if let refresh = entries[name]?.refresh { _ = try? await refresh.value }
+        let generation = entries[name]?.generation ?? 0
+        let credential = try await credential(named: name)
+        // The sender checks the origin again. This check keeps the provider from being called in vain.
+        let (permit, origin) = (credential.permit(named: name), try? TransferOrigin(url: attempt.url))
+        guard let origin, permit.permits(origin) else { throw permit.refusal(of: origin) }
+        let authorized = try await call(name) {
+            try await credential.added(to: attempt, named: name, session)
+        }
+        // The attempt itself is not kept: it has an open file.
+        return Addition(
+            url: authorized.url,
+            headers: authorized.headers,
+            permit: authorized.permit ?? permit,
+            generation: generation
+        )
+    }
+
+    private func credential(named name: String) async throws -> QueueCredential {
+        if let entry = entries[name] { return entry.credential }
+        guard let source else {
+            throw CredentialFault(.change, "no credential has the name `\(name)`")
+        }
+        return try await call(name) { try await source.credential(named: name) }
+    }
+}
+
+// MARK: - Calls of providers
+
+extension CredentialResolver {
+    /// Calls a provider.
+    ///
+    /// - Throws: ``CredentialFault``, or `CancellationError` if the caller's task was cancelled.
+    func call<Value: Sendable>(
+        _ name: String,
+        _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        if calls[name]?.values.contains(true) == true { throw CredentialFault.overdue(name, timeout) }
+        let number = nextCall
+        nextCall += 1
+        calls[name, default: [:]][number] = false
+        do {
+            return try await TimedCall.run(within: timeout) {
+                do {
+                    let value = try await body()
+                    await self.ended(number, of: name)
+                    return value
+                } catch {
+                    await self.ended(number, of: name)
+                    throw error
+                }
+            }
+        } catch is TimedCall.Timeout {
+            if calls[name]?[number] != nil { calls[name]![number] = true }
+            throw CredentialFault.overdue(name, timeout)
+        } catch let fault as CredentialFault {
+            throw fault
+        } catch {
+            if Task.isCancelled {
+                // A call that ignores the cancellation must not be repeated while it runs.
+                if calls[name]?[number] != nil { calls[name]![number] = true }
+                throw CancellationError()
+            }
+            throw CredentialFault(.retry, "the credential `\(name)` is unavailable: \(error)")
+        }
+    }
+
+    private func ended(_ number: Int, of name: String) {
+        calls[name]?[number] = nil
+        if calls[name]?.isEmpty == true { calls[name] = nil }
+    }
+}
+
+extension CredentialFault {
+    static func overdue(_ name: String, _ timeout: Duration) -> CredentialFault {
+        CredentialFault(
+            .retry,
+            "the provider of the credential `\(name)` did not return within \(timeout.words)"
+        )
+    }
+
+    static func waiting(_ name: String, _ patience: Duration) -> CredentialFault {
+        CredentialFault(
+            .retry,
+            "the provider of the credential `\(name)` has not returned within \(patience.words); the request waits "
+                + "for it"
+        )
+    }
+
+    static func refreshFailing(_ name: String) -> CredentialFault {
+        CredentialFault(.retry, "the credential `\(name)` is unavailable: its last refresh failed")
+    }
+}

@@ -1,0 +1,116 @@
+internal import Foundation
+internal import GRDB
+
+/// A column that may be encrypted.
+struct SealedColumn: Sendable {
+    let name: String
+    let part: SealedPart
+
+    /// The columns of `request` and `history`.
+    static let ofRequest = [
+        SealedColumn(name: "headers", part: .headers), SealedColumn(name: "key_value", part: .key),
+        SealedColumn(name: "body_sha256", part: .digest),
+    ]
+    /// The column of `body`, which queries join with a row of `request` or `history`.
+    static let ofBody = [SealedColumn(name: "bytes", part: .body)]
+    /// The columns of `response`.
+    static let ofResponse = [
+        SealedColumn(name: "headers", part: .responseHeaders),
+        SealedColumn(name: "body", part: .responseBody),
+    ]
+
+    fileprivate static let ofRequestAndBody = ofRequest + ofBody
+}
+
+extension [SealedColumn] {
+    /// The assignments of an `UPDATE` statement that sets these columns, in their order.
+    var assignments: String { map { "\($0.name) = ?" }.joined(separator: ", ") }
+}
+
+/// Decrypts rows. The code that reads a row afterwards does not know whether the row was encrypted.
+extension StoredRow {
+    /// Returns a row of `request` or `history` with its columns decrypted. The query must also select `id` and `key_id`.
+    ///
+    /// - Throws: ``SealFault`` if the row cannot be decrypted, ``DamagedColumn``.
+    func opened(by sealer: Sealer) throws -> StoredRow {
+        guard !isNull("key_id") else { return self }
+        return try opened(SealedColumn.ofRequestAndBody, by: sealer, of: try self["id"])
+    }
+
+    /// Returns a row of `response` with its columns decrypted.
+    ///
+    /// - Parameter id: The id of the request.
+    /// - Throws: ``SealFault``, ``DamagedColumn``.
+    func openedResponse(by sealer: Sealer, of id: String) throws -> StoredRow {
+        guard !isNull("key_id") else { return self }
+        return try opened(SealedColumn.ofResponse, by: sealer, of: id)
+    }
+
+    /// Returns the values of columns, encrypted with the current key. The row must be decrypted.
+    ///
+    /// - Throws: ``QueueError`` if OpenSSL fails, ``DamagedColumn``.
+    func sealed(_ columns: [SealedColumn], by sealer: Sealer, of id: String) throws -> [DatabaseValue] {
+        try columns.map { column in
+            let (name, part) = (column.name, column.part)
+            guard !isNull(name) else { return .null }
+            return part.isText
+                ? try sealer.seal(try self[name] as String, part, of: id).databaseValue
+                : try sealer.seal(try self[name] as Data, part, of: id).databaseValue
+        }
+    }
+
+    private func opened(_ columns: [SealedColumn], by sealer: Sealer, of id: String) throws -> StoredRow {
+        var row = self
+        for column in columns where has(column.name) && !isNull(column.name) {
+            let (name, part) = (column.name, column.part)
+            if part.isText {
+                row = row.replacing(name, with: try sealer.open(try self[name] as String, part, of: id))
+            } else {
+                row = row.replacing(name, with: try sealer.open(try self[name] as Data, part, of: id))
+            }
+        }
+        return row
+    }
+
+    /// Returns the row without the values that cannot be decrypted.
+    var withoutSealedValues: StoredRow {
+        replacing("headers", with: "").replacing("key_value", with: String?.none)
+    }
+}
+
+extension SealedPart {
+    fileprivate var isText: Bool {
+        switch self {
+        case .headers, .key, .digest, .responseHeaders: true
+        case .body, .responseBody: false
+        }
+    }
+}
+
+/// The values of a request as they are written to a row: encrypted if the store has a key.
+struct SealedContent {
+    let keyID: String?
+    let headers: String
+    let keyValue: String?
+    let digest: String?
+    /// The key of the body's file.
+    let bodyKey: Data?
+    /// The inline body; `nil` if there is none.
+    let body: Data?
+
+    /// - Throws: ``QueueError`` if OpenSSL fails.
+    init(_ new: NewRequest, by sealer: Sealer) throws(QueueError) {
+        keyID = sealer.keyID
+        headers = try sealer.seal(new.headers, .headers, of: new.id)
+        keyValue = if let key = new.key { try sealer.seal(key.value, .key, of: new.id) } else { nil }
+        var (file, bytes): (SpooledBody?, Data?) = (nil, nil)
+        switch new.body {
+        case .spooled(let body): file = body
+        case .inline(let data): bytes = data
+        case .none, .unreadable, .gone: break
+        }
+        digest = if let file { try sealer.seal(file.digest.description, .digest, of: new.id) } else { nil }
+        bodyKey = file?.sealedKey
+        body = if let bytes { try sealer.seal(bytes, .body, of: new.id) } else { nil }
+    }
+}

@@ -1,0 +1,74 @@
+internal import Foundation
+internal import NetwatchEventLoop
+
+/// The keys of a queue. The first one encrypts, and all of them decrypt.
+package final class KeyRing: Sendable {
+    let keys: [EncryptionKey]
+
+    /// - Parameter keys: At least one key, with different ids.
+    init(_ keys: [EncryptionKey]) {
+        precondition(!keys.isEmpty)
+        self.keys = keys
+    }
+
+    /// The key for new values.
+    var current: EncryptionKey { keys[0] }
+
+    subscript(id: String) -> EncryptionKey? { keys.first { $0.id == id } }
+}
+
+/// A value that cannot be decrypted.
+struct SealFault: Error, Hashable, CustomStringConvertible {
+    enum Cause: Hashable {
+        /// The key is not among the keys of the queue.
+        case keyMissing(id: String)
+        /// The value was changed, belongs to another request, or was encrypted with another key of the same id.
+        case damaged
+        /// OpenSSL or memory failed.
+        case system(SystemError)
+    }
+
+    let cause: Cause
+    /// What cannot be decrypted, such as `header fields`.
+    let part: String
+
+    var isKeyMissing: Bool {
+        if case .keyMissing = cause { true } else { false }
+    }
+
+    /// Whether the value itself cannot be decrypted, with any key and at any time.
+    var isDamage: Bool { cause == .damaged }
+
+    var description: String {
+        switch cause {
+        case .keyMissing(let id): "the encryption key `\(id)` is missing; add it to the key file and restart"
+        case .damaged: "the encrypted \(part) were changed, or belong to another request"
+        case .system(let error): "the encrypted \(part) cannot be read: \(error)"
+        }
+    }
+}
+
+extension KeyRing {
+    /// Encrypts a value with the current key.
+    func seal(_ bytes: UnsafeRawBufferPointer, context: String) throws(SystemError) -> Data {
+        try current.seal(bytes, context: context)
+    }
+
+    /// Decrypts a value.
+    ///
+    /// - Parameter part: What the value is, for the error.
+    func open(_ sealed: Data, context: String, part: String) throws(SealFault) -> Data {
+        guard let id = EncryptionKey.id(of: sealed) else { throw SealFault(cause: .damaged, part: part) }
+        guard let key = self[id] else { throw SealFault(cause: .keyMissing(id: id), part: part) }
+        var plain = Data(count: sealed.count - EncryptionKey.overhead)
+        let result = sealed.withUnsafeBytes { sealed in
+            plain.withUnsafeMutableBytes { plain in
+                Result { () throws(SystemError) in try key.open(sealed, context: context, into: plain) }
+            }
+        }
+        if case .failure(let error) = result {
+            throw SealFault(cause: error == .wrongTag ? .damaged : .system(error), part: part)
+        }
+        return plain
+    }
+}

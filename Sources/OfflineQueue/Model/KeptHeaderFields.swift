@@ -1,0 +1,76 @@
+/// The header fields of a response that the store keeps.
+///
+/// This is a list of what is kept, not of what is dropped. A server may return a token in a field of any name, so only
+/// fields that are known to describe the response are stored.
+package enum KeptHeaderFields {
+    /// The names in lower case.
+    package static let names = content.union(caching).union(control).union(identification).union(rateLimits)
+
+    /// The fields that describe the body (RFC 9110 §8).
+    private static let content: Set<String> = [
+        "content-type", "content-length", "content-language", "content-encoding", "content-location",
+        "content-range", "content-digest", "repr-digest",
+    ]
+
+    /// The fields for caches and conditional requests (RFC 9110 §8.8, RFC 9111 §5).
+    private static let caching: Set<String> = [
+        "age", "cache-control", "date", "etag", "expires", "last-modified", "vary",
+    ]
+
+    /// The fields that tell a client what to do next, or who responded.
+    private static let control: Set<String> = [
+        "accept", "accept-ranges", "allow", "deprecation", "link", "location", "preference-applied",
+        "retry-after",
+        "server", "sunset", "via", "warning",
+    ]
+
+    /// The fields that identify the request in the logs of the server, and those that tell whether the server
+    /// recognized an idempotency key.
+    private static let identification: Set<String> = [
+        "cf-ray", "correlation-id", "idempotency-key", "idempotency-replayed", "idempotent-replayed",
+        "request-id",
+        "traceparent", "x-amz-request-id", "x-amzn-requestid", "x-correlation-id", "x-idempotent-replayed",
+        "x-ms-request-id", "x-request-id",
+    ]
+
+    /// The fields of rate limits: those of the IETF draft, and the older ones.
+    private static let rateLimits: Set<String> = [
+        "ratelimit", "ratelimit-limit", "ratelimit-policy", "ratelimit-remaining", "ratelimit-reset",
+        "x-rate-limit-limit", "x-rate-limit-remaining", "x-rate-limit-reset", "x-ratelimit-limit",
+        "x-ratelimit-remaining", "x-ratelimit-reset",
+    ]
+
+    /// Returns the value of a field as the store keeps it; `nil` if the field is not kept.
+    ///
+    /// The URLs in `Location`, `Content-Location` and `Link` lose their user information, query and fragment, which may
+    /// contain tokens.
+    package static func keptValue(of name: String, _ value: String) -> String? {
+        let name = name.lowercased()
+        guard names.contains(name) else { return nil }
+        return switch name {
+        case "location", "content-location": withoutSecrets(value[...])
+        case "link": linkWithoutSecrets(value)
+        default: value
+        }
+    }
+
+    /// Returns a URL without its user information, query and fragment.
+    private static func withoutSecrets(_ url: Substring) -> String {
+        let path = url.prefix { $0 != "?" && $0 != "#" }
+        guard let slashes = path.firstRange(of: "//") else { return String(path) }
+        let authority = path[slashes.upperBound...].prefix { $0 != "/" }
+        guard let at = authority.lastIndex(of: "@") else { return String(path) }
+        return String(path[..<slashes.upperBound] + path[path.index(after: at)...])
+    }
+
+    /// Applies ``withoutSecrets(_:)`` to each `<URL>` of a `Link` field (RFC 8288 §3).
+    private static func linkWithoutSecrets(_ value: String) -> String {
+        var (kept, rest) = ("", value[...])
+        while let open = rest.firstIndex(of: "<"), let close = rest[open...].firstIndex(of: ">") {
+            kept += rest[...open] + withoutSecrets(rest[rest.index(after: open)..<close]) + ">"
+            rest = rest[rest.index(after: close)...]
+        }
+        // Without a closing bracket, the rest may still be part of a URL.
+        return rest.contains("<") ? kept : kept + rest
+    }
+}

@@ -1,0 +1,25 @@
+internal import ClientCore
+
+/// Removes secrets from a request before it is stored. The request's credential replaces them at each attempt.
+enum SecretRemoval {
+    /// The end of the message about a request that contains a secret.
+    static let hint =
+        "secrets are not stored; the option `credential` names one that is added at each attempt"
+
+    /// Returns the request without secret header fields, without user name and password in its URL, and without secret
+    /// query items.
+    static func apply(to request: QueueRequest) -> QueueRequest {
+        var request = request
+        request.headers.removeAll { SecretHeaderFields.request.contains($0.name.lowercased()) }
+        request.url = SecretQueryItems.removing(from: withoutUserInfo(request.url))
+        return request
+    }
+
+    /// Removes the user name and password from `scheme://user:password@host/path`. The rest of the text stays as it is.
+    private static func withoutUserInfo(_ url: String) -> String {
+        guard let start = url.firstRange(of: "://")?.upperBound else { return url }
+        let authority = url[start...].prefix { !["/", "?", "#"].contains($0) }
+        guard let end = authority.lastIndex(of: "@") else { return url }
+        return String(url[..<start] + url[url.index(after: end)...])
+    }
+}

@@ -1,0 +1,123 @@
+internal import Foundation
+internal import GRDB
+
+/// Stores the webhooks that report how requests have ended.
+extension StoreTransaction {
+    /// Stores the webhook of a request that this transaction has moved to `history`.
+    ///
+    /// The limits are not checked: the ended request has left, and had reserved the webhook's bytes. If the webhook
+    /// cannot be created, the reason is added to the error of the ended request. That happens if the row was damaged or
+    /// cannot be encrypted, and must not fail the transaction, which contains other requests.
+    mutating func enqueueWebhook(ofFinished sequence: Int64, isExpired: Bool) throws {
+        guard let row = try row("SELECT * FROM history WHERE seq = ?", [sequence]) else { return }
+        do {
+            let new = try webhook(reporting: row, isExpired: isExpired)
+            try store(new)
+        } catch let error as QueueError {
+            try execute(
+                "UPDATE history SET last_error = ifnull(last_error || '; ', '') || ? WHERE seq = ?",
+                ["the webhook was not stored: \(error.message)", sequence]
+            )
+        }
+    }
+
+    private func webhook(reporting row: StoredRow, isExpired: Bool) throws -> NewRequest {
+        guard let webhook = try Webhook(stored: row["on_done"]) else {
+            throw QueueError(.storeUnusable, "the request has no webhook")
+        }
+        let id = try Self.webhookID(row)
+        var options = EnqueueOptions(id: id)
+        options.idempotencyKey = .value(id)
+        options.credential = webhook.credential
+        let body = try RequestOutcome(row, isExpired: isExpired).encoded()
+        // The URL and the credential's name were checked with the rules of the version that accepted the request.
+        var new = try NewRequest(
+            webhook.request(reporting: body),
+            options: options,
+            body: .inline(body),
+            for: .import,
+            now: now.date
+        )
+        new.webhookOf = try row["id"]
+        return new
+    }
+
+    /// Returns the id of the webhook that reports the end of a finished request; `nil` if the queue does not know it.
+    ///
+    /// - Parameter row: A row of `history`.
+    func webhookID(reporting row: StoredRow) throws -> String? {
+        guard !row.isNull("on_done") else { return nil }
+        let id = try Self.webhookID(row)
+        return try isKnown(id) ? id : nil
+    }
+
+    /// Returns the id of a webhook, which is also its idempotency key. The position in the history is part of it,
+    /// because a dead request that is retried ends again, with another outcome. So are the times: another store may
+    /// contain a request with the same id.
+    private static func webhookID(_ row: StoredRow) throws -> String {
+        let (id, position): (String, Int64) = try (row["id"], row["position"])
+        let (created, finished): (Int64, Int64) = try (row["created_at"], row["finished_at"])
+        let end = "netwatch webhook \(position) \(created) \(finished) \(id)"
+        return UUIDv8.make(from: try SHA256.digest(of: Data(end.utf8)))
+    }
+
+    private mutating func store(_ new: NewRequest) throws {
+        // Another request has this id only if somebody calculated it in advance.
+        guard try !isKnown(new.id) else { throw QueueError(.idConflict, "the id \(new.id) is in use") }
+        var state = RequestLifecycle(rules: RequestRules(mayBeSentTwice: true))
+        try state.apply(.accepted(due: now, isBlocked: false))
+        let lane = try lane(of: new.lane)
+        _ = try insert(new, lane: lane.id, state: state, due: now)
+        changedLanes.insert(lane.id)
+    }
+}
+
+/// The JSON object that a webhook sends; ``Webhook`` documents its members.
+private struct RequestOutcome: Encodable {
+    /// The maximum length of the reason in bytes.
+    private static let maximumReason = 512
+
+    let v = 1
+    let id: String
+    let tag: String?
+    let event: String
+    let state: String
+    let status: Int?
+    let reason: String?
+    let attempts: Int
+    let finished: String
+
+    init(_ row: StoredRow, isExpired: Bool) throws {
+        id = try row["id"]
+        tag = try row["tag"]
+        let state: QueuedRequest.State = try row["state"]
+        self.state = state.rawValue
+        event = isExpired ? QueueEvent.Kind.expired.rawValue : state.rawValue
+        status = try row["last_status"]
+        reason = try (row["last_error"] as String?).map(Self.printable)
+        attempts = try row["attempts"]
+        finished = Timestamp(milliseconds: try row["finished_at"]).date.formatted(
+            Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+        )
+    }
+
+    /// Returns the beginning of a message without control characters, which JSON would escape with six bytes each.
+    private static func printable(_ message: String) -> String {
+        let bytes = message.utf8.prefix(maximumReason).map {
+            $0 < 0x20 || $0 == 0x7f ? UInt8(ascii: " ") : $0
+        }
+        var text = String(decoding: bytes, as: UTF8.self)
+        // A character that was cut becomes U+FFFD, which may be longer than the rest of it.
+        while text.utf8.count > maximumReason { text.removeLast() }
+        return text
+    }
+
+    func encoded() throws(QueueError) -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(self), data.count <= Webhook.maximumBodyBytes else {
+            throw QueueError(.storeUnusable, "the outcome cannot be encoded")
+        }
+        return data
+    }
+}

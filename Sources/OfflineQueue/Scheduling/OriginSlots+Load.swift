@@ -1,0 +1,75 @@
+// Records what attempts show about the load of servers, and what the ramp and the retry budget permit.
+
+extension OriginSlots {
+    func standing(of origin: Origin) -> OriginStanding { origins[origin]?.standing ?? .new }
+
+    mutating func setStanding(_ standing: OriginStanding, of origin: Origin) {
+        guard let old = origins[origin]?.standing else { return }
+        if old != standing { origins[origin]!.standingSince = now }
+        change(origin) { $0.standing = standing }
+        updateTurn(origin)
+    }
+
+    /// Returns whether an attempt of this duration, which ends now, began after the last change of the standing. The
+    /// failures of attempts that were in flight together count once.
+    func isNews(_ attempt: AttemptCourse, about origin: Origin) -> Bool {
+        guard let since = origins[origin]?.standingSince else { return false }
+        return now >= since + attempt.duration
+    }
+
+    /// Forgets that the server of an origin was slow or silent.
+    mutating func forgetFailures(of origin: Origin) {
+        if standing(of: origin) != .prompt { setStanding(.new, of: origin) }
+    }
+
+    /// Records that the server of an origin responded to an attempt that began at the given time.
+    ///
+    /// - Parameter isOnPath: Whether the attempt began after the last path change.
+    mutating func recordSuccess(of origin: Origin, began: Moment, isOnPath: Bool = true, now: Moment) {
+        origins[origin]?.window.succeeded(began: began)
+        if isOnPath { changeRamp { $0.succeeded(origin, now: now) } }
+        updateTurn(origin)
+    }
+
+    /// Records that an attempt that began at the given time failed because of overload.
+    mutating func recordOverload(of origin: Origin, began: Moment, now: Moment) {
+        origins[origin]?.window.overloaded(began: began, now: now)
+        updateTurn(origin)
+    }
+
+    /// Reserves retries of an origin for a claim.
+    mutating func reserveRetries(_ count: Int, of origin: Origin, now: Moment) -> RetryAllowance? {
+        origins[origin]?.retries.reserve(count, now: now)
+    }
+
+    /// Records what a claim took.
+    mutating func record(_ use: RetryUse, of origin: Origin, now: Moment) {
+        origins[origin]?.retries.record(use, now: now)
+    }
+
+    /// Records that an origin became reachable again. What was known about its server belongs to the time before the
+    /// outage.
+    mutating func reconnected(_ origin: Origin, now: Moment) {
+        guard let state = origins[origin] else { return }
+        setStanding(.new, of: origin)
+        changeRamp { $0.join(origin, inflight: state.inflight, now: now) }
+        updateTurn(origin)
+    }
+
+    /// Records that an origin is no longer reachable, or that a flush demands all requests now.
+    mutating func leaveRamp(_ origin: Origin) {
+        changeRamp { $0.leave(origin) }
+        updateTurn(origin)
+    }
+
+    /// Ends the ramp if its time is over.
+    mutating func endRampIfDone(now: Moment) {
+        changeRamp { $0.endIfDone(now: now) }
+    }
+
+    /// Changes the ramp. If that ends it, its origins continue without it.
+    mutating func changeRamp(_ change: (inout ReconnectRamp) -> Void) {
+        change(&ramp)
+        for origin in ramp.takeReleased() { updateTurn(origin) }
+    }
+}

@@ -1,0 +1,108 @@
+/// How an origin has responded lately, as far as the queue knows.
+enum OriginStanding: Hashable, Sendable {
+    /// No attempt has shown yet whether the server responds, or none has since an outage. A flush makes slow and silent
+    /// origins new.
+    case new
+    /// The server responded to the last attempt, in less than ``Scheduler/Settings/slowAttempt``.
+    case prompt
+    /// The server responded to the last attempt, but took longer.
+    case slow
+    /// The server has responded, but the last attempts, of the given number, waited for a response in vain. The path may
+    /// have failed at a place that the kernel does not see.
+    case doubtful(failures: Int)
+    /// Attempts in a row waited for a response in vain, each at least for ``Scheduler/Settings/silentAttempt``: one to a
+    /// new origin, or ``doubtfulFailures`` to one that has responded before.
+    case silent
+
+    /// The number of failures in a row after which a server that has responded before counts as silent: 5, as many as
+    /// close a lane.
+    private static let doubtfulFailures = 5
+
+    /// Returns the standing after an attempt that the server or the path decided.
+    ///
+    /// A failure that takes no time, for example a refused connection, keeps no slot busy. It therefore does not make an
+    /// origin silent.
+    func after(_ attempt: AttemptCourse, _ settings: Scheduler.Settings) -> OriginStanding {
+        if attempt.hasResponse { return attempt.duration >= settings.slowAttempt ? .slow : .prompt }
+        if attempt.isTimeout || attempt.duration >= settings.silentAttempt { return afterSilence }
+        return self == .silent ? .new : self
+    }
+
+    private var afterSilence: OriginStanding {
+        switch self {
+        case .prompt, .slow: .doubtful(failures: 1)
+        case .doubtful(let failures) where failures + 1 < Self.doubtfulFailures:
+            .doubtful(failures: failures + 1)
+        case .new, .doubtful, .silent: .silent
+        }
+    }
+}
+
+/// What the scheduler must know about an attempt to judge its server.
+package struct AttemptCourse: Hashable, Sendable {
+    /// How long the attempt occupied its slot.
+    package var duration: Duration = .zero
+    /// Whether a response arrived, of any status.
+    package var hasResponse = false
+    /// Whether a timeout ended the attempt.
+    package var isTimeout = false
+
+    package init(duration: Duration = .zero, hasResponse: Bool = false, isTimeout: Bool = false) {
+        (self.duration, self.hasResponse, self.isTimeout) = (duration, hasResponse, isTimeout)
+    }
+}
+
+/// The standings of origins that have no lanes any more. A destination that gets a request now and then is therefore not
+/// new each time.
+///
+/// It holds the last 512 to 1024 origins, in two halves: a full half replaces the older one.
+struct RecentStandings: Sendable {
+    private static let half = 512
+
+    private var young: [Origin: OriginStanding] = [:]
+    private var old: [Origin: OriginStanding] = [:]
+
+    mutating func remember(_ standing: OriginStanding, of origin: Origin) {
+        guard standing != .new else { return }
+        if young.count >= Self.half { (old, young) = (young, [:]) }
+        young[origin] = standing
+    }
+
+    /// Removes and returns the standing of an origin.
+    mutating func take(_ origin: Origin) -> OriginStanding {
+        let older = old.removeValue(forKey: origin)
+        return young.removeValue(forKey: origin) ?? older ?? .new
+    }
+}
+
+/// Counts the common slots of origins that are not prompt, and limits them. Attempts to such origins may last for
+/// minutes. Without these limits they would take all common slots, and leave one reserved slot to each prompt origin.
+struct UnprovenSlots: Sendable {
+    /// The maximum number for origins that are not prompt, all together: two thirds of the common slots.
+    let limit: Int
+    /// The maximum number for silent origins: half of ``limit``.
+    let silentLimit: Int
+    /// The number from which a new origin gets no second slot: half of ``limit``, but at least what one origin may
+    /// have and at most ``limit``.
+    let secondLimit: Int
+    private(set) var all = 0
+    private(set) var silent = 0
+
+    init(common: Int, perOrigin: Int) {
+        limit = max(1, common * 2 / 3)
+        silentLimit = max(1, limit / 2)
+        secondLimit = min(limit, max(perOrigin, limit / 2))
+    }
+
+    var hasRoom: Bool { all < limit }
+    var hasRoomForSecond: Bool { all < secondLimit }
+    var hasRoomForSilent: Bool { hasRoom && silent < silentLimit }
+    /// Half of the slots for silent origins remain for those that have none.
+    var hasRoomForSecondSilent: Bool { hasRoom && silent < silentLimit / 2 }
+
+    mutating func add(_ count: Int, _ standing: OriginStanding) {
+        guard standing != .prompt else { return }
+        all += count
+        if standing == .silent { silent += count }
+    }
+}

@@ -1,0 +1,87 @@
+/// Limits the rate of requests to a number per second, with bursts: a token bucket in the form of the generic cell rate
+/// algorithm (ITU-T I.371). It needs one time and no timer of its own.
+struct RateLimiter: Sendable {
+    /// The time between two requests at the maximum rate.
+    private let interval: Duration
+    /// By how much requests may be ahead of the rate.
+    private let tolerance: Duration
+    /// The time at which the next request would be sent at the maximum rate.
+    private var next: Moment = .zero
+    /// What may still be given back of the turns that were taken at each of these times, the earliest first.
+    private var credits: [(taken: Moment, amount: Duration)] = []
+
+    init(_ limit: RateLimit) {
+        interval = Duration.seconds(1) / limit.requestsPerSecond
+        tolerance = interval * (limit.burst - 1)
+    }
+
+    /// The time from which a request may be sent.
+    var opensAt: Moment { next - tolerance }
+
+    /// Takes the turn of one request. ``settle(unused:of:taken:)`` must follow.
+    mutating func take(now: Moment) {
+        limitCredits(to: max(.zero, next - now))
+        next = max(next, now) + interval
+        if credits.last?.taken == now {
+            credits[credits.count - 1].amount += interval
+        } else {
+            credits.append((now, interval))
+        }
+    }
+
+    /// Gives back the turns of a claim that found fewer requests.
+    ///
+    /// A limiter that is not in use for a while permits a full burst again, and no more. A turn that was taken before that
+    /// is therefore worth nothing afterwards. Otherwise more requests than a burst could be sent at once.
+    ///
+    /// - Parameters:
+    ///   - unused: The number of turns that are given back.
+    ///   - count: The number of turns that the claim took.
+    ///   - taken: When it took them.
+    mutating func settle(unused: Int, of count: Int, taken: Moment) {
+        guard let index = credits.firstIndex(where: { $0.taken == taken }) else { return }
+        next -= min(interval * unused, credits[index].amount)
+        credits[index].amount -= interval * count
+        if credits[index].amount <= .zero { credits.remove(at: index) }
+    }
+
+    /// Reduces the credits so that giving all of them back does not make the limiter more permissive than if their turns
+    /// had not been taken. The earliest credits are reduced first.
+    private mutating func limitCredits(to maximum: Duration) {
+        var excess = credits.reduce(.zero) { $0 + $1.amount } - maximum
+        while excess > .zero, let first = credits.first {
+            guard first.amount <= excess else { return credits[0].amount -= excess }
+            credits.removeFirst()
+            excess -= first.amount
+        }
+    }
+}
+
+/// The rate limits of all requests together, and of those to each host.
+struct RateLimiters: Sendable {
+    private var all: RateLimiter?
+    private var hosts: [String: RateLimiter] = [:]
+
+    init(_ limits: [RateLimit] = []) {
+        for limit in limits {
+            let limiter = RateLimiter(limit)
+            if let host = limit.host { hosts[host.lowercased()] = limiter } else { all = limiter }
+        }
+    }
+
+    /// The time from which any request may be sent; `nil` without a limit.
+    var opensAt: Moment? { all?.opensAt }
+
+    /// The time from which requests to a host may be sent as far as its own limit is concerned; `nil` without a limit.
+    func opensAt(_ host: String) -> Moment? { hosts[host]?.opensAt }
+
+    mutating func take(of host: String, now: Moment) {
+        all?.take(now: now)
+        hosts[host]?.take(now: now)
+    }
+
+    mutating func settle(unused: Int, of count: Int, to host: String, taken: Moment) {
+        all?.settle(unused: unused, of: count, taken: taken)
+        hosts[host]?.settle(unused: unused, of: count, taken: taken)
+    }
+}

@@ -1,0 +1,47 @@
+// Limits what a queue sends when a host becomes reachable again, so that neither its requests nor those of other queues
+// arrive all at once.
+
+extension Scheduler {
+    /// Handles a change of a host's gate: after an outage, each lane sends a canary, and the origins of the host join
+    /// the ramp. The first state of a gate is no sign of an outage.
+    mutating func reconnect(_ host: String, _ old: GateState?, _ new: GateState, now: Moment) {
+        guard old != nil else { return }
+        switch (old, new) {
+        // A name that could not be looked up during the outage is unknown until its lookup ends.
+        case (_, .reachable), (.notReachable, .unknown):
+            if old == .notReachable { gates[host]!.opensAt = drawSpread(now: now) }
+            for id in gates[host]!.lanes.sorted() { lanes[id]!.awaitCanary() }
+            for origin in origins(of: host) { slots.reconnected(origin, now: now) }
+        case (_, .notReachable): for origin in origins(of: host) { slots.leaveRamp(origin) }
+        case (_, .unknown): break
+        }
+    }
+
+    /// Returns the time until which requests wait after an outage. Hosts that become reachable while requests wait get
+    /// the same time, because one link may connect all of them.
+    mutating func drawSpread(now: Moment) -> Moment {
+        guard settings.reconnectSpread > .zero else { return .zero }
+        if spreadEnd <= now { spreadEnd = now + random.uniform(.zero...settings.reconnectSpread) }
+        return spreadEnd
+    }
+
+    /// Returns the retries that a claim may take; `nil` for any number. The budget does not limit the single request with
+    /// which a lane finds out whether its server can be reached.
+    mutating func allowance(of lane: SchedulerLane, limit: Int, now: Moment) -> RetryAllowance? {
+        guard lane.canary == nil, !isProbing(lane) else { return nil }
+        return slots.reserveRetries(limit, of: lane.origin, now: now)
+    }
+
+    mutating func record(_ use: RetryUse, ofLane id: Int64, now: Moment) {
+        guard let lane = lanes[id] else { return }
+        slots.record(use, of: lane.origin, now: now)
+    }
+
+    private func origins(of host: String) -> [Origin] { origins(of: gates[host]!.lanes.sorted()) }
+
+    /// Returns the origins of lanes, each once, in the order of the lanes, so that a run can be replayed.
+    func origins(of ids: [Int64]) -> [Origin] {
+        var known: Set<Origin> = []
+        return ids.map { lanes[$0]!.origin }.filter { known.insert($0).inserted }
+    }
+}

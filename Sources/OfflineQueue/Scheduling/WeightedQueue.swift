@@ -1,0 +1,72 @@
+/// A queue of unique keys that take turns by weight: a key of weight 3 gets three turns where a key of weight 1 gets
+/// one. Among keys of equal weight it is a FIFO queue.
+///
+/// Each key gets a virtual finish time when it joins, and the key with the earliest one is next. The virtual time is that
+/// of the last turn (self-clocked fair queuing; Golestani, 1994). A key that was absent for a moment, for example because
+/// its last turn is still being handled, keeps the turns of one round. A longer absence gives it no advantage.
+///
+/// An operation takes O(log keys), except that finish times of keys with a weight are dropped from time to time.
+struct WeightedQueue<Key: Hashable & Sendable>: Sendable {
+    /// The share of a round that a turn of weight 1 takes. It is divisible by most weights, which avoids rounding.
+    private static var round: Int64 { 720_720 }
+
+    /// The numbers of the waiting keys by their finish times. Of equal times, the key that joined first is next.
+    private var order = Timetable<Int>()
+    private var tickets: [Key: Int] = [:]
+    private var keys: [Int: (key: Key, finish: Int64, isWeighted: Bool)] = [:]
+    private var lastTicket = 0
+    private var time: Int64 = 0
+    /// The last finish times of keys with a weight of more than 1.
+    private var finishes: [Key: Int64] = [:]
+
+    var isEmpty: Bool { tickets.isEmpty }
+
+    func contains(_ key: Key) -> Bool { tickets[key] != nil }
+
+    /// Adds a key. A key that is already in the queue keeps its place.
+    mutating func append(_ key: Key, weight: Int = 1) {
+        guard tickets[key] == nil else { return }
+        lastTicket += 1
+        let finish = finish(of: key, weight: Int64(weight))
+        tickets[key] = lastTicket
+        keys[lastTicket] = (key, finish, weight > 1)
+        order.set(lastTicket, to: .microseconds(finish))
+    }
+
+    private mutating func finish(of key: Key, weight: Int64) -> Int64 {
+        let turn = Self.round / weight
+        guard weight > 1 else { return time + turn }
+        let missed = Self.round - turn
+        let finish = max(finishes[key] ?? time, time - missed) + turn
+        forgetOld()
+        return finish
+    }
+
+    mutating func remove(_ key: Key) {
+        guard let ticket = tickets.removeValue(forKey: key) else { return }
+        keys[ticket] = nil
+        order.set(ticket, to: nil)
+    }
+
+    /// Removes and returns the next key; `nil` if the queue is empty.
+    mutating func removeFirst() -> Key? {
+        guard let ticket = order.removeFirst(until: .never),
+            let (key, finish, isWeighted) = keys.removeValue(forKey: ticket)
+        else { return nil }
+        tickets[key] = nil
+        time = max(time, finish)
+        if isWeighted {
+            finishes[key] = finish
+            forgetOld()
+        }
+        return key
+    }
+
+    /// Drops the finish times that no longer matter, so that the memory does not grow with the number of keys that were
+    /// ever in the queue.
+    private mutating func forgetOld() {
+        guard finishes.count > 64 + 2 * tickets.count else { return }
+        let time = time
+        finishes = finishes.filter { $0.value > time - Self.round }
+    }
+}

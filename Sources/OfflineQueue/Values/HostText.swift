@@ -1,0 +1,23 @@
+internal import Foundation
+
+/// The characters of the hosts of URLs.
+enum HostText {
+    /// Returns whether a host contains only characters that a name or an address can contain.
+    ///
+    /// Non-ASCII letters are accepted, because libcurl converts them. An IPv6 address contains colons, and may have a
+    /// zone after `%`.
+    static func isValid(_ host: String) -> Bool {
+        host.unicodeScalars.allSatisfy { scalar in
+            !scalar.isASCII || scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+                || "-._:%".unicodeScalars.contains(scalar)
+        }
+    }
+
+    /// Creates the error for a text in a configuration that is not a host.
+    static func refusal(of text: String) -> QueueError {
+        QueueError(
+            .invalidConfiguration,
+            "\(quoted(text)) is not the name or the address of a host, without a scheme, a port and `*`"
+        )
+    }
+}

@@ -1,0 +1,28 @@
+internal import OfflineQueue
+
+/// Descriptions of why requests are held, and of what ends a hold.
+enum HoldText {
+    /// Returns the description for a hold reason of the control API; `nil` if there is none or it is unknown.
+    static func description(_ name: String?) -> String? {
+        name.flatMap(HoldReason.init(rawValue:)).map(description)
+    }
+
+    private static func description(_ reason: HoldReason) -> String {
+        switch reason {
+        case .trust:
+            "the server's certificate is not trusted; tried again within 15 minutes, or when the path changes"
+        case .configuration:
+            "a setting of this machine is wrong; `netwatch queue flush` or a restart of the service tries it again"
+        case .auth:
+            "its credential is missing, refused or cannot be used; tried again when the credential changes"
+        case .key:
+            "it is encrypted and its key is missing, or its row was changed; restart the service with the key"
+        case .ambiguous:
+            "the server may have executed it, so it is not sent again by itself; `netwatch queue retry` sends it "
+                + "again, `netwatch queue drop` ends it"
+        case .user: "by a user; `netwatch queue release` ends the hold"
+        case .dependency:
+            "a request that it depends on was not delivered; `netwatch queue release` sends it nevertheless"
+        }
+    }
+}

@@ -1,0 +1,65 @@
+internal import ArgumentParser
+internal import NetwatchService
+internal import OfflineQueue
+
+/// The `netwatch queue events` command.
+struct QueueEventsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "events",
+        abstract: "Print the changes of the queue as they happen.",
+        discussion: """
+            netwatch queue events
+            netwatch queue events --state dead,held --format json
+            netwatch queue events -n 1 --state delivered --host api.example.com
+
+            Prints one line for each change of a request, of a lane or of the whole queue, until it is \
+            interrupted. From the message `waiting for events` on, no change is missed. `--state` selects changes \
+            after which the request is in one of the states. `--tag` selects changes of requests with the tag. The \
+            command needs the running service. If it ends the stream, the exit status is 2.
+
+            `lost` means that this command was too slow for the service, and by how many events. `reset` \
+            means that the service does not know the event of `--after` any more. In both cases \
+            `netwatch queue list` prints the current states.
+            """
+    )
+
+    /// The longest time without any data from the service, which sends a sign of life every 15 s.
+    private static let silence: Duration = .seconds(60)
+
+    @OptionGroup var states: StateFilter
+    @OptionGroup var filter: LaneFilter
+    @OptionGroup var tags: TagFilter
+    @OptionGroup var queue: QueueOptions
+
+    @Option(
+        name: [.customShort("n"), .long],
+        help: "Exit with status 0 after this number of events; `lost` and `reset` do not count."
+    )
+    var limit: Int?
+
+    @Option(help: "Continue after the event with this `id`, a member of the JSON output.")
+    var after: String?
+
+    @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
+    var format = OutputFormat.text
+
+    func validate() throws {
+        if let limit, limit < 1 { throw ValidationError("`-n` is \(limit); it must be at least 1") }
+        if after == "" { throw ValidationError("`--after` must not be empty") }
+    }
+
+    mutating func run() async throws {
+        Printer.exitWhenReaderExits()
+        let (target, printer) = (target, EventPrinter(format: format, limit: limit))
+        try await queue.withQueue { client in
+            try await client.stream(target, silence: Self.silence) { printer.print($0) }
+        }
+    }
+
+    private var target: String {
+        var query = states.wanted.map { "state=\($0.rawValue)" }
+        let others = [("host", filter.host), ("lane", filter.lane), ("tag", tags.tag), ("after", after)]
+        query += others.compactMap { name, value in value.map { "\(name)=\($0.urlEscaped)" } }
+        return "/v1/events" + (query.isEmpty ? "" : "?" + query.joined(separator: "&"))
+    }
+}

@@ -1,0 +1,76 @@
+/// What the lives of one seed have printed, and the violations that follow from it. `CompletionLife` describes the
+/// lines.
+struct CompletionLedger: Sendable {
+    private let seed: UInt64
+    private var life = 0
+    private var ends: [String: [String]] = [:]
+    private var storedIn: [String: Int] = [:]
+    private(set) var kills = 0
+    private(set) var handlers = 0
+    /// The number of requests that ended in another life than the one that stored them.
+    private(set) var resumed = 0
+    private(set) var finals: [String: String] = [:]
+    private(set) var violations: [String] = []
+
+    init(seed: UInt64) { self.seed = seed }
+
+    /// The requests whose storing was reported.
+    var stored: Set<String> { Set(storedIn.keys) }
+
+    mutating func violated(_ violation: String) {
+        violations.append("NETWATCH_SEED=\(seed): \(violation)")
+    }
+
+    /// Adds the lines of a life.
+    ///
+    /// - Parameter isKilled: Whether the process was killed; if not, its last line must be `over`.
+    mutating func add(_ lines: [String], isKilled: Bool) {
+        var calls: [Substring: Int] = [:]
+        for line in lines {
+            let words = line.split(separator: " ", maxSplits: 2)
+            switch (words.first, words.count) {
+            case ("handler", 2): calls[words[1], default: 0] += 1
+            case ("stored", 2): storedIn[String(words[1])] = life
+            case ("sent", 2):
+                if ends[String(words[1])] != nil { violated("`\(words[1])` was sent after its end") }
+            case ("ended", 3): end(String(words[1]), String(words[2]))
+            case ("final", 3): finals[String(words[1])] = String(words[2])
+            case ("violation", _): violated(String(line.dropFirst("violation ".count)))
+            default: break
+            }
+        }
+        handlers += calls.count
+        for (handler, count) in calls.sorted(by: { $0.key < $1.key }) where count > 1 {
+            violated("handler \(handler) was called \(count) times in life \(life)")
+        }
+        if isKilled {
+            kills += 1
+        } else if !lines.contains("over") {
+            violated("life \(life) did not end by itself")
+        }
+        life += 1
+    }
+
+    private mutating func end(_ id: String, _ state: String) {
+        ends[id, default: []].append(state)
+        if let place = storedIn[id], place < life { resumed += 1 }
+    }
+
+    /// Checks the requests after the last life.
+    mutating func finish() {
+        for id in stored.union(finals.keys).sorted() {
+            guard let state = finals[id] else {
+                violated("`\(id)` was stored and is lost")
+                continue
+            }
+            let ends = ends[id, default: []]
+            if !["delivered", "dead", "cancelled", "superseded"].contains(state) {
+                violated("`\(id)` is \(state) at the end")
+            } else if ends.count > 1 {
+                violated("`\(id)` ended \(ends.count) times: \(ends.joined(separator: ", "))")
+            } else if let end = ends.first, end != state {
+                violated("`\(id)` is \(state) at the end, but ended as \(end)")
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Synchronization
+
+/// One life of a process whose queue outlives it: one seed's requests, or the delivery of what earlier lives have left.
+///
+/// The process prints a line per event, each with a single write(2), so that a kill cannot lose a printed line:
+///
+/// - `handler N`: a handler or wait with this number has completed.
+/// - `stored ID`: the queue has taken over a request.
+/// - `sent ID`: an attempt begins.
+/// - `ended ID STATE`: the queue reports the end of a request.
+/// - `final ID STATE`: the state of each stored request at the end of the last life.
+/// - `violation TEXT`: a check of the life has failed.
+/// - `over`: the life ends by itself.
+final class CompletionLife: Sendable {
+    private let options: CompletionLifeOptions
+    private let lineCount = Atomic(0)
+
+    init(_ options: CompletionLifeOptions) {
+        self.options = options
+    }
+
+    func run() async throws {
+        if case .point(let name, let passage) = options.death { plan(name, passage) }
+        if options.isLast {
+            try await drain()
+        } else {
+            try await send()
+        }
+        ClientTestProcess.say("over")
+        // Exits without waiting for tasks, as a program may do.
+        exit(0)
+    }
+
+    private func plan(_ name: String, _ passage: Int) {
+        CrashPoint.install { [self] point in
+            guard point.rawValue == name else { return }
+            if lineCount.wrappingAdd(1, ordering: .relaxed).newValue == passage { kill(getpid(), SIGKILL) }
+        }
+    }
+
+    /// Prints a line, after which the process may kill itself.
+    private func note(_ line: String) {
+        ClientTestProcess.say(line)
+        guard case .line(let beginning, let number) = options.death, line.hasPrefix(beginning) else { return }
+        if lineCount.wrappingAdd(1, ordering: .relaxed).newValue == number { kill(getpid(), SIGKILL) }
+    }
+
+    private var store: CompletionStore {
+        CompletionStore(directory: options.directory) { self.note($0) }
+    }
+
+    private func send() async throws {
+        let environment = try CompletionEnvironment(nil, hasPaths: false)
+        let run = CompletionRun(
+            seed: options.seed,
+            environment,
+            nil,
+            timeout: options.timeout,
+            store: store
+        )
+        await run.carryOut()
+        for violation in run.record.violations { ClientTestProcess.say("violation \(violation)") }
+    }
+
+    // MARK: The last life
+
+    /// Sends everything that earlier lives have left, and prints how each stored request ended.
+    private func drain() async throws {
+        let queue = try await store.open(seed: options.seed, isCalm: true)
+        var events = try await queue.events.makeAsyncIterator()
+        var left = Set(try await all(queue).filter { !$0.state.isFinal }.map(\.id))
+        // Held requests wait for a decision of the user.
+        _ = try await queue.release(matching: RequestFilter())
+        try await queue.start()
+        while !left.isEmpty, let event = await events.next() {
+            store.note(event)
+            if let id = event.requestID, event.newState?.isFinal == true { left.remove(id) }
+        }
+        for request in try await all(queue) { note("final \(request.id) \(request.state.rawValue)") }
+        await queue.stop()
+    }
+
+    private func all(_ queue: OfflineQueue) async throws -> [QueuedRequest] {
+        var (query, requests) = (RequestQuery(limit: 1000), [QueuedRequest]())
+        repeat {
+            let page = try await queue.list(query)
+            requests += page.requests
+            query.after = page.next
+        } while query.after != nil
+        return requests
+    }
+}
+
+/// The directory of a queue that outlives the process, and the journal of its requests.
+struct CompletionStore: Sendable {
+    let directory: String
+    /// Called with each line; `nil` for no journal.
+    let journal: (@Sendable (String) -> Void)?
+
+    /// Opens the queue.
+    ///
+    /// - Parameter isCalm: Whether each attempt ends its request. Default `false`.
+    func open(seed: UInt64, isCalm: Bool = false) async throws -> OfflineQueue {
+        var configuration = OfflineQueue.Configuration(directory: directory)
+        (configuration.backoffBase, configuration.backoffCap) = (.milliseconds(1), .milliseconds(4))
+        configuration.stopTimeout = .milliseconds(50)
+        return try await OfflineQueue(
+            configuration: configuration,
+            sender: RandomSender(seed: seed, isCalm: isCalm, journal: journal),
+            gate: OpenGate()
+        )
+    }
+
+    /// Notes an event if it reports the end of a request.
+    func note(_ event: QueueEvent) {
+        guard let id = event.requestID, let state = event.newState, state.isFinal else { return }
+        journal?("ended \(id) \(state.rawValue)")
+    }
+}

@@ -1,0 +1,93 @@
+internal import ClientCore
+internal import Foundation
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+/// The state of the path is only a hint for when to try a request.
+@Suite(.timeLimit(.minutes(1))) struct HintTests {
+    private let directory = TemporaryDirectory(marker: "hint")
+
+    private func configuration(backoff: Duration? = nil) -> OfflineQueue.Configuration {
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        if let backoff { (configuration.backoffBase, configuration.backoffCap) = (backoff, backoff) }
+        return configuration
+    }
+
+    private func open(_ sender: FakeSender, _ gate: FakeGate, backoff: Duration? = nil) async throws
+        -> OfflineQueue
+    {
+        let queue = try await OfflineQueue(
+            configuration: configuration(backoff: backoff),
+            sender: sender,
+            gate: gate
+        )
+        try await queue.start()
+        return queue
+    }
+
+    private let request = QueueRequest(
+        method: "POST",
+        url: "http://unresolvable.invalid/",
+        body: .data(Data())
+    )
+
+    /// Sends a request with a monitor of a network namespace in which nothing is reachable.
+    private func send(_ session: SessionManager?) async throws -> SendResult {
+        let namespace = try NetworkNamespace()
+        var watched = PathMonitor.Configuration()
+        watched.networkNamespace = namespace.path
+        var configuration = configuration()
+        configuration.captivePortalProbe = "http://192.0.2.1/generate_204"
+        let queue = try await OfflineQueue(
+            configuration: configuration,
+            session: session,
+            monitor: PathMonitor(configuration: watched)
+        )
+        try await queue.start()
+        let result = try await queue.send(
+            QueueRequest(method: "POST", url: "http://192.0.2.2/", body: .data(Data())),
+            options: EnqueueOptions(id: "a")
+        )
+        await queue.stop()
+        return result
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"))
+    func `a session with a unix socket is always tried, a TCP session only with a path`() async throws {
+        #expect(try await send(nil) == .queued(id: "a", reason: .notReachable))
+        let scratch = try ScratchDirectory()
+        let server = try ScriptedServer(unixPath: scratch.file("socket"))
+        let directory = self.directory.path
+        try FileManager.default.removeItem(atPath: directory)
+        let session = SessionManager(unixSocketPath: scratch.file("socket"))
+        #expect(try await send(session) == .delivered(id: "a", status: 200, body: Data()))
+        #expect(server.requests.map(\.target) == ["/"], "no path is probed")
+    }
+
+    @Test func `a host that stays unreachable is still tried, and a success counts`() async throws {
+        let sender = FakeSender()
+        let queue = try await open(sender, FakeGate(.notReachable), backoff: .milliseconds(5))
+        _ = try await queue.enqueue(request, options: EnqueueOptions(id: "a"))
+        for _ in 0..<3 { sender.answer(await sender.nextAttempt(), .unreachable) }
+        sender.answer(await sender.nextAttempt(), .status(200))
+        let summary = try #require(try await queue.result(of: "a")).summary
+        #expect(summary.state == .delivered && summary.attempts == 1 && summary.deferrals == 3)
+        await queue.stop()
+    }
+
+    /// With the default backoff, the next attempt to an unreachable host follows only after 15 minutes.
+    @Test func `a host that becomes reachable is tried at once`() async throws {
+        let sender = FakeSender()
+        let gate = FakeGate(.notReachable)
+        let queue = try await open(sender, gate)
+        #expect(
+            try await queue.send(request, options: EnqueueOptions(id: "a"))
+                == .queued(id: "a", reason: .notReachable)
+        )
+        gate.turn(.reachable(generation: 2))
+        sender.answer(await sender.nextAttempt(), .status(200))
+        #expect(try await queue.result(of: "a")?.summary.state == .delivered)
+        await queue.stop()
+    }
+}

@@ -1,0 +1,411 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// How the queue adds credentials to attempts, and what happens if it cannot.
+@Suite(.timeLimit(.minutes(2))) struct CredentialEngineTests {
+    private let directory = TemporaryDirectory(marker: "credential")
+    private let changes = ChangeSignal()
+    private static let origin = "https://example.com"
+
+    private func open(
+        _ sender: FakeSender,
+        _ adjust: (inout OfflineQueue.Configuration) -> Void = { _ in }
+    ) async throws -> OfflineQueue {
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.backoffBase = .seconds(3600)
+        configuration.backoffCap = .seconds(7200)
+        configuration.stopTimeout = .milliseconds(200)
+        configuration.limits.diskReserve = 0
+        // On a busy machine, a call may take longer than the default.
+        configuration.credentialPatience = .seconds(60)
+        adjust(&configuration)
+        let queue = try await OfflineQueue.opening(
+            configuration,
+            sender: sender,
+            gate: FakeGate(),
+            signal: changes
+        )
+        try await queue.start()
+        return queue
+    }
+
+    private func enqueue(
+        _ id: String,
+        to queue: OfflineQueue,
+        _ credential: String? = "token",
+        host: String = "example.com"
+    )
+        async throws
+    {
+        var options = EnqueueOptions(id: id)
+        options.credential = credential
+        _ = try await queue.enqueue(
+            QueueRequest(method: "POST", url: "https://\(host)/\(id)"),
+            options: options
+        )
+    }
+
+    /// Waits until a request has a state, and returns it.
+    @discardableResult
+    private func wait(_ id: String, for state: QueuedRequest.State, in queue: OfflineQueue) async throws
+        -> QueuedRequest
+    {
+        try await changes.until { try await queue.request(id)?.summary.state == state }
+        return try #require(try await queue.request(id)).summary
+    }
+
+    /// Waits until a pending request has failed once, and returns it.
+    private func waitForDelay(of id: String, in queue: OfflineQueue) async throws -> QueuedRequest {
+        try await changes.until {
+            let request = try await queue.request(id)?.summary
+            return request?.state == .pending && request?.lastError != nil
+        }
+        return try #require(try await queue.request(id)).summary
+    }
+
+    private func credential(
+        _ token: TestToken,
+        refresh: (@Sendable () async throws -> Void)? = nil
+    ) throws -> QueueCredential {
+        try QueueCredential(origins: [Self.origin], refresh: refresh) { .bearer(token.value) }
+    }
+
+    // MARK: Adding
+
+    @Test func `the current value is added at each attempt, and only the name is stored`() async throws {
+        let sender = FakeSender()
+        let token = TestToken("secret-one")
+        let queue = try await open(sender) {
+            ($0.backoffBase, $0.backoffCap) = (.milliseconds(1), .milliseconds(2))
+        }
+        try await queue.register(try credential(token), as: "token")
+        try await enqueue("a", to: queue)
+        let first = await sender.nextAttempt()
+        #expect(first.value(of: "Authorization") == "Bearer secret-one")
+        token.set("secret-two")
+        sender.answer(first, .status(503))
+        let second = await sender.nextAttempt()
+        #expect(second.value(of: "Authorization") == "Bearer secret-two")
+        #expect(second.value(of: "Idempotency-Key") == first.value(of: "Idempotency-Key"))
+        sender.answer(second, .status(302, [("Location", "https://other.example/secret-two")]))
+        try await wait("a", for: .dead, in: queue)
+        let details = try #require(try await queue.request("a"))
+        #expect(details.credential == "token" && details.headers.isEmpty)
+        #expect(details.response?.headers.first?.value == "https://other.example/REDACTED")
+        #expect(sender.attempts.count == 2, "the redirect is not followed")
+        var export = Data()
+        _ = try await queue.export { export += $0 }
+        #expect(export.firstRange(of: Data("secret-".utf8)) == nil)
+        #expect(export.firstRange(of: Data(#""credential":"token""#.utf8)) != nil)
+        #expect(try files(in: directory.path, containing: "secret-").isEmpty)
+        await queue.stop()
+        #expect(try files(in: directory.path, containing: "secret-").isEmpty)
+    }
+
+    @Test func `a credential is not sent to an origin that it does not list`() async throws {
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await open(sender)
+        try await queue.register(try credential(TestToken("t")), as: "token")
+        for host in ["example.com.evil.example", "sub.example.com", "example.com:8443"] {
+            try await enqueue("to-\(host.count)", to: queue, host: host)
+            let held = try await wait("to-\(host.count)", for: .held, in: queue)
+            #expect(held.holdReason == .auth)
+            #expect(held.lastError?.contains("it lists https://example.com:443") == true, "\(held)")
+        }
+        #expect(sender.attempts.isEmpty)
+        await queue.stop()
+    }
+
+    @Test(arguments: ["origin", "method", "body"])
+    func `an adapter cannot send a request elsewhere or change its content`(part: String) async throws {
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await open(sender)
+        let adapter = TestAdapter { request in
+            switch part {
+            case "origin": request.url = URL(string: "https://evil.example/")
+            case "method": request.httpMethod = "DELETE"
+            default: request.httpBody = Data("x".utf8)
+            }
+        }
+        try await queue.register(try QueueCredential(adapter: adapter, origins: [Self.origin]), as: "token")
+        try await enqueue("a", to: queue)
+        let held = try await wait("a", for: .held, in: queue)
+        #expect(held.holdReason == .auth && held.lastError?.contains("changed the origin") == true)
+        #expect(sender.attempts.isEmpty)
+        await queue.stop()
+    }
+
+    @Test func `an adapter adds header fields and query items`() async throws {
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await open(sender)
+        let adapter = TestAdapter { request in
+            request.setValue("signed", forHTTPHeaderField: "X-Signature")
+            request.url = URL(string: request.url!.absoluteString + "?k=v")
+        }
+        try await queue.register(try QueueCredential(adapter: adapter, origins: [Self.origin]), as: "token")
+        try await enqueue("a", to: queue)
+        try await wait("a", for: .delivered, in: queue)
+        let attempt = try #require(sender.attempts.first)
+        #expect(attempt.value(of: "X-Signature") == "signed" && attempt.url == "https://example.com/a?k=v")
+        #expect(try #require(try await queue.request("a")).summary.url == "https://example.com/a")
+        await queue.stop()
+    }
+
+    @Test func `a response that repeats a password alone is stored without it`() async throws {
+        let sender = FakeSender { _ in
+            .status(302, [("Location", "https://other.example/pass%2Fword"), ("X-Request-Id", "pass/word")])
+        }
+        let queue = try await open(sender)
+        let value = CredentialValue.basic(user: "user", password: "pass/word")
+        try await queue.register(try QueueCredential(value, origins: [Self.origin]), as: "token")
+        try await enqueue("a", to: queue)
+        try await wait("a", for: .dead, in: queue)
+        let response = try #require(try await queue.request("a")?.response)
+        #expect(Set(response.headers.map(\.value)) == ["https://other.example/REDACTED", "REDACTED"])
+        await queue.stop()
+    }
+
+    // MARK: Faults
+
+    @Test func `a request with an unknown credential is held until it is registered`() async throws {
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await open(sender)
+        try await enqueue("a", to: queue)
+        try await enqueue("b", to: queue, nil)
+        let held = try await wait("a", for: .held, in: queue)
+        #expect(held.holdReason == .auth && held.lastError == "no credential has the name `token`")
+        try await wait("b", for: .delivered, in: queue)
+        try await queue.register(try credential(TestToken("t")), as: "other")
+        #expect(try await queue.request("a")?.summary.state == .held)
+        try await queue.register(try credential(TestToken("t")), as: "token")
+        try await wait("a", for: .delivered, in: queue)
+        await queue.stop()
+    }
+
+    @Test func `a provider that throws delays only its requests`() async throws {
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await open(sender)
+        let faulty = try QueueCredential(origins: [Self.origin]) { () async throws -> CredentialValue in
+            throw QueueError.leftToQueue("no token service")
+        }
+        try await queue.register(faulty, as: "token")
+        // More failures than those of a server after which a lane closes.
+        for number in 0..<8 { try await enqueue("a\(number)", to: queue) }
+        for number in 0..<8 {
+            let request = try await waitForDelay(of: "a\(number)", in: queue)
+            #expect(request.lastError?.hasPrefix("the credential `token` is unavailable: ") == true)
+            #expect(request.deferrals == 1 && request.attempts == 0)
+        }
+        try await enqueue("b", to: queue, nil)
+        try await wait("b", for: .delivered, in: queue)
+        #expect(sender.attempts.map(\.id) == ["b"])
+        await queue.stop()
+    }
+
+    @Test func `a provider that does not return delays only its requests, and is not called again`()
+        async throws
+    {
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await open(sender) { $0.credentialTimeout = .milliseconds(20) }
+        let gate = Gate()
+        let called = Recorder<String>()
+        let adapter = TestAdapter { request in
+            called.record("called")
+            gate.wait()
+        }
+        try await queue.register(try QueueCredential(adapter: adapter, origins: [Self.origin]), as: "token")
+        try await enqueue("a", to: queue)
+        let reason = "the provider of the credential `token` did not return within 20 milliseconds"
+        #expect(try await waitForDelay(of: "a", in: queue).lastError == reason)
+        try await enqueue("b", to: queue)
+        #expect(try await waitForDelay(of: "b", in: queue).lastError == reason)
+        try await enqueue("c", to: queue, nil)
+        try await wait("c", for: .delivered, in: queue)
+        #expect(called.values.count == 1 && sender.attempts.map(\.id) == ["c"])
+        gate.open()
+        await queue.stop()
+    }
+
+    // MARK: 401
+
+    @Test func `one refresh serves all requests that were rejected at the same time`() async throws {
+        let sender = FakeSender()
+        let token = TestToken("old")
+        let queue = try await open(sender)
+        let mayEnd = Recorder<Bool>()
+        let credential = try credential(token) {
+            try await mayEnd.wait { !$0.isEmpty }
+            token.refresh(to: "new")
+        }
+        try await queue.register(credential, as: "token")
+        for number in 0..<4 { try await enqueue("\(number)", to: queue) }
+        var rejected: [Attempt] = []
+        for _ in 0..<4 { rejected.append(await sender.nextAttempt()) }
+        #expect(rejected.allSatisfy { $0.value(of: "Authorization") == "Bearer old" })
+        for attempt in rejected { sender.answer(attempt, .status(401)) }
+        mayEnd.record(true)
+        for _ in 0..<4 {
+            let attempt = await sender.nextAttempt()
+            #expect(attempt.value(of: "Authorization") == "Bearer new")
+            sender.answer(attempt, .status(200))
+        }
+        try await changes.until(queue) { $0[.delivered] == 4 }
+        #expect(token.refreshes == 1)
+        let request = try #require(try await queue.request("0"))
+        #expect(request.summary.attempts == 1, "the repetition is part of the attempt")
+        await queue.stop()
+    }
+
+    @Test func `a request that is rejected with a new value, too, is held until its credential changes`()
+        async throws
+    {
+        let sender = FakeSender {
+            $0.value(of: "Authorization") == "Bearer good" ? .status(200) : .status(401)
+        }
+        let token = TestToken("old")
+        let queue = try await open(sender)
+        try await queue.register(try credential(token) { token.refresh(to: "also-rejected") }, as: "token")
+        try await enqueue("a", to: queue)
+        let held = try await wait("a", for: .held, in: queue)
+        #expect(held.holdReason == .auth && held.lastError == "HTTP 401")
+        #expect(held.attempts == 0 && held.deferrals == 1, "no server has judged the request")
+        #expect(sender.attempts.count == 2 && token.refreshes == 1)
+        token.set("good")
+        try await queue.credentialsChanged(["token"])
+        try await wait("a", for: .delivered, in: queue)
+        await queue.stop()
+    }
+
+    @Test func `a credential that changes during an attempt releases the request that the attempt holds`()
+        async throws
+    {
+        let sender = FakeSender()
+        let queue = try await open(sender)
+        try await queue.register(try credential(TestToken("old")), as: "token")
+        try await enqueue("a", to: queue)
+        let attempt = await sender.nextAttempt()
+        // The request is not held yet, so this releases none.
+        try await queue.credentialsChanged(["token"])
+        sender.answer(attempt, .status(401))
+        let next = await sender.nextAttempt()
+        sender.answer(next, .status(200))
+        try await wait("a", for: .delivered, in: queue)
+        await queue.stop()
+    }
+
+    @Test func `another credential releases a held request and no other hold`() async throws {
+        let sender = FakeSender { $0.value(of: "Authorization") == nil ? .status(500) : .status(200) }
+        let queue = try await open(sender)
+        try await queue.register(try credential(TestToken("t")), as: "token")
+        try await enqueue("a", to: queue, "unknown")
+        try await enqueue("b", to: queue, nil)
+        try await wait("a", for: .held, in: queue)
+        _ = try await waitForDelay(of: "b", in: queue)
+        try await enqueue("c", to: queue, "unknown")
+        try await wait("c", for: .held, in: queue)
+        _ = try await queue.hold(["c"])
+        let results = try await queue.setCredential("token", of: ["a", "b", "c", "nobody"])
+        #expect(results == [.done(.pending), .done(.pending), .done(.held), .unknown])
+        try await wait("a", for: .delivered, in: queue)
+        try await wait("b", for: .delivered, in: queue)
+        #expect(try await queue.request("c")?.summary.holdReason == .user)
+        #expect(try await queue.request("c")?.credential == "token")
+        #expect(try await queue.setCredential("token", of: ["a"]) == [.refused(.delivered)])
+        await #expect(throws: QueueError.self) { try await queue.setCredential("a/b", of: ["c"]) }
+        await queue.stop()
+    }
+
+    // MARK: Requests of older versions
+
+    /// Stores two requests and adds secrets to them, as versions before 5 stored them. `b` has a credential.
+    private func storeSecrets() async throws {
+        let queue = try await open(FakeSender())
+        try await queue.pause()
+        for (id, credential) in [("a", nil), ("b", "token")] { try await enqueue(id, to: queue, credential) }
+        await queue.stop()
+        let headers = "X-Api-Key: old-secret\nX-Other: 1\n"
+        try edit(
+            directory,
+            "UPDATE request SET url = url || '?token=old-secret&b=2', headers = '\(headers)'"
+        )
+    }
+
+    @Test func `an import removes secrets, and holds a request without a credential`() async throws {
+        try await storeSecrets()
+        let scratch = try ScratchDirectory()
+        let source = try await open(FakeSender())
+        var bytes: [UInt8] = []
+        _ = try await source.export { bytes += $0 }
+        let export = try scratch.write(bytes, to: "export")
+        await source.stop()
+        let other = TemporaryDirectory(marker: "credential")
+        let target = try await OfflineQueue(
+            configuration: .init(directory: other.path),
+            sender: FakeSender(),
+            gate: FakeGate()
+        )
+        #expect(try await target.importRequests(from: export).imported == 2)
+        for (id, state) in [("a", QueuedRequest.State.held), ("b", .pending)] {
+            let request = try #require(try await target.request(id))
+            #expect(request.summary.state == state && request.summary.url == "https://example.com/\(id)?b=2")
+            #expect(request.headers == [.init(name: "X-Other", value: "1")])
+        }
+        let held = try #require(try await target.request("a")).summary
+        #expect(held.holdReason == .auth && held.lastError?.contains("give it a credential") == true)
+        #expect(try await target.setCredential("token", of: ["a"]) == [.done(.pending)])
+        await target.stop()
+        #expect(try files(in: other.path, containing: "old-secret").isEmpty)
+    }
+
+    @Test func `a credential replaces the secrets of a stored request`() async throws {
+        try await storeSecrets()
+        let queue = try await open(FakeSender())
+        #expect(try await queue.setCredential("token", of: ["a"]) == [.done(.pending)])
+        let request = try #require(try await queue.request("a"))
+        #expect(request.summary.url == "https://example.com/a?b=2" && request.credential == "token")
+        #expect(request.headers == [.init(name: "X-Other", value: "1")])
+        await queue.stop()
+    }
+
+    // MARK: Export
+
+    @Test func `an export contains the name, and an import restores it`() async throws {
+        let queue = try await open(FakeSender())
+        try await queue.pause()
+        try await enqueue("a", to: queue)
+        let scratch = try ScratchDirectory()
+        var bytes: [UInt8] = []
+        _ = try await queue.export { bytes += $0 }
+        let export = try scratch.write(bytes, to: "export")
+        await queue.stop()
+        let other = TemporaryDirectory(marker: "credential")
+        let second = try await OfflineQueue(
+            configuration: .init(directory: other.path),
+            sender: FakeSender(),
+            gate: FakeGate()
+        )
+        _ = try await second.importRequests(from: export)
+        #expect(try await second.request("a")?.credential == "token")
+        await second.stop()
+    }
+
+    @Test func `releasing many requests takes several short transactions`() async throws {
+        let directory = TemporaryDirectory()
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let count = 2 * StoreTransaction.releasedAtOnce + 1
+        _ = try await store.enqueue(try (0..<count).map { try new("r\($0)") { $0.credential = "api" } })
+        while case let claimed = try await store.claimAll(), !claimed.isEmpty {
+            for request in claimed { try await store.conclude(request, .held(.auth)) }
+        }
+        #expect(try await store.counts()[.held] == count)
+        let commits = store.commits
+        try await store.releaseRequests(heldForCredential: "api", triedBefore: nil)
+        #expect(store.commits - commits == 3)
+        #expect(try await store.counts()[.pending] == count)
+        await store.close()
+    }
+}

@@ -1,0 +1,143 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// The requests that continue after a refresh or a change of their credential.
+@Suite(.timeLimit(.minutes(2))) struct CredentialRefreshTests {
+    private let directory = TemporaryDirectory(marker: "credential")
+    private let changes = ChangeSignal()
+
+    private func open(_ sender: FakeSender) async throws -> OfflineQueue {
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.limits.diskReserve = 0
+        configuration.credentialPatience = .seconds(60)
+        (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
+        let queue = try await OfflineQueue.opening(
+            configuration,
+            sender: sender,
+            gate: FakeGate(),
+            signal: changes
+        )
+        try await queue.start()
+        return queue
+    }
+
+    private func enqueue(_ id: String, to queue: OfflineQueue) async throws {
+        var options = EnqueueOptions(id: id)
+        options.credential = "token"
+        let request = QueueRequest(method: "POST", url: "https://example.com/\(id)")
+        _ = try await queue.enqueue(request, options: options)
+    }
+
+    private func wait(_ id: String, for state: QueuedRequest.State, in queue: OfflineQueue) async throws {
+        try await changes.until { try await queue.request(id)?.summary.state == state }
+    }
+
+    /// A sender to a server that accepts one value, and rejects every value for the path `/locked`.
+    private func sender(accepting value: String) -> FakeSender {
+        FakeSender { attempt in
+            let isGood = attempt.value(of: "Authorization") == "Bearer \(value)"
+            return .status(isGood && !attempt.url.hasSuffix("/locked") ? 200 : 401)
+        }
+    }
+
+    private func register(_ token: TestToken, next: TestToken, in queue: OfflineQueue) async throws {
+        let credential = try QueueCredential(
+            origins: ["https://example.com"],
+            refresh: { token.refresh(to: next.value) },
+            value: { .bearer(token.value) }
+        )
+        try await queue.register(credential, as: "token")
+    }
+
+    @Test func `a refresh that the server accepts releases the requests that were held before it`()
+        async throws
+    {
+        let queue = try await open(sender(accepting: "good"))
+        let (token, next) = (TestToken("old"), TestToken("rejected"))
+        try await register(token, next: next, in: queue)
+        try await enqueue("a", to: queue)
+        try await wait("a", for: .held, in: queue)
+        next.set("good")
+        try await enqueue("b", to: queue)
+        try await wait("b", for: .delivered, in: queue)
+        try await wait("a", for: .delivered, in: queue)
+        #expect(token.refreshes == 2)
+        await queue.stop()
+    }
+
+    @Test func `a request that the server rejected with the refreshed value stays held`() async throws {
+        let sender = sender(accepting: "good")
+        let queue = try await open(sender)
+        let token = TestToken("old")
+        try await register(token, next: TestToken("good"), in: queue)
+        let start = Timestamp.now
+        try await enqueue("locked", to: queue)
+        try await wait("locked", for: .held, in: queue)
+        #expect(sender.attempts.count == 2 && token.refreshes == 1)
+        await queue.credentialAccepted(.init(credential: "token", began: start))
+        #expect(try await queue.request("locked")?.summary.state == .held)
+        // A later refresh is worth another attempt.
+        await queue.credentialAccepted(.init(credential: "token", began: .now))
+        try await changes.until { sender.attempts.count == 4 }
+        try await wait("locked", for: .held, in: queue)
+        await queue.stop()
+    }
+
+    @Test func `an acceptance is reported once for each refresh`() async throws {
+        let resolver = CredentialResolver(timeout: .seconds(60))
+        let accepted = Recorder<String>()
+        let token = TestToken("old")
+        let credential = try QueueCredential(
+            origins: ["https://a.example"],
+            refresh: { token.refresh(to: "new") },
+            value: { .bearer(token.value) }
+        )
+        await resolver.register(credential, as: "token")
+        await resolver.onAcceptance { accepted.record($0.credential) }
+        let attempt = Attempt.toExample(id: "a")
+        let old = try await resolver.authorize(attempt, with: "token", nil)
+        await resolver.accepted(old, of: "token")
+        let new = try #require(try await resolver.renew(attempt, with: "token", after: old, nil))
+        await resolver.accepted(old, of: "token")
+        #expect(accepted.values.isEmpty, "no server has accepted the new value")
+        await resolver.accepted(new, of: "token")
+        await resolver.accepted(new, of: "token")
+        let newer = try #require(try await resolver.renew(attempt, with: "token", after: new, nil))
+        await resolver.accepted(newer, of: "token")
+        try await accepted.wait { $0.count == 2 }
+        #expect(accepted.values == ["token", "token"])
+    }
+
+    /// With the budget of retries, the requests would take 5 minutes.
+    @Test func `requests that a changed credential releases are not limited like retries`() async throws {
+        let token = TestToken("old")
+        let queue = try await open(sender(accepting: "good"))
+        let credential = try QueueCredential(origins: ["https://example.com"]) { .bearer(token.value) }
+        try await queue.register(credential, as: "token")
+        for number in 0..<300 { try await enqueue("\(number)", to: queue) }
+        try await changes.until(queue) { $0[.held] == 300 }
+        token.set("good")
+        try await queue.credentialsChanged(["token"])
+        try await changes.until(queue) { $0[.delivered] == 300 }
+        #expect(try await queue.request("0")?.summary.attempts == 1)
+        await queue.stop()
+    }
+}
+
+extension Attempt {
+    /// An attempt to `https://a.example/` with the credential `token`.
+    static func toExample(id: String) -> Attempt {
+        Attempt(
+            id: id,
+            method: "GET",
+            url: "https://a.example/",
+            headers: [],
+            body: .none,
+            mayBeSentTwice: true,
+            credential: "token"
+        )
+    }
+}

@@ -1,0 +1,75 @@
+internal import Foundation
+internal import NetwatchEventLoop
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// Files with encryption keys.
+struct TestKeys {
+    /// The keys of the tests, as hexadecimal digits.
+    static let first = String(repeating: "1a", count: 32)
+    static let second = String(repeating: "2b", count: 32)
+
+    private let directory = TemporaryDirectory(marker: "keys")
+
+    init() throws {
+        try FileManager.default.createDirectory(atPath: directory.path, withIntermediateDirectories: true)
+    }
+
+    var path: String { "\(directory.path)/key" }
+
+    /// Replaces the content of the key file, and returns its path.
+    @discardableResult
+    func write(_ text: String, mode: Int = 0o600) throws -> String {
+        try Data(text.utf8).write(to: URL(filePath: path))
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+        return path
+    }
+
+    func ring(_ keys: String...) throws -> KeyRing {
+        try KeyFile(path: try write(keys.joined(separator: "\n"))).keys()
+    }
+}
+
+extension TemporaryDirectory {
+    /// Opens a store whose key file has these keys; no keys stand for a store without encryption.
+    func openEncrypted(
+        _ keys: String...,
+        in file: TestKeys,
+        clock: TestStoreClock = TestStoreClock()
+    ) async throws -> SQLiteQueueStore {
+        var settings = StoreSettings()
+        if !keys.isEmpty { settings.encryptionKeyFile = try file.write(keys.joined(separator: "\n")) }
+        return try await openStore(settings, clock: clock)
+    }
+
+    /// Returns those of the texts that occur in any file of the directory.
+    func found(_ texts: [String]) throws -> Set<String> {
+        let names = try FileManager.default.subpathsOfDirectory(atPath: path)
+        return names.reduce(into: Set()) { found, name in
+            guard let bytes = FileManager.default.contents(atPath: "\(path)/\(name)") else { return }
+            found.formUnion(texts.filter { bytes.range(of: Data($0.utf8)) != nil })
+        }
+    }
+}
+
+extension SQLiteQueueStore {
+    /// Encrypts all stored requests with the current key.
+    func resealAll() async throws {
+        var cursor: ResealCursor? = ResealCursor()
+        while let place = cursor { cursor = try await reseal(after: place) }
+    }
+
+    func allDetails() async throws -> [RequestDetails] {
+        var contents: [RequestDetails] = []
+        for request in try await all() { contents.append(try await details(of: request.id)!) }
+        return contents
+    }
+
+    /// Claims all requests that are due.
+    func claimAll() async throws -> [ClaimedRequest] {
+        var claimed: [ClaimedRequest] = []
+        for lane in try await reopen(releasing: []) { claimed += try await claim(64, of: lane.id).requests }
+        return claimed
+    }
+}

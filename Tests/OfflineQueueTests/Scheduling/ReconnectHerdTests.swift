@@ -1,0 +1,108 @@
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// A server that serves a limited number of requests at a time, and rejects others with a 503.
+struct LimitedServer: SimulatedNetwork {
+    let capacity: Int
+    /// The mean time of a request. It takes between half and one and a half times this.
+    let serviceTime: Duration
+    private var random = SplitMix64(seed: 1)
+    private(set) var arrivals: [Moment] = []
+    private(set) var rejected = 0
+    private var inService = 0
+
+    init(capacity: Int, serviceTime: Duration) {
+        (self.capacity, self.serviceTime) = (capacity, serviceTime)
+    }
+
+    mutating func reply(to arrival: FleetArrival) -> (effect: LaneEffect, after: Duration) {
+        arrivals.append(arrival.at)
+        guard inService < capacity else {
+            rejected += 1
+            return (.close, .milliseconds(20))
+        }
+        inService += 1
+        return (.healthy, random.uniform(serviceTime / 2...serviceTime * 3 / 2))
+    }
+
+    mutating func ended(_ arrival: FleetArrival, _ effect: LaneEffect, now: Moment) {
+        if effect == .healthy { inService -= 1 }
+    }
+
+    /// Returns the number of requests that arrived before this time.
+    func arrivals(before end: Moment) -> Int { arrivals.count { $0 < end } }
+
+    /// Returns the largest number of requests that arrived within any interval of this length.
+    func peak(within interval: Duration) -> Int {
+        var (first, peak) = (0, 0)
+        for index in arrivals.indices {
+            while arrivals[first] <= arrivals[index] - interval { first += 1 }
+            peak = max(peak, index - first + 1)
+        }
+        return peak
+    }
+}
+
+/// 200 queues behind one link, and what a server with limited capacity sees when the link returns. The server could
+/// serve 2,000 requests per second.
+@Suite struct ReconnectHerdTests {
+    private static let linkUp = Moment.seconds(60)
+    private static let queues = 200
+
+    /// Returns the server after all requests were delivered, and the time that took.
+    private func reconnect(
+        rows: Int = 100,
+        _ adjust: (inout Scheduler.Settings) -> Void = { _ in }
+    ) -> (server: LimitedServer, duration: Duration) {
+        var settings = Scheduler.Settings()
+        adjust(&settings)
+        var fleet = FleetSimulation(LimitedServer(capacity: 400, serviceTime: .milliseconds(200)))
+        for queue in 0..<Self.queues {
+            let lane = Scheduler.LaneInfo(id: 1, host: "server", mode: .parallel)
+            fleet.addQueue(settings, seed: UInt64(queue), lanes: [lane], gate: .notReachable)
+            fleet.enqueue(rows, queue: queue, at: .zero)
+            fleet.turn(.reachable(generation: 1, route: 1), queue: queue, at: Self.linkUp)
+        }
+        fleet.run(until: .seconds(7200))
+        #expect(fleet.unfinished == 0 && fleet.delivered == Self.queues * rows)
+        return (fleet.network, fleet.network.arrivals.last! - Self.linkUp)
+    }
+
+    /// Returns how many requests arrive within this time after the link returned.
+    private func arrivals(within time: Duration, _ server: LimitedServer) -> Int {
+        server.arrivals(before: Self.linkUp + time)
+    }
+
+    @Test func `with a spread of 10 s, 200 queues with 500 requests each do not arrive as a herd`() {
+        let (server, _) = reconnect(rows: 500) { $0.reconnectSpread = .seconds(10) }
+        #expect(arrivals(within: .milliseconds(250), server) <= 2 * Self.queues / 10)
+        #expect(server.peak(within: .milliseconds(20)) <= Self.queues, "no second peak")
+        #expect(server.rejected <= Self.queues * 500 / 20)
+    }
+
+    @Test func `without a spread, each queue sends one request before the server responds`() {
+        let (server, _) = reconnect()
+        #expect(arrivals(within: .milliseconds(20), server) == Self.queues)
+        #expect(arrivals(within: .milliseconds(250), server) <= 5 * Self.queues)
+        #expect(server.peak(within: .milliseconds(20)) <= 3 * Self.queues, "no second peak")
+    }
+
+    @Test func `without canaries and the ramp, the same requests would arrive as a herd`() {
+        let noCanary = reconnect { $0.canaryTime = .zero }.server
+        #expect(arrivals(within: .milliseconds(20), noCanary) == 4 * Self.queues, "the start of the ramp")
+        let noRamp = reconnect { $0.rampStart = .max }.server
+        #expect(arrivals(within: .milliseconds(250), noRamp) > 6 * Self.queues)
+        let neither = reconnect { ($0.canaryTime, $0.rampStart) = (.zero, .max) }.server
+        #expect(arrivals(within: .milliseconds(20), neither) == 8 * Self.queues)
+    }
+
+    @Test func `adaptive windows reduce the requests that an overloaded server rejects`() {
+        let adaptive = reconnect { $0.retryRate = 1e6 }
+        let fixed = reconnect {
+            $0.retryRate = 1e6
+            $0.windowDecrease = 1
+        }
+        #expect(2 * adaptive.server.rejected < fixed.server.rejected)
+    }
+}

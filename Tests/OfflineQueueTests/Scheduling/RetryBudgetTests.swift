@@ -1,0 +1,55 @@
+internal import Testing
+
+@testable internal import OfflineQueue
+
+@Suite struct RetryBudgetTests {
+    /// Returns a budget after first attempts at the time 0.
+    private func budget(firstAttempts: Int = 0) -> RetryBudget {
+        var budget = RetryBudget(limits: .init())
+        budget.record(RetryUse(of: nil, taken: firstAttempts, retries: 0), now: .zero)
+        return budget
+    }
+
+    /// Takes as many retries as are permitted.
+    private func take(_ budget: inout RetryBudget, at now: Moment) -> Int {
+        let allowance = budget.reserve(1000, now: now)
+        budget.record(RetryUse(of: allowance, taken: allowance.count, retries: allowance.count), now: now)
+        return allowance.count
+    }
+
+    @Test func `retries are a fifth of the first attempts within 10 s, and one per second`() {
+        var idle = budget()
+        #expect(take(&idle, at: .zero) == 10)
+        #expect(take(&idle, at: .seconds(9)) == 0)
+        #expect(take(&idle, at: .seconds(10)) == 10)
+        var busy = budget(firstAttempts: 100)
+        #expect(take(&busy, at: .seconds(1)) == 30)
+        #expect(take(&busy, at: .seconds(10)) == 0, "the first attempts are older than 10 s")
+        #expect(take(&busy, at: .seconds(11)) == 10)
+    }
+
+    @Test func `retries that a claim did not use are available again`() {
+        var budget = budget()
+        let first = budget.reserve(8, now: .zero)
+        #expect(first.count == 8 && budget.reserve(8, now: .zero).count == 2)
+        budget.record(RetryUse(of: first, taken: 5, retries: 1), now: .zero)
+        #expect(budget.reserve(100, now: .zero).count == 7)
+    }
+
+    @Test func `the retry of a lane that finds out whether its server responds is permitted, and counts`() {
+        var budget = budget()
+        for _ in 0..<8 { budget.record(RetryUse(of: nil, taken: 1, retries: 1), now: .zero) }
+        #expect(take(&budget, at: .zero) == 2)
+        budget.record(RetryUse(of: nil, taken: 4, retries: 4), now: .zero)
+        #expect(take(&budget, at: .seconds(9)) == 0)
+        #expect(take(&budget, at: .seconds(10)) == 10)
+    }
+
+    @Test func `a claim that may take no retry names the time at which one is permitted`() {
+        var budget = budget()
+        #expect(take(&budget, at: .milliseconds(1500)) == 10)
+        let refused = budget.reserve(1, now: .seconds(4))
+        #expect(refused.count == 0 && refused.wait == .seconds(7))
+        #expect(budget.reserve(1, now: .seconds(4) + refused.wait).count == 1)
+    }
+}
