@@ -117,13 +117,13 @@ package struct NetwatchDaemon: Sendable {
     }
 
     /// Creates the directory of the control socket. Other users may enter it (mode 0755), because the mode of the
-    /// socket itself controls access.
+    /// socket itself controls access. Missing parents are not created, because they suggest a mistyped path.
     private func makeSocketDirectory() throws(ControlSocketError) {
         guard let end = configuration.socket.lastIndex(of: "/"), end != configuration.socket.startIndex else {
             return
         }
         do {
-            try Directory.make(String(configuration.socket[..<end]), mode: 0o755)
+            try Directory.make(String(configuration.socket[..<end]), mode: 0o755, withParents: false)
         } catch {
             throw .system(error)
         }

@@ -48,6 +48,19 @@ internal import Testing
         #expect(result.errors.last?.hasPrefix("hint: accepted: a host name") == true)
     }
 
+    @Test(arguments: [
+        ("127.0.0.1:5432", "did you mean the host `127.0.0.1` with `--probe tcp:5432`?"),
+        ("https://127.0.0.1/health", "did you mean the host `127.0.0.1` with `--probe https`?"),
+        ("http://127.0.0.1:8080", "did you mean the host `127.0.0.1` with `--probe http:8080`?"),
+        ("ftp://127.0.0.1", nil), ("127.0.0.1:99999", nil), ("a_b.c:d", nil),
+    ])
+    func `a URL or a port suggests a probe`(host: String, hint: String?) async throws {
+        let result = try await Command.run("host", host, "--once")
+        #expect(result.ending == .exited(64))
+        let accepted = result.errors.last?.hasPrefix("hint: accepted: a host name") == true
+        #expect(hint.map { result.errors.last == "hint: \($0)" } ?? accepted, "\(result.errors)")
+    }
+
     @Test func `control characters in a host list are not printed`() async throws {
         let directory = try ScratchDirectory()
         let path = directory.file("hosts")

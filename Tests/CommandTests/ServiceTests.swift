@@ -148,13 +148,26 @@ internal import Testing
         let process = try Command.start(
             ["serve"],
             environment: [
-                "STATE_DIRECTORY": directory.file("a/b/state"), "RUNTIME_DIRECTORY": directory.file("c/run"),
+                "STATE_DIRECTORY": directory.file("a/b/state"), "RUNTIME_DIRECTORY": directory.file("run"),
             ]
         )
         defer { process.signal(9) }
         try await process.errors.wait { $0.contains { $0.hasSuffix("ready") } }
-        let modes = try shell("stat -c %a \(directory.file("a/b/state")) \(directory.file("c/run"))")
+        let modes = try shell("stat -c %a \(directory.file("a/b/state")) \(directory.file("run"))")
         #expect(modes == "700\n755\n")
+    }
+
+    @Test func `a socket whose directory has no parent is rejected, and no directory is created`()
+        async throws
+    {
+        let directory = try ScratchDirectory()
+        let socket = directory.file("rnu/netwatch/netwatch.sock")
+        let arguments = ["serve", "--state-dir", directory.file("state"), "--socket", socket]
+        let refused = try await Command.start(arguments).outcome()
+        #expect(refused.ending == .exited(2))
+        let message = "mkdir \(directory.file("rnu/netwatch")): No such file or directory"
+        #expect(refused.errors.first?.hasSuffix(message) == true, "\(refused.errors)")
+        #expect(try shell("ls \(directory.path)") == "state\n")
     }
 
     @Test func `a socket path that is another file is rejected, and no lock file is left`() async throws {

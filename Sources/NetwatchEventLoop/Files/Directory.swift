@@ -1,8 +1,8 @@
 internal import Glibc
 
-/// Functions that create directories and sync their entries to disk.
+/// Functions that create and list directories, and sync their entries to disk.
 package enum Directory {
-    /// Creates a directory with all missing parents. Has no effect if the directory exists.
+    /// Creates a directory. Has no effect if the directory exists.
     ///
     /// The parent of each new directory is synced, because a name is durable only after the directory that contains it
     /// was synced.
@@ -10,10 +10,15 @@ package enum Directory {
     /// - Parameters:
     ///   - path: The path of the directory.
     ///   - mode: The permissions of each new directory, regardless of the umask.
+    ///   - withParents: Whether to create missing parents as well. Default: true.
     /// - Returns: Whether the directory was created.
     /// - Throws: ``SystemError`` of `mkdir`, `chmod` or `fsync`.
     @discardableResult
-    package static func make(_ path: String, mode: UInt32) throws(SystemError) -> Bool {
+    package static func make(
+        _ path: String,
+        mode: UInt32,
+        withParents: Bool = true
+    ) throws(SystemError) -> Bool {
         if mkdir(path, mode) == 0 {
             try systemCall("chmod \(path)") { chmod(path, mode) }
             try sync(parent(of: path))
@@ -23,7 +28,7 @@ package enum Directory {
         if error == EEXIST { return false }
         let parent = parent(of: path)
         // Only a missing parent can be repaired here. If the parent exists, the error has another cause.
-        guard error == ENOENT, parent != path, try make(parent, mode: mode) else {
+        guard withParents, error == ENOENT, parent != path, try make(parent, mode: mode) else {
             throw SystemError(call: "mkdir \(path)", errno: error)
         }
         return try make(path, mode: mode)
@@ -33,6 +38,40 @@ package enum Directory {
     package static func sync(_ path: String) throws(SystemError) {
         let directory = try FileDescriptor.opening(path)
         try systemCall("fsync \(path)") { fsync(directory.rawValue) }
+    }
+
+    /// Returns the names in a directory, without `.` and `..`, in no particular order.
+    ///
+    /// - Parameters:
+    ///   - directory: The open directory.
+    ///   - path: The path for error messages.
+    /// - Throws: ``SystemError`` of `open`, `fdopendir` or `readdir`.
+    package static func names(
+        in directory: borrowing FileDescriptor,
+        path: String
+    ) throws(SystemError) -> [String] {
+        // Reading a directory moves the offset of its descriptor, so this uses a separate one.
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        let parent = directory.rawValue
+        let descriptor = try systemCall("open \(path)") { openat(parent, ".", flags) }
+        guard let stream = fdopendir(descriptor) else {
+            let error = SystemError(call: "fdopendir \(path)", errno: errno)
+            close(descriptor)
+            throw error
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else { break }
+            names.append(withUnsafePointer(to: &entry.pointee.d_name) { text($0) })
+        }
+        guard errno == 0 else { throw SystemError(call: "readdir \(path)", errno: errno) }
+        return names.filter { $0 != "." && $0 != ".." }
+    }
+
+    private static func text<Name>(_ name: UnsafePointer<Name>) -> String {
+        name.withMemoryRebound(to: CChar.self, capacity: MemoryLayout<Name>.size) { String(cString: $0) }
     }
 
     /// Returns the path without its last component: `/a` for `/a/b/`, `.` for `a`.

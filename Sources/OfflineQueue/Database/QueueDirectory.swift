@@ -61,12 +61,19 @@ final class QueueDirectory: Sendable {
     /// Creates the directory, or makes an existing one private. An existing directory must be empty or belong to a
     /// queue, so that `/tmp` is not made private when it is named by mistake.
     private static func makeDirectory(_ path: String) throws(QueueError) {
+        var foreignFile: String?
         try usable(path) { () throws(SystemError) in
             if try Directory.make(path, mode: 0o700) { return }
             guard try isOpenToOthers(path) else { return }
-            guard try isQueueOrEmpty(path) else { throw SystemError(call: "chmod \(path)", errno: ENOTEMPTY) }
-            try systemCall("chmod \(path)") { chmod(path, 0o700) }
+            foreignFile = try firstFile(ofOtherPrograms: path)
+            if foreignFile == nil { try systemCall("chmod \(path)") { chmod(path, 0o700) } }
         }
+        guard let foreignFile else { return }
+        throw QueueError(
+            .directoryUnusable,
+            "\(path) contains `\(foreignFile)` but no queue, and other users can access it; choose an empty directory",
+            path: path
+        )
     }
 
     private static func isOpenToOthers(_ path: String) throws(SystemError) -> Bool {
@@ -75,12 +82,10 @@ final class QueueDirectory: Sendable {
         return status.st_mode & 0o077 != 0
     }
 
-    private static func isQueueOrEmpty(_ path: String) throws(SystemError) -> Bool {
-        if access("\(path)/queue.lock", F_OK) == 0 { return true }
-        guard let entries = opendir(path) else { throw SystemError(call: "opendir \(path)", errno: errno) }
-        defer { closedir(entries) }
-        // "." and ".." are always present.
-        return readdir(entries) != nil && readdir(entries) != nil && readdir(entries) == nil
+    /// Returns the name of a file in a directory that contains no queue; `nil` if it contains a queue or nothing.
+    private static func firstFile(ofOtherPrograms path: String) throws(SystemError) -> String? {
+        if access("\(path)/queue.lock", F_OK) == 0 { return nil }
+        return try Directory.names(in: .opening(path), path: path).min()
     }
 
     private static func makeFile(_ path: String) throws(QueueError) {

@@ -74,23 +74,7 @@ package final class SystemSpoolFiles: SpoolFiles {
     }
 
     package func names() throws(SystemError) -> [String] {
-        // Reading a directory moves the offset of its descriptor, so this uses a separate one.
-        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
-        let descriptor = try systemCall("open \(path)") { openat(directory.rawValue, ".", flags) }
-        guard let stream = fdopendir(descriptor) else {
-            let error = SystemError(call: "fdopendir \(path)", errno: errno)
-            close(descriptor)
-            throw error
-        }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while true {
-            errno = 0
-            guard let entry = readdir(stream) else { break }
-            names.append(withUnsafePointer(to: &entry.pointee.d_name) { Self.text($0) })
-        }
-        guard errno == 0 else { throw SystemError(call: "readdir \(path)", errno: errno) }
-        return names.filter { $0 != "." && $0 != ".." }
+        try Directory.names(in: directory, path: path)
     }
 
     package func freeBytes() throws(SystemError) -> Int64 {
@@ -105,10 +89,6 @@ package final class SystemSpoolFiles: SpoolFiles {
         let path = path(of: name)
         let descriptor = try systemCall("open \(path)") { openat(directory.rawValue, name, flags, 0o600) }
         return SystemSpoolFile(path: path, FileDescriptor(owning: descriptor))
-    }
-
-    private static func text<Name>(_ name: UnsafePointer<Name>) -> String {
-        name.withMemoryRebound(to: CChar.self, capacity: MemoryLayout<Name>.size) { String(cString: $0) }
     }
 }
 

@@ -23,6 +23,8 @@ struct HostList {
     private var isTooLong = false
     private var problems: [String] = []
     private var unnamedProblems = 0
+    /// The probe that a rejected URL or `HOST:PORT` probably meant.
+    private var suggestion: String?
 
     /// Reads arguments and the file that `--hosts-from` names; `-` is standard input.
     ///
@@ -47,7 +49,8 @@ struct HostList {
         let messages = problems + more
         guard let last = messages.last else { return }
         for message in messages.dropLast() { Printer.error(message) }
-        throw CommandError(.usage, last, hint: "accepted: \(NetworkHost.acceptedForms)")
+        let hint = messages.count == 1 ? suggestion : nil
+        throw CommandError(.usage, last, hint: hint ?? "accepted: \(NetworkHost.acceptedForms)")
     }
 
     private mutating func add(_ text: String, at place: String?) {
@@ -56,6 +59,7 @@ struct HostList {
             host = try NetworkHost(validating: text)
         } catch {
             let prefix = place.map { "\($0): " } ?? ""
+            suggestion = ProbeChoice.suggestion(for: error)
             return refuse(prefix + "\(Printer.quoted(text)) is not a valid host: \(error.reason)")
         }
         guard !known.contains(host) else { return }
