@@ -57,14 +57,21 @@ internal import Testing
 
     @Test func `every 5xx except 501 and 505 is retried`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
-        for status in [506, 508, 509, 510] + Array(525...530) + [598, 599, 600, 999] {
-            let server = try ScriptedServer { _ in .respond(status: status) }
+        let retried = [506, 508, 509, 510] + Array(525...530) + [598, 599, 600, 999]
+        // All servers run until the end, so that none gets the port of an earlier one, whose lane is closed.
+        let servers = try Dictionary(
+            uniqueKeysWithValues: (retried + [501, 505, 418, 499]).map { status in
+                (status, try ScriptedServer { _ in .respond(status: status) })
+            }
+        )
+        for status in retried {
+            let server = try #require(servers[status])
             let sent = try await service.run("send", server.url, "-d", "x")
             #expect(sent.ending == .exited(0), "\(status)")
             #expect(sent.errors == ["queued: HTTP \(status)"])
         }
         for status in [501, 505, 418, 499] {
-            let server = try ScriptedServer { _ in .respond(status: status) }
+            let server = try #require(servers[status])
             let sent = try await service.run("send", server.url, "-d", "x")
             #expect(sent.ending == .exited(1) && sent.errors == ["dead: HTTP \(status)"], "\(sent.errors)")
         }

@@ -127,6 +127,8 @@ internal import Testing
             "\(Command.path) serve --state-dir \(directory.file("state")) --socket \(directory.file("socket"))"
         let script = try Subprocess("/bin/sh", ["-c", "\(serve) & echo $!; wait $!; echo status $?"])
         try await script.errors.wait { $0.contains { $0.hasSuffix("ready") } }
+        // Another thread reads the standard output.
+        try await script.output.wait { !$0.isEmpty }
         kill(try #require(script.output.values.first.flatMap { pid_t($0) }), SIGINT)
         #expect(try await script.outcome().output.last == "status 0")
     }

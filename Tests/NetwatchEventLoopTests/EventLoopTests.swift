@@ -41,11 +41,14 @@ internal import Testing
         let fired = Recorder<Int>()
         let now = ContinuousClock.now
         await withCheckedContinuation { continuation in
-            loop.schedule(at: now + .milliseconds(30)) { continuation.resume() }
-            loop.schedule(at: now + .milliseconds(20)) { fired.record(2) }
-            loop.schedule(at: now - .seconds(1)) { fired.record(1) }
-            let cancelled = loop.schedule(at: now + .milliseconds(10)) { fired.record(99) }
-            loop.cancel(cancelled)
+            // All in one turn of the loop, so that no timer fires before the last call, however late that is.
+            loop.execute {
+                loop.schedule(at: now + .milliseconds(30)) { continuation.resume() }
+                loop.schedule(at: now + .milliseconds(20)) { fired.record(2) }
+                loop.schedule(at: now - .seconds(1)) { fired.record(1) }
+                let cancelled = loop.schedule(at: now + .milliseconds(10)) { fired.record(99) }
+                loop.cancel(cancelled)
+            }
         }
         #expect(fired.values == [1, 2])
     }

@@ -32,22 +32,31 @@ package final class ScriptedNameServer: Sendable {
         var unanswered: [Unanswered] = []
     }
 
-    private let socket: FileDescriptor
+    /// The UDP socket of the server and of its thread. The thread owns it too, because after the end of the server its
+    /// number may belong to a socket of another test.
+    private final class Socket: Sendable {
+        let descriptor: FileDescriptor
+
+        init(owning rawValue: CInt) { descriptor = FileDescriptor(owning: rawValue) }
+
+        var rawValue: CInt { descriptor.rawValue }
+    }
+
+    private let socket: Socket
     private let state = Mutex(State())
     private let streams = Mutex<SocketServer?>(nil)
 
     /// Starts the server on port 53.
     package init(in namespace: NetworkNamespace, address: String = VethTestbed.farAddress) throws {
-        socket = FileDescriptor(owning: try namespace.run { Self.bound(to: address) }.get())
+        socket = Socket(owning: try namespace.run { Self.bound(to: address) }.get())
         let streams = try namespace.run {
             Result {
                 try SocketServer(address: address, port: 53) { [weak self] in self?.answer($0) }
             }
         }.get()
         self.streams.withLock { $0 = streams }
-        let descriptor = socket.rawValue
-        try startDetachedThread(named: "name-server") { [weak self] in
-            while let (query, sender) = Self.receive(descriptor) { self?.take(query, sender) }
+        try startDetachedThread(named: "name-server") { [weak self, socket] in
+            while let (query, sender) = Self.receive(socket.rawValue) { self?.take(query, sender) }
         }
     }
 

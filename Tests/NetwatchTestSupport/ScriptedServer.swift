@@ -202,7 +202,7 @@ final class ScriptedServerCore: Sendable {
                 log.open.insert(descriptor)
                 return log.connections
             }
-            try? startThread { $0.serve(FileDescriptor(owning: descriptor), number) }
+            try? startThread { $0.serve(descriptor, number) }
         }
     }
 
@@ -225,13 +225,17 @@ final class ScriptedServerCore: Sendable {
         }
     }
 
-    private func serve(_ descriptor: consuming FileDescriptor, _ number: Int) {
-        let rawValue = descriptor.rawValue
+    private func serve(_ descriptor: CInt, _ number: Int) {
         if number > 0 {
-            var connection = ScriptedConnection(rawValue, number: number, server: self)
+            var connection = ScriptedConnection(descriptor, number: number, server: self)
             connection.serve()
         }
-        record { _ = $0.open.remove(rawValue) }
+        // Closed while the log is locked: a test that waits for the end of the connection continues after it, and
+        // `hangUp` does not shut down a new socket with the same number.
+        record { log in
+            log.open.remove(descriptor)
+            close(descriptor)
+        }
     }
 }
 

@@ -60,8 +60,9 @@ extension ScriptedServer {
             .send("HTTP/1.1 200 OK\r\n\r\n", then: .flood([UInt8](repeating: 0x78, count: 16384)))
         }
 
-        /// Sends the head of a response, and then one byte of a body every 50 ms until the client disconnects.
-        package static var drippingBody: Action { .send("HTTP/1.1 200 OK\r\n\r\n", then: .drip([0x78])) }
+        /// Sends the head of a response with the first byte of its body, and then one byte every 50 ms until the client
+        /// disconnects.
+        package static var drippingBody: Action { .send("HTTP/1.1 200 OK\r\n\r\nx", then: .drip([0x78])) }
 
         /// Sends a text, and then continues with the next action.
         package static func send(_ text: String, then next: Action) -> Action {

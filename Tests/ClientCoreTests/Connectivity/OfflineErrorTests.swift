@@ -69,7 +69,7 @@ struct OfflineErrorTests {
         let response = await world.session.transfer(
             try URLRequest(url: "http://198.51.100.99/", method: .get),
             maximumResponseBytes: 1,
-            totalTimeout: .milliseconds(200),
+            totalTimeout: .seconds(1),
             allowsConnectionReuse: false
         ).response()
         #expect(response.error?.transferFailure?.code == 28)

@@ -168,8 +168,9 @@ struct OfflineRetrierTests {
 
     @Test(arguments: [(InterfaceType.wifi, false), (.veth, true)])
     func `the path must use the required interface type`(type: InterfaceType, isEnough: Bool) async throws {
-        // If the path does not meet the requirement, the request waits until the maximum wait has passed.
-        let longest: (Bool) -> Duration? = { $0 ? nil : .milliseconds(300) }
+        // If the path does not meet the requirement, the request waits until the maximum wait has passed. That is long
+        // enough for the test to notice that the request waits, even on a busy machine.
+        let longest: (Bool) -> Duration? = { $0 ? nil : .seconds(3) }
         let requiring = OfflineRetrier(maximumWait: longest(isEnough), requiredInterfaceType: type)
         #expect(try await isEnoughForRequest(requiring) == isEnough)
         let prohibiting = OfflineRetrier(maximumWait: longest(!isEnough), prohibitedInterfaceTypes: [type])

@@ -173,6 +173,8 @@ internal import Testing
         let deaf = try SocketServer { $0.waitWithoutReading() }
         let other = TransferEngine.shared.stream(to: "127.0.0.1", port: Int(deaf.port))
         other.resume()
+        // Waits for the connection, because the timeout would otherwise end the write before it.
+        #expect(await other.write([1]) == nil)
         #expect(
             await other.write([UInt8](repeating: 0, count: 50 << 20), timeout: .milliseconds(300))?.code == 28
         )

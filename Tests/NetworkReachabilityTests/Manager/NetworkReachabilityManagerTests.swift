@@ -112,9 +112,11 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
             statuses = recorder
             queue.sync {
                 manager.startListening()
+                // When this getter returns, the monitor has enqueued a status. It cannot be delivered before the queue is
+                // resumed.
                 _ = manager.networkReachabilityStatus
+                queue.suspend()
             }
-            queue.suspend()
         }
         #expect(reference == nil)
         let seen = statuses.values.count

@@ -42,7 +42,8 @@ internal import Testing
         let validator = validator(interval: .seconds(1), by: TCPProbe(port: server.port))
         try await seen.wait { $0.count == 3 }
         validator.cancel()
-        #expect(seen.values.map(\.validation) == [.none, .valid, .valid])
+        // A further result may have arrived before the cancellation.
+        #expect(seen.values.prefix(3).map(\.validation) == [.none, .valid, .valid])
         #expect(await server.peers(atLeast: 2).count == 2)
     }
 

@@ -18,18 +18,23 @@ internal import Testing
     /// Shows that the check detects a loss. Without this test, the other ones would prove nothing.
     @Test func `requests of durability normal that were not synced are lost in a power cut`() async throws {
         let seed = CrashScale.seed
-        var series = CrashSeries(seed: seed, kills: CheckSize.choose(small: 4, medium: 20, full: 200))
-        series.cutsPower = true
-        series.leaksAtMost = 0
-        series.isDurable = false
-        series.sends = false
-        series.checkpointPages = [0]
-        series.hasCrashes = false
-        series.drains = false
-        let figures = try await series.runInParts(of: 10)
-        let cuts = figures.killsAfterAcceptance
-        print("power cut at durability normal: \(figures.lossyKills) of \(cuts) cuts lost, seed \(seed)")
-        #expect(cuts > 0 && figures.lossyKills == cuts, "replay with NETWATCH_SEED=\(seed)")
+        var (cuts, lossyCuts) = (0, 0)
+        // The series is repeated, because on a busy machine all processes may be killed before they accept a request.
+        for round in 0..<5 where cuts == 0 {
+            let kills = CheckSize.choose(small: 4, medium: 20, full: 200)
+            var series = CrashSeries(seed: seed &+ UInt64(round), kills: kills)
+            series.cutsPower = true
+            series.leaksAtMost = 0
+            series.isDurable = false
+            series.sends = false
+            series.checkpointPages = [0]
+            series.hasCrashes = false
+            series.drains = false
+            let figures = try await series.runInParts(of: 10)
+            (cuts, lossyCuts) = (figures.killsAfterAcceptance, figures.lossyKills)
+        }
+        print("power cut at durability normal: \(lossyCuts) of \(cuts) cuts lost, seed \(seed)")
+        #expect(cuts > 0 && lossyCuts == cuts, "replay with NETWATCH_SEED=\(seed)")
     }
 
     @Test func `the check detects a disk that does not sync`() async throws {
