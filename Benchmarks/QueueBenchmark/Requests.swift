@@ -34,6 +34,19 @@ extension QueueLimits {
     }()
 }
 
+extension OfflineQueue.Configuration {
+    /// Creates a file with an encryption key next to the queue's directory, and uses it.
+    mutating func encryptForBenchmark() {
+        let path = "\(directory).key"
+        let key = Data(String(repeating: "1a", count: 32).utf8)
+        let permissions = [FileAttributeKey.posixPermissions: 0o600]
+        guard FileManager.default.createFile(atPath: path, contents: key, attributes: permissions) else {
+            fatalError("cannot write \(path)")
+        }
+        encryptionKeyFile = path
+    }
+}
+
 extension StoreSettings {
     static let forBenchmark: StoreSettings = {
         var settings = StoreSettings()
