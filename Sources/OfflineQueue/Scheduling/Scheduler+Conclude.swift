@@ -24,6 +24,7 @@ extension Scheduler {
         now: Moment
     ) -> Settlement {
         guard var lane = lanes[id] else { return Settlement(due: now, laneNotBefore: nil) }
+        slots.advance(to: now)
         defer {
             lanes[id] = lane
             schedule(id, now: now)
