@@ -47,6 +47,16 @@ extension OfflineQueue.Configuration {
     }
 }
 
+extension OfflineQueue {
+    /// Waits until this number of requests is delivered. Counting them reads the whole history, so the pauses are as
+    /// long as a fast queue needs for the remaining requests.
+    func waitForDeliveries(_ count: Int) async throws {
+        while case let left = count - (try await counts[.delivered]), left > 0 {
+            try await Task.sleep(for: max(.milliseconds(1), .microseconds(20) * left))
+        }
+    }
+}
+
 extension StoreSettings {
     static let forBenchmark: StoreSettings = {
         var settings = StoreSettings()

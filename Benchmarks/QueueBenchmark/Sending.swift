@@ -32,7 +32,7 @@ enum Sending: Measurement {
         try await queue.start()
         let interval = MeasuredInterval(seconds: 3600)
         try await produce(count, url, options, queue)
-        while try await queue.counts[.delivered] < count { try await Task.sleep(for: .milliseconds(5)) }
+        try await queue.waitForDeliveries(count)
         interval.end(operations: count)
         await queue.stop()
     }
