@@ -23,7 +23,7 @@ enum Lanes: Measurement {
         }
         let interval = MeasuredInterval(seconds: 3600)
         try await queue.start()
-        while try await queue.counts[.delivered] < count { try await Task.sleep(for: .milliseconds(5)) }
+        try await queue.waitForDeliveries(count)
         interval.end(operations: count)
         await queue.stop()
     }

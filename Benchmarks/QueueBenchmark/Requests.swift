@@ -34,6 +34,29 @@ extension QueueLimits {
     }()
 }
 
+extension OfflineQueue.Configuration {
+    /// Creates a file with an encryption key next to the queue's directory, and uses it.
+    mutating func encryptForBenchmark() {
+        let path = "\(directory).key"
+        let key = Data(String(repeating: "1a", count: 32).utf8)
+        let permissions = [FileAttributeKey.posixPermissions: 0o600]
+        guard FileManager.default.createFile(atPath: path, contents: key, attributes: permissions) else {
+            fatalError("cannot write \(path)")
+        }
+        encryptionKeyFile = path
+    }
+}
+
+extension OfflineQueue {
+    /// Waits until this number of requests is delivered. Counting them reads the whole history, so the pauses are as
+    /// long as a fast queue needs for the remaining requests.
+    func waitForDeliveries(_ count: Int) async throws {
+        while case let left = count - (try await counts[.delivered]), left > 0 {
+            try await Task.sleep(for: max(.milliseconds(1), .microseconds(20) * left))
+        }
+    }
+}
+
 extension StoreSettings {
     static let forBenchmark: StoreSettings = {
         var settings = StoreSettings()

@@ -6,7 +6,9 @@ extension Series {
         return [
             enqueue(1, paths, size), enqueue(64, paths, size),
             enqueue(1, paths, size, pinned: 2), enqueue(64, paths, size, pinned: 2),
-            drain(paths, size), backlog(paths, size), lanes(paths, size),
+            drain(paths, size), backlog(paths, size),
+            lanes(10_000, comparedWith: 10, paths, size), lanes(200, comparedWith: 1, paths, size),
+            sending(.encrypted, paths, size), sending(.credential, paths, size),
         ]
     }
 
@@ -110,16 +112,41 @@ extension Series {
 extension Series {
     /// The series `lanes`. It has at most 10,000 requests, because the measurement counts delivered requests in the
     /// history, which keeps 10,000.
-    fileprivate static func lanes(_ paths: QueueBenchmarkPaths, _ size: Size) -> Series {
+    fileprivate static func lanes(
+        _ lanes: Int,
+        comparedWith fewer: Int,
+        _ paths: QueueBenchmarkPaths,
+        _ size: Size
+    ) -> Series {
         let count = min(10_000, size.count)
         return Series(
-            title: "\(count) requests delivered in as many lanes, compared with 10; syncs take no time",
-            ours: "lanes \(count) \(count)",
-            others: [.measured("10", by: "lanes \(count) 10")],
+            title:
+                "\(count) requests delivered in \(lanes) lanes, compared with \(fewer); syncs take no time",
+            ours: "lanes \(count) \(lanes)",
+            others: [.measured("\(fewer)", by: "lanes \(count) \(fewer)")],
             rounds: size.rounds,
             figures: [Figure("rate", "/s"), Figure("cpu", "µs each")],
             preparations: [paths.filling("empty", "0 1")],
             environment: ["TEMPLATE=\(paths.template("empty"))", "FLOORS_SYNC_NANOSECONDS=0"]
+        )
+    }
+
+    /// The series `sending`, which needs the server of `web.sh`.
+    fileprivate static func sending(
+        _ variant: Sending.Variant,
+        _ paths: QueueBenchmarkPaths,
+        _ size: Size
+    ) -> Series {
+        func measurement(_ variant: Sending.Variant) -> String {
+            "sending \(size.count / 20) \(variant) http://127.0.0.1"
+        }
+        return Series(
+            title: "\(size.count / 20) requests enqueued and delivered, \(variant); syncs take no time",
+            ours: measurement(variant),
+            others: [.measured("plain", by: measurement(.plain))],
+            rounds: size.rounds,
+            figures: [Figure("rate", "/s", aims: [.atLeast(0.67)]), Figure("cpu", "µs each")],
+            environment: ["FLOORS_SYNC_NANOSECONDS=0"]
         )
     }
 }

@@ -29,6 +29,22 @@ internal import Testing
         #expect(again.errors == ["imported 0 requests, skipped 3 known"])
     }
 
+    @Test func `the script in the documentation makes an export that can be imported`() async throws {
+        let source = try await QueueFixture(.service, count: 2)
+        // The body is longer than a page of the control API.
+        try shell("head -c 2000000 /dev/urandom >\(source.directory.file("body"))")
+        try await source.service?.keep("http://127.0.0.1:1/", "-T", source.directory.file("body"))
+        let page = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../docs/control-api.md")
+        let text = try String(contentsOf: page, encoding: .utf8)
+        let script = try #require(text.split(separator: "with curl and jq:\n\n```sh\n").last)
+            .split(separator: "\n```")[0]
+        try shell("cd \(source.directory.file("")); SOCKET=\(source.directory.file("socket")); \(script)")
+        let target = try await QueueFixture(.directory, count: 0)
+        let imported = try await target.run("import", source.directory.file("export.ndjson"))
+        #expect(imported.errors == ["imported 3 requests"])
+    }
+
     @Test(arguments: QueueFixture.Backend.allCases)
     func `a truncated or edited import changes nothing`(backend: QueueFixture.Backend) async throws {
         let source = try await QueueFixture(.directory, count: 3)

@@ -8,7 +8,7 @@ internal import NetworkReachability
 /// share its failure: if the probe's server is down, only the first requests over a path wait for it.
 actor PathPortalDetector: PortalDetector {
     /// What distinguishes paths: a portal is at the gateway, or between it and the interface.
-    private struct Route: Hashable {
+    struct Route: Hashable {
         let interface: UInt32
         let source: IPAddress?
         let gateway: IPAddress?
@@ -50,7 +50,10 @@ actor PathPortalDetector: PortalDetector {
     }
 
     func probe(pathTo host: String) async -> PortalFinding {
-        let path = await path(host)
+        await probe(over: await path(host))
+    }
+
+    func probe(over path: NetworkPath?) async -> PortalFinding {
         // No portal is on the way to this machine itself.
         if path?.isLocal == true { return .clear }
         let route = path.map(Route.init)
@@ -63,7 +66,7 @@ actor PathPortalDetector: PortalDetector {
         return await (running[route] ?? start(route, path)).value
     }
 
-    private func start(_ route: Route?, _ path: NetworkPath?) -> Task<PortalFinding, Never> {
+    func start(_ route: Route?, _ path: NetworkPath?) -> Task<PortalFinding, Never> {
         let changesBefore = changes
         let task = Task {
             let result = await probe.run(to: nil, over: path.map { [$0] } ?? [])

@@ -92,8 +92,9 @@ extension AttemptContext {
 }
 
 extension AttemptOutcome {
-    /// The outcome of an attempt that sent nothing. After the request was claimed, the path changed and must be probed for
-    /// captive portals first, or a constraint of the request was lost. 42 is CURLE_ABORTED_BY_CALLBACK: the queue itself ended the attempt.
+    /// The outcome of an attempt that sent nothing. After the request was claimed, the path changed and must be probed
+    /// for captive portals first, or a constraint of the request was lost. 42 is CURLE_ABORTED_BY_CALLBACK: the queue
+    /// itself ended the attempt.
     static let unsent = AttemptOutcome.failure(
         AttemptFailure(
             code: 42,

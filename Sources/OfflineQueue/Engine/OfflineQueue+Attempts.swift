@@ -261,19 +261,8 @@ extension OfflineQueue {
         )
         let next = scheduler.claimNext(lane: claim.lane, after: judgement.lane, now: now)
         let due = max(settlement.due, now + max(judgement.overrun ?? .zero, judgement.postponement))
-        let response = attempt?.outcome.storedResponse
-        let conclusion = Conclusion(
-            sequence: request.sequence,
-            token: request.lease.token,
-            verdict: judgement.verdict,
-            delay: max(.zero, due - now),
-            status: judgement.status,
-            detail: judgement.detail,
-            laneClosure: settlement.laneNotBefore.map { max(.zero, $0 - now) },
-            attempt: attempt.map { $0.outcome.record(lasting: $0.duration) },
-            response: response,
-            overrun: judgement.overrun
-        )
+        let closure = settlement.laneNotBefore.map { max(.zero, $0 - now) }
+        let conclusion = Conclusion(of: request, judgement, attempt, delay: max(.zero, due - now), closure)
         defer { finishedOne { $0.inflight[request.sequence] = nil } }
         // Kept before the commit, because a waiting caller may see the row's end before this function continues.
         keepResponse(to: request.id, judgement.verdict, attempt?.outcome)
@@ -293,7 +282,8 @@ extension OfflineQueue {
         if case .retry = judgement.verdict, sendWaiters[request.id] != nil { await resolveFinished() }
         // If the attempt is repeated immediately, the caller of `send` waits for the repetition.
         if !judgement.isRepeatedImmediately {
-            resolve(request.id, SendResult(id: request.id, judgement, body: response?.body ?? Data()))
+            let body = conclusion.response?.body ?? Data()
+            resolve(request.id, SendResult(id: request.id, judgement, body: body))
         }
         if let next, let nextBatch {
             await launchNext(next, nextBatch)
@@ -316,6 +306,29 @@ extension OfflineQueue {
         }
         let use = RetryUse(of: claim, in: batch)
         handle(.nextClaimed(lane: claim.lane, taken: batch.requests.count, use: use, due: due(after: batch)))
+    }
+}
+
+extension Conclusion {
+    fileprivate init(
+        of request: ClaimedRequest,
+        _ judgement: Judgement,
+        _ attempt: (outcome: AttemptOutcome, duration: Duration)?,
+        delay: Duration,
+        _ laneClosure: Duration?
+    ) {
+        self.init(
+            sequence: request.sequence,
+            token: request.lease.token,
+            verdict: judgement.verdict,
+            delay: delay,
+            status: judgement.status,
+            detail: judgement.detail,
+            laneClosure: laneClosure,
+            attempt: attempt.map { $0.outcome.record(lasting: $0.duration) },
+            response: attempt?.outcome.storedResponse,
+            overrun: judgement.overrun
+        )
     }
 }
 

@@ -212,19 +212,25 @@ public actor OfflineQueue {
         )
         (failures, failureContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         (warnings, warningContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(16))
-        var settings = Scheduler.Settings()
-        settings.backoff = Backoff(base: configuration.backoffBase, cap: configuration.backoffCap)
-        settings.inflightPerLane = configuration.inflightPerLane
-        settings.inflightPerOrigin = configuration.inflightPerOrigin
-        settings.inflight = configuration.inflight
-        settings.reconnectSpread = configuration.reconnectSpread
-        settings.rates = configuration.rates
+        let settings = Scheduler.Settings(configuration, checksPortals: portals != nil)
+        scheduler = Scheduler(settings: settings, seed: UInt64.random(in: 0 ... .max))
+    }
+}
+
+extension Scheduler.Settings {
+    fileprivate init(_ configuration: OfflineQueue.Configuration, checksPortals: Bool) {
+        self.init()
+        backoff = Backoff(base: configuration.backoffBase, cap: configuration.backoffCap)
+        inflightPerLane = configuration.inflightPerLane
+        inflightPerOrigin = configuration.inflightPerOrigin
+        inflight = configuration.inflight
+        reconnectSpread = configuration.reconnectSpread
+        rates = configuration.rates
         let weights = configuration.hostWeights.map { (Origin.host(named: $0.key) ?? $0.key, $0.value) }
         // The check of the configuration has refused equal hosts.
-        settings.hostWeights = Dictionary(weights) { first, _ in first }
-        settings.laneWeights = configuration.laneWeights
-        settings.checksPortals = portals != nil
-        scheduler = Scheduler(settings: settings, seed: UInt64.random(in: 0 ... .max))
+        hostWeights = Dictionary(weights) { first, _ in first }
+        laneWeights = configuration.laneWeights
+        self.checksPortals = checksPortals
     }
 }
 

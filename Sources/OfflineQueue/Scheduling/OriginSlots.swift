@@ -58,7 +58,7 @@ struct OriginSlots: Sendable {
     private(set) var inflight = 0
     private var reservedInUse = 0
     private(set) var unproven: UnprovenSlots
-    private var recent = RecentStandings()
+    var recent = RecentStandings()
     var origins: [Origin: OriginState] = [:]
     var ramp: ReconnectRamp
 

@@ -57,22 +57,34 @@ package struct AttemptCourse: Hashable, Sendable {
 ///
 /// It holds the last 512 to 1024 origins, in two halves: a full half replaces the older one.
 struct RecentStandings: Sendable {
+    private struct Entry {
+        let standing: OriginStanding
+        /// The value of ``RecentStandings/period`` when the standing was remembered.
+        let period: Int
+    }
+
     private static let half = 512
 
-    private var young: [Origin: OriginStanding] = [:]
-    private var old: [Origin: OriginStanding] = [:]
+    private var young: [Origin: Entry] = [:]
+    private var old: [Origin: Entry] = [:]
+    /// The number of calls of ``forgetFailures()``. Failures of earlier periods are ignored.
+    private var period = 0
 
     mutating func remember(_ standing: OriginStanding, of origin: Origin) {
         guard standing != .new else { return }
         if young.count >= Self.half { (old, young) = (young, [:]) }
-        young[origin] = standing
+        young[origin] = Entry(standing: standing, period: period)
     }
 
     /// Removes and returns the standing of an origin.
     mutating func take(_ origin: Origin) -> OriginStanding {
         let older = old.removeValue(forKey: origin)
-        return young.removeValue(forKey: origin) ?? older ?? .new
+        guard let entry = young.removeValue(forKey: origin) ?? older else { return .new }
+        return entry.standing == .prompt || entry.period == period ? entry.standing : .new
     }
+
+    /// Forgets which origins were slow, doubtful or silent.
+    mutating func forgetFailures() { period += 1 }
 }
 
 /// Counts the common slots of origins that are not prompt, and limits them. Attempts to such origins may last for

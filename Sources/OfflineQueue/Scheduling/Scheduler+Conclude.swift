@@ -24,64 +24,91 @@ extension Scheduler {
         now: Moment
     ) -> Settlement {
         guard var lane = lanes[id] else { return Settlement(due: now, laneNotBefore: nil) }
+        slots.advance(to: now)
         defer {
             lanes[id] = lane
             schedule(id, now: now)
         }
-        let isOnPath = epoch >= lane.resetEpoch
-        if !isOnPath { lane.canary?.older -= 1 }
+        if epoch < lane.resetEpoch { lane.canary?.older -= 1 }
+        recordLoad(of: lane.origin, effect, course, isOnPath: epoch >= lane.resetEpoch, now: now)
+        if effect != .shortage { lane.shortages = 0 }
+        let retry = now + settings.backoff.delay(after: failures, using: &random)
+        let due = apply(effect, to: &lane, epoch: epoch, now: now) ?? retry
+        return Settlement(due: due, laneNotBefore: effect.isClosedByServer ? lane.serverNotBefore : nil)
+    }
+
+    /// Records what an attempt shows about the load of its server.
+    ///
+    /// - Parameter isOnPath: Whether the attempt began after the last path change or flush.
+    private mutating func recordLoad(
+        of origin: Origin,
+        _ effect: LaneEffect,
+        _ course: AttemptCourse,
+        isOnPath: Bool,
+        now: Moment
+    ) {
         let began = now - course.duration
         if effect == .healthy {
-            slots.recordSuccess(of: lane.origin, began: began, isOnPath: isOnPath, now: now)
+            slots.recordSuccess(of: origin, began: began, isOnPath: isOnPath, now: now)
         }
         if isOnPath, effect.isOverload || (course.isTimeout && effect == .failure) {
-            slots.recordOverload(of: lane.origin, began: began, now: now)
+            slots.recordOverload(of: origin, began: began, now: now)
         }
-        if effect.isOfServer { recordStanding(of: lane.origin, effect, course, isOnPath: isOnPath) }
-        let isCurrent = lane.epoch == epoch
-        if effect != .shortage { lane.shortages = 0 }
-        var due = now + settings.backoff.delay(after: failures, using: &random)
+        if effect.isOfServer { recordStanding(of: origin, effect, course, isOnPath: isOnPath) }
+    }
+
+    /// Applies the effect of an attempt to its lane.
+    ///
+    /// - Parameter epoch: The lane's epoch when the request was claimed.
+    /// - Returns: The time of a retry; `nil` for the backoff of the request.
+    private mutating func apply(
+        _ effect: LaneEffect,
+        to lane: inout SchedulerLane,
+        epoch: Int,
+        now: Moment
+    ) -> Moment? {
+        let (isCurrent, isOnPath) = (epoch == lane.epoch, epoch >= lane.resetEpoch)
         switch effect {
         case .healthy: lane.recover(isOnPath: isOnPath)
         case .none: break
-        case .renewed: due = max(now, lane.closedUntil)
-        case .again: due = now
+        case .renewed: return max(now, lane.closedUntil)
+        case .again: return now
         case .failure where isCurrent:
             lane.failures += 1
             if lane.failures >= settings.failuresToClose { close(&lane, now: now) }
         case .close where isCurrent, .foreign where isCurrent:
             close(&lane, now: now)
-            due = lane.closedUntil
+            return lane.closedUntil
         case .reconnect where isCurrent:
             lane.pause(until: now + reconnectDelay(after: lane.reconnects))
             lane.reconnects += 1
-            due = lane.closedUntil
+            return lane.closedUntil
         case .shortage where isCurrent:
             lane.pause(until: now + settings.shortage.delay(after: lane.shortages, using: &random))
             lane.shortages += 1
-            due = lane.closedUntil
-        case .reconnect, .shortage: due = max(now, lane.closedUntil)
+            return lane.closedUntil
+        case .reconnect, .shortage: return max(now, lane.closedUntil)
         // The attempt began before the last path change or flush, so its failure does not concern the current path.
         case .failure where !isOnPath, .close where !isOnPath, .foreign where !isOnPath:
-            due = max(now, lane.closedUntil)
+            return max(now, lane.closedUntil)
         // The lane was closed after the attempt began, and may be open again. The failure does not close it again.
-        case .failure, .close, .foreign: due = lane.closedUntil > now ? lane.closedUntil : due
+        case .failure, .close, .foreign: return lane.closedUntil > now ? lane.closedUntil : nil
         case .closeFor(let wait):
             lane.serverNotBefore = max(lane.serverNotBefore, now + spread(wait, lane))
             if isCurrent { lane.close(until: now) }
-            return Settlement(due: lane.serverNotBefore, laneNotBefore: lane.serverNotBefore)
+            return lane.serverNotBefore
         case .distrust where isCurrent:
             lane.distrustedUntil = now + random.uniform(settings.distrust)
             lane.epoch += 1
         case .distrust: break
         case .hold: lane.isHeld = true
         }
-        return Settlement(due: due, laneNotBefore: nil)
+        return nil
     }
 
     /// Returns a claim for the lane's next request, which takes over the slot of a successful attempt. One transaction
-    /// then stores the outcome and claims that request. After the commit, ``Event/nextClaimed(lane:taken:due:)`` must
-    /// follow instead of `settled`.
+    /// then stores the outcome and claims that request. After the commit, ``Event/nextClaimed(lane:taken:use:due:)``
+    /// must follow instead of `settled`.
     ///
     /// - Returns: `nil` if the lane may not continue, or if another lane waits for the slot.
     package mutating func claimNext(lane id: Int64, after effect: LaneEffect, now: Moment) -> Claim? {
@@ -96,7 +123,8 @@ extension Scheduler {
         return Claim(lane: id, limit: 1, releasing: nil, retries: retries, epoch: lane.epoch)
     }
 
-    /// Records how the server responded. An attempt that failed over an earlier path says nothing about the server.
+    /// Records how the server responded. An attempt over an earlier path that failed or was slow says nothing about the
+    /// server: it may have waited for the path to return.
     private mutating func recordStanding(
         of origin: Origin,
         _ effect: LaneEffect,
@@ -105,8 +133,10 @@ extension Scheduler {
     ) {
         var course = course
         course.hasResponse = course.hasResponse || effect == .healthy
-        guard course.hasResponse || isOnPath && slots.isNews(course, about: origin) else { return }
-        slots.setStanding(slots.standing(of: origin).after(course, settings), of: origin)
+        let standing = slots.standing(of: origin).after(course, settings)
+        guard isOnPath || standing == .prompt, course.hasResponse || slots.isNews(course, about: origin)
+        else { return }
+        slots.setStanding(standing, of: origin)
     }
 
     private func reconnectDelay(after reconnects: Int) -> Duration {
@@ -126,6 +156,9 @@ extension Scheduler {
 }
 
 extension LaneEffect {
+    /// Whether the server closed the lane with `Retry-After`.
+    fileprivate var isClosedByServer: Bool { if case .closeFor = self { true } else { false } }
+
     /// Whether the duration of the attempt depended on the server or the path, and not on this machine.
     fileprivate var isOfServer: Bool { ![.none, .renewed, .shortage].contains(self) }
 

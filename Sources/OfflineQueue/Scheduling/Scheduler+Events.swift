@@ -87,6 +87,7 @@ extension Scheduler {
 
     mutating func flush(now: Moment) {
         for host in gates.keys { gates[host]!.portal.reset() }
+        slots.recent.forgetFailures()
         for id in lanes.keys.sorted() {
             lanes[id]!.reset(releasing: [.trust, .configuration, .auth], now: now)
             lanes[id]!.serverNotBefore = .zero
@@ -124,6 +125,8 @@ extension Scheduler {
         lanes[id] = nil
         timetable.set(id, to: nil)
         windowEnds.set(id, to: nil)
+        // Failures without a path say nothing about the server, and the return of an unwatched path is not noticed.
+        if isGateDown(lane.host) { slots.forgetFailures(of: lane.origin) }
         slots.close(id, of: lane.origin)
         gates[lane.host]?.lanes.remove(id)
         guard gates[lane.host]?.lanes.isEmpty == true, let host = idleHost(lane.origin) else { return }

@@ -12,6 +12,8 @@ extension Scheduler {
             if old == .notReachable { gates[host]!.opensAt = drawSpread(now: now) }
             for id in gates[host]!.lanes.sorted() { lanes[id]!.awaitCanary() }
             for origin in origins(of: host) { slots.reconnected(origin, now: now) }
+            // Hosts without lanes may not be watched, but they may have lost the same link.
+            slots.recent.forgetFailures()
         case (_, .notReachable): for origin in origins(of: host) { slots.leaveRamp(origin) }
         case (_, .unknown): break
         }

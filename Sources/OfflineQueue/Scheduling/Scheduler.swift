@@ -127,7 +127,7 @@ package struct Scheduler: Sendable {
         /// it is held because its server is not trusted.
         case settled(lane: Int64, due: Moment?, isDistrusted: Bool)
         /// An outcome was stored, and the claim from ``Scheduler/claimNext(lane:after:now:)`` was executed. `taken` and
-        /// `due` have the same meanings as in ``claimed(lane:taken:due:)``.
+        /// `due` have the same meanings as in ``claimed(lane:taken:use:due:)``.
         case nextClaimed(lane: Int64, taken: Int, use: RetryUse = RetryUse(), due: Moment?)
         /// The probe from ``Action/probePortal(host:probe:)`` runs, but an earlier one of the same path has failed.
         case portalProbeHasFailed(host: String, probe: Int)

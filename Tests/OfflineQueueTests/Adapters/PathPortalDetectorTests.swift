@@ -7,13 +7,8 @@ internal import Testing
 /// The probes of a running queue for captive portals, with servers on loopback. If the path to a host is not known, a
 /// probe uses the path to its own server.
 @Suite(.timeLimit(.minutes(1))) struct PathPortalDetectorTests {
-    private func detector(_ server: ScriptedServer, _ calls: Recorder<String> = Recorder()) throws
-        -> PathPortalDetector
-    {
-        PathPortalDetector(try .generate204("\(server.url)/generate_204")) { host in
-            calls.record(host)
-            return nil
-        }
+    private func detector(_ server: ScriptedServer) throws -> PathPortalDetector {
+        PathPortalDetector(try .generate204("\(server.url)/generate_204")) { _ in nil }
     }
 
     @Test(
@@ -46,52 +41,25 @@ internal import Testing
         #expect(server.requests.isEmpty)
     }
 
-    @Test func `hosts on the same path share a probe`() async throws {
-        let server = try ScriptedServer { _ in .stall(then: .respond(status: 204)) }
-        let calls = Recorder<String>()
-        let detector = try detector(server, calls)
-        let findings = await withTaskGroup { group in
-            for index in 0..<50 { group.addTask { await detector.probe(pathTo: "host\(index)") } }
-            group.addTask {
-                try? await calls.wait { $0.count == 50 }
-                await server.requests(atLeast: 1)
-                server.release()
-                return .clear
-            }
-            return await group.reduce(into: Set<PortalFinding>()) { $0.insert($1) }
-        }
-        #expect(findings == [.clear])
-        #expect(server.requests.count < 50)
-    }
-
-    /// Runs a probe for the host `b` while one for the host `a` is in progress, whose connection the server closes.
-    private func probeDuringFailure(pathChanges: Bool) async throws -> (PortalFinding, requests: Int) {
-        let server = try ScriptedServer { request in
-            request.number == 1 ? .stall(then: .close) : .respond(status: 204)
-        }
-        let calls = Recorder<String>()
-        let detector = try detector(server, calls)
-        async let first = detector.probe(pathTo: "a")
-        await server.requests(atLeast: 1)
-        if pathChanges { await detector.pathsChanged() }
-        async let second = detector.probe(pathTo: "b")
-        try await calls.wait { $0.contains("b") }
-        server.release()
-        #expect(await first == .failed)
-        return (await second, server.requests.count)
+    @Test(
+        arguments: [(.respond(status: 204), .clear), (.close, .failed)]
+            as [(ScriptedServer.Action, PortalFinding)]
+    )
+    func `hosts on the same path share a probe and its finding`(
+        action: ScriptedServer.Action,
+        finding: PortalFinding
+    ) async throws {
+        let server = try ScriptedServer { request in request.number == 1 ? action : .respond("<html>") }
+        #expect(try await detector(server).probeTwice(pathChanges: false) == [finding, finding])
+        #expect(server.requests.count == 1)
     }
 
     @Test func `the failure of a probe that began before a path change does not count for a later one`()
         async throws
     {
-        let (finding, requests) = try await probeDuringFailure(pathChanges: true)
-        #expect(finding == .clear && requests == 2)
-    }
-
-    @Test func `hosts on the same path share the failure of a probe`() async throws {
-        // The call for `b` runs a second probe only if it begins after the first one has ended.
-        let (finding, requests) = try await probeDuringFailure(pathChanges: false)
-        #expect(finding == (requests == 1 ? .failed : .clear))
+        let server = try ScriptedServer { request in request.number == 1 ? .close : .respond(status: 204) }
+        #expect(try await detector(server).probeTwice(pathChanges: true) == [.failed, .clear])
+        #expect(server.requests.count == 2)
     }
 
     @Test func `a failure is known until the path changes or a probe succeeds`() async throws {
@@ -107,5 +75,16 @@ internal import Testing
         #expect(await detector.probe(pathTo: "a") == .failed)
         await detector.pathsChanged()
         #expect(await !detector.hasFailed(pathTo: "a"))
+    }
+}
+
+extension PathPortalDetector {
+    /// Probes a path for two hosts. The second call begins before the actor processes the result of the first probe,
+    /// because this method suspends only when the second call waits.
+    fileprivate func probeTwice(pathChanges: Bool) async -> [PortalFinding] {
+        let first = start(nil, nil)
+        if pathChanges { pathsChanged() }
+        let second = await probe(over: nil)
+        return [await first.value, second]
     }
 }

@@ -272,7 +272,7 @@ internal import Testing
         try await enqueue("a", to: queue)
         let held = try await wait("a", for: .held, in: queue)
         #expect(held.holdReason == .auth && held.lastError == "HTTP 401")
-        #expect(held.attempts == 0 && held.deferrals == 1, "no server has judged the request")
+        #expect(held.attempts == 0 && held.deferrals == 1, "a rejected credential does not count")
         #expect(sender.attempts.count == 2 && token.refreshes == 1)
         token.set("good")
         try await queue.credentialsChanged(["token"])

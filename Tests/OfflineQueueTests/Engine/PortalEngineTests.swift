@@ -91,6 +91,39 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a path change is passed to the detector before the new path is probed`() async throws {
+        let sender = FakeSender { _ in .status(200) }
+        let queue = try await open(sender)
+        _ = try await queue.enqueue(request(), options: EnqueueOptions(id: "a"))
+        let probe = await portals.nextProbe()
+        gate.turn(.reachable(generation: 2))
+        let next = await portals.nextProbe()
+        let host = FakePortalDetector.Call.probe(host: "example.com")
+        #expect(portals.calls == [host, .pathsChanged, host])
+        for probe in [probe, next] { probe.end(.clear) }
+        #expect(try await queue.result(of: "a")?.summary.state == .delivered)
+        await queue.stop()
+    }
+
+    @Test func `a request that is sent when its path changes is repeated after the new path is probed`()
+        async throws
+    {
+        let sender = FakeSender()
+        gate.turn(.reachable(generation: 1, route: 1))
+        let queue = try await open(sender)
+        _ = try await queue.enqueue(request(), options: EnqueueOptions(id: "a"))
+        (await portals.nextProbe()).end(.clear)
+        _ = await sender.nextAttempt()
+        // The route is the same, so over HTTPS the attempt would continue.
+        gate.turn(.reachable(generation: 2, route: 1))
+        try await changes.until { try await queue.request("a")?.summary.deferrals == 1 }
+        #expect(sender.attempts.count == 1)
+        (await portals.nextProbe()).end(.clear)
+        sender.answer(await sender.nextAttempt(), .status(200))
+        #expect(try await queue.result(of: "a")?.summary.attempts == 1)
+        await queue.stop()
+    }
+
     /// A store that runs a closure when it has claimed the first request.
     private struct ClaimingStore: WrappedStore {
         let inner: any QueueStore
@@ -141,7 +174,7 @@ internal import Testing
         try await queue.start()
         let sent = try await queue.send(request(), options: EnqueueOptions(id: "a"))
         #expect(sent == .delivered(id: "a", status: 200, body: Data()))
-        #expect(portals.probedHosts.isEmpty)
+        #expect(portals.calls.isEmpty)
         await queue.stop()
     }
 

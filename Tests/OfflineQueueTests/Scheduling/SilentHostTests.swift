@@ -207,4 +207,99 @@ internal import Testing
         #expect((1500..<1999).allSatisfy { recent.take(origin($0)) == .prompt })
         #expect(recent.take(origin(0)) == .new)
     }
+
+    // MARK: - Outages of this machine's own network
+
+    private static let up = GateState.reachable(generation: 1, route: 1)
+
+    /// Returns a scheduler with the lane 1 to the host `a`, from which one request is in flight, and the lane 2 to `b`.
+    private func sending() -> (Scheduler, Scheduler.Claim) {
+        var scheduler = Scheduler(seed: 1)
+        for (id, host) in [(2, "b"), (1, "a")] as [(Int64, String)] {
+            _ = scheduler.handle(.rows(lane(id, host), due: .zero), now: .zero)
+        }
+        _ = scheduler.handle(.gate(host: "b", Self.up), now: .zero)
+        let actions = scheduler.handle(.gate(host: "a", Self.up), now: .zero)
+        guard case .claim(let claim)? = actions.first else { fatalError("no claim: \(actions)") }
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
+        return (scheduler, claim)
+    }
+
+    /// Ends the attempt with a timeout after 15 s. The request is not repeated, so its lane is removed.
+    private func timeOut(_ claim: Scheduler.Claim, in scheduler: inout Scheduler) {
+        let course = AttemptCourse(duration: .seconds(15), isTimeout: true)
+        conclude(claim, .failure, course, in: &scheduler, now: .seconds(15))
+        _ = scheduler.handle(.settled(lane: 1, due: nil, isDistrusted: false), now: .seconds(15))
+    }
+
+    private func conclude(
+        _ claim: Scheduler.Claim,
+        _ effect: LaneEffect,
+        _ course: AttemptCourse,
+        in scheduler: inout Scheduler,
+        now: Moment
+    ) {
+        _ = scheduler.conclude(
+            lane: 1,
+            epoch: claim.epoch,
+            effect: effect,
+            failures: 1,
+            course: course,
+            now: now
+        )
+    }
+
+    /// Returns the standing that the host `a` has when it gets another request.
+    private func standingOfNext(_ scheduler: inout Scheduler) -> OriginStanding {
+        _ = scheduler.handle(.rows(lane(1, "a"), due: .seconds(100)), now: .seconds(100))
+        return scheduler.slots.standing(of: lane(1, "a").origin)
+    }
+
+    @Test(
+        arguments: [
+            ([], .silent), ([.flush], .new),
+            ([.gate(host: "b", .notReachable), .gate(host: "b", up)], .new),
+            ([.gate(host: "b", .reachable(generation: 2, route: 2))], .new),
+        ] as [([Scheduler.Event], OriginStanding)]
+    )
+    func `failures of a host without requests are forgotten when any path returns or changes`(
+        events: [Scheduler.Event],
+        standing: OriginStanding
+    ) {
+        var (scheduler, claim) = sending()
+        timeOut(claim, in: &scheduler)
+        for event in events { _ = scheduler.handle(event, now: .seconds(20)) }
+        #expect(standingOfNext(&scheduler) == standing)
+    }
+
+    @Test func `failures of a host without a path are forgotten with its last lane`() {
+        var (scheduler, claim) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(14))
+        timeOut(claim, in: &scheduler)
+        #expect(scheduler.gateState(of: "a") == nil, "the host is no longer watched")
+        #expect(standingOfNext(&scheduler) == .new)
+    }
+
+    @Test(arguments: [(Duration.seconds(20), OriginStanding.new), (.seconds(9), .prompt)])
+    func `a response that an outage has delayed does not make its host slow`(
+        duration: Duration,
+        standing: OriginStanding
+    ) {
+        var (scheduler, claim) = sending()
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        _ = scheduler.handle(.gate(host: "a", .reachable(generation: 2, route: 1)), now: .seconds(2))
+        let course = AttemptCourse(duration: duration, hasResponse: true)
+        conclude(claim, .healthy, course, in: &scheduler, now: duration)
+        #expect(scheduler.slots.standing(of: lane(1, "a").origin) == standing)
+    }
+
+    @Test func `remembered failures are forgotten, and prompt hosts are not`() {
+        var recent = RecentStandings()
+        let origins = ["prompt", "slow", "later"].map { lane(1, $0).origin }
+        recent.remember(.prompt, of: origins[0])
+        recent.remember(.slow, of: origins[1])
+        recent.forgetFailures()
+        recent.remember(.silent, of: origins[2])
+        #expect(origins.map { recent.take($0) } == [.prompt, .new, .silent])
+    }
 }

@@ -131,6 +131,12 @@ extension AttemptOutcome {
 
 /// A detector of captive portals whose findings the test determines.
 final class FakePortalDetector: PortalDetector {
+    /// A call by the queue.
+    enum Call: Equatable {
+        case probe(host: String)
+        case pathsChanged
+    }
+
     /// A running probe.
     struct Probe: Sendable {
         let host: String
@@ -141,26 +147,29 @@ final class FakePortalDetector: PortalDetector {
 
     private let probes: AsyncStream<Probe>
     private let continuation: AsyncStream<Probe>.Continuation
-    private let hosts = Mutex<[String]>([])
+    private let recorded = Mutex<[Call]>([])
     private let failed = Mutex(false)
 
     init() {
         (probes, continuation) = AsyncStream.makeStream()
     }
 
-    /// The hosts of all probes so far.
-    var probedHosts: [String] { hosts.withLock { $0 } }
+    /// The calls so far, in order.
+    var calls: [Call] { recorded.withLock { $0 } }
 
     func probe(pathTo host: String) async -> PortalFinding {
         await withCheckedContinuation { answer in
-            hosts.withLock { $0.append(host) }
+            recorded.withLock { $0.append(.probe(host: host)) }
             continuation.yield(Probe(host: host, answer: answer))
         }
     }
 
     func hasFailed(pathTo host: String) async -> Bool { failed.withLock { $0 } }
 
-    func pathsChanged() async { failed.withLock { $0 = false } }
+    func pathsChanged() async {
+        recorded.withLock { $0.append(.pathsChanged) }
+        failed.withLock { $0 = false }
+    }
 
     /// Makes the paths to all hosts count as probed in vain, until the next path change.
     func setFailed() { failed.withLock { $0 = true } }
