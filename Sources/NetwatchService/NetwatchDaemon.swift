@@ -108,6 +108,7 @@ package struct NetwatchDaemon: Sendable {
         let path = await monitor.statuses(of: .general).first { _ in true }
         try await queue.start()
         announceReady(path, monitor)
+        await logEncryption(of: queue)
         let failure = await firstFailure(of: queue, until: stop)
         logFailure(notifier.notify(.stopping))
         async let isServerStopped: Void = server.stop()
@@ -148,6 +149,18 @@ package struct NetwatchDaemon: Sendable {
                 "socket": "\(configuration.socket)", "state": "\(configuration.stateDirectory)",
             ]
         )
+    }
+
+    /// Logs whether stored requests are encrypted. A missing key was already logged.
+    private func logEncryption(of queue: OfflineQueue) async {
+        guard let uses = try? await queue.statistics().encryption else { return }
+        guard let key = uses.first(where: \.isCurrent)?.keyID else {
+            if uses.isEmpty { logger.info("stored requests are not encrypted") }
+            return
+        }
+        let others = uses.reduce(0) { $0 + ($1.isAvailable && !$1.isCurrent ? $1.requests : 0) }
+        let rest = others == 0 ? "" : "; requests that are not converted to this key yet: \(others)"
+        logger.info("stored requests are encrypted with the key `\(key)`\(rest)")
     }
 
     /// Waits until `stop` yields or the queue fails. Returns the queue's error; `nil` if `stop` yielded.

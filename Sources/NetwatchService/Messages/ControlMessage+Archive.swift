@@ -38,8 +38,11 @@ extension ControlMessage {
     /// The response to `GET /v1/queue/verify`.
     package struct Verification: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        /// Whether there are no findings, or only harmless ones (the kinds `orphan`, `log_tail` and `encryption_key`).
+        /// Whether every request was checked, and there are no findings, or only harmless ones (the kinds `orphan` and
+        /// `log_tail`).
         package var sound: Bool
+        /// Whether a finding is damage. The kinds `orphan`, `log_tail` and `encryption_key` are not.
+        package var damaged: Bool
         /// The number of requests that were checked.
         package var requests: Int
         /// The number of body files that were checked.

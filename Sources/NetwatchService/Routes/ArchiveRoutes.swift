@@ -42,6 +42,7 @@ extension QueueRoutes {
         let found = try await verifications.run { try await queue.verify() }
         let message = ControlMessage.Verification(
             sound: found.isSound,
+            damaged: found.isDamaged,
             requests: found.requests,
             files: found.files,
             unchecked: found.unchecked > 0 ? found.unchecked : nil,

@@ -142,7 +142,11 @@ extension QueueRoutes {
     private static func refusalWords(_ action: String, _ id: String, _ state: QueuedRequest.State)
         -> String
     {
-        "`\(id)` is \(state.rawValue), so \(action) is not possible"
+        // No other hold refuses an edit.
+        let held =
+            "`\(id)` is held because it cannot be decrypted, so \(action) is not possible; "
+            + "`last_error` is the cause"
+        return state == .held ? held : "`\(id)` is \(state.rawValue), so \(action) is not possible"
     }
 
     // MARK: Messages

@@ -1,5 +1,14 @@
 // The SQL statements of each migration, the newest first.
 
+// MARK: - Version 9
+
+extension QueueSchema {
+    static let version9 = """
+        -- The SHA-256 of a plaintext body; NULL for an encrypted one, and for those that earlier versions stored.
+        ALTER TABLE body ADD COLUMN sha256 BLOB;
+        """
+}
+
 // MARK: - Version 8
 
 extension QueueSchema {

@@ -10,7 +10,9 @@ enum QueueSchema {
 
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
-        let versions = [version1, version2, version3, version4, version5, version6, version7, version8]
+        let versions = [
+            version1, version2, version3, version4, version5, version6, version7, version8, version9,
+        ]
         for (version, sql) in zip(1..., versions) {
             migrator.registerMigration("\(version)") { database in
                 try database.execute(sql: sql)

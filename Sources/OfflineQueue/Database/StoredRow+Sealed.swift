@@ -6,11 +6,10 @@ struct SealedColumn: Sendable {
     let name: String
     let part: SealedPart
 
+    static let ofHeaders = [SealedColumn(name: "headers", part: .headers)]
+    static let ofKey = [SealedColumn(name: "key_value", part: .key)]
     /// The columns of `request` and `history`.
-    static let ofRequest = [
-        SealedColumn(name: "headers", part: .headers), SealedColumn(name: "key_value", part: .key),
-        SealedColumn(name: "body_sha256", part: .digest),
-    ]
+    static let ofRequest = ofHeaders + ofKey + [SealedColumn(name: "body_sha256", part: .digest)]
     /// The column of `body`, which queries join with a row of `request` or `history`.
     static let ofBody = [SealedColumn(name: "bytes", part: .body)]
     /// The columns of `response`.
@@ -29,7 +28,8 @@ extension [SealedColumn] {
 
 /// Decrypts rows. The code that reads a row afterwards does not know whether the row was encrypted.
 extension StoredRow {
-    /// Returns a row of `request` or `history` with its columns decrypted. The query must also select `id` and `key_id`.
+    /// Returns a row of `request` or `history` with its columns decrypted. The query must also select `id` and `key_id`,
+    /// and with `headers` the columns of ``BoundContent``.
     ///
     /// - Throws: ``SealFault`` if the row cannot be decrypted, ``DamagedColumn``.
     func opened(by sealer: Sealer) throws -> StoredRow {
@@ -53,20 +53,29 @@ extension StoredRow {
         try columns.map { column in
             let (name, part) = (column.name, column.part)
             guard !isNull(name) else { return .null }
+            let bound = try bound(to: part)
             return part.isText
-                ? try sealer.seal(try self[name] as String, part, of: id).databaseValue
-                : try sealer.seal(try self[name] as Data, part, of: id).databaseValue
+                ? try sealer.seal(try self[name] as String, part, of: id, bound).databaseValue
+                : try sealer.seal(try self[name] as Data, part, of: id, bound).databaseValue
         }
+    }
+
+    private func bound(to part: SealedPart) throws -> [String?] {
+        part == .headers ? try BoundContent(row: self).values : []
     }
 
     private func opened(_ columns: [SealedColumn], by sealer: Sealer, of id: String) throws -> StoredRow {
         var row = self
         for column in columns where has(column.name) && !isNull(column.name) {
             let (name, part) = (column.name, column.part)
+            let bound = try bound(to: part)
             if part.isText {
-                row = row.replacing(name, with: try sealer.open(try self[name] as String, part, of: id))
+                row = row.replacing(
+                    name,
+                    with: try sealer.open(try self[name] as String, part, of: id, bound)
+                )
             } else {
-                row = row.replacing(name, with: try sealer.open(try self[name] as Data, part, of: id))
+                row = row.replacing(name, with: try sealer.open(try self[name] as Data, part, of: id, bound))
             }
         }
         return row
@@ -97,11 +106,13 @@ struct SealedContent {
     let bodyKey: Data?
     /// The inline body; `nil` if there is none.
     let body: Data?
+    /// The SHA-256 of an inline body that is not encrypted. The tag of an encrypted one has the same purpose.
+    let bodyDigest: Data?
 
     /// - Throws: ``QueueError`` if OpenSSL fails.
     init(_ new: NewRequest, by sealer: Sealer) throws(QueueError) {
         keyID = sealer.keyID
-        headers = try sealer.seal(new.headers, .headers, of: new.id)
+        headers = try sealer.seal(new.headers, .headers, of: new.id, BoundContent(new).values)
         keyValue = if let key = new.key { try sealer.seal(key.value, .key, of: new.id) } else { nil }
         var (file, bytes): (SpooledBody?, Data?) = (nil, nil)
         switch new.body {
@@ -112,5 +123,31 @@ struct SealedContent {
         digest = if let file { try sealer.seal(file.digest.description, .digest, of: new.id) } else { nil }
         bodyKey = file?.sealedKey
         body = if let bytes { try sealer.seal(bytes, .body, of: new.id) } else { nil }
+        bodyDigest =
+            if let bytes, keyID == nil { Data(try SHA256.digest(of: bytes).bytes) } else { nil }
+    }
+}
+
+extension BoundContent {
+    fileprivate init(_ new: NewRequest) {
+        self.init(
+            method: new.method,
+            url: new.url,
+            keyHeader: new.key?.name,
+            isKeyQuoted: new.key?.isQuoted ?? false,
+            bodyBytes: new.body.size,
+            credential: new.options.credential
+        )
+    }
+
+    fileprivate init(row: StoredRow) throws {
+        try self.init(
+            method: row["method"],
+            url: row["url"],
+            keyHeader: row["key_header"],
+            isKeyQuoted: row["key_quoted"],
+            bodyBytes: row["body_bytes"],
+            credential: row["credential"]
+        )
     }
 }

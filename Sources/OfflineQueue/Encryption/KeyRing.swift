@@ -22,7 +22,8 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
     enum Cause: Hashable {
         /// The key is not among the keys of the queue.
         case keyMissing(id: String)
-        /// The value was changed, belongs to another request, or was encrypted with another key of the same id.
+        /// The value or ``BoundContent`` was changed, the value belongs to another request, or was encrypted with another
+        /// key of the same id.
         case damaged
         /// OpenSSL or memory failed.
         case system(SystemError)
@@ -42,7 +43,9 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
     var description: String {
         switch cause {
         case .keyMissing(let id): "the encryption key `\(id)` is missing; add it to the key file and restart"
-        case .damaged: "the encrypted \(part) were changed, or belong to another request"
+        case .damaged:
+            "the encrypted \(part) do not match the request: its row was changed, or was encrypted with "
+                + "another key; cancel the request, or restore the database"
         case .system(let error): "the encrypted \(part) cannot be read: \(error)"
         }
     }

@@ -38,7 +38,7 @@ extension Attempt.Body {
         switch body {
         case .none: return .success(.none)
         case .inline(let data): return .success(.data(data))
-        case .unreadable, .gone: return .failure(UnopenedBody(.missing))
+        case .unreadable, .gone: return .failure(.missing)
         case .spooled(let body):
             do {
                 return .success(.file(try await spool.open(body)))
@@ -52,6 +52,17 @@ extension Attempt.Body {
 /// The outcome of an attempt whose body cannot be sent.
 struct UnopenedBody: Error {
     let outcome: AttemptOutcome
+
+    /// The outcome for a row without the body that was accepted.
+    static let missing = UnopenedBody(
+        outcome: .unsendable(
+            reason: "the stored body is missing, or has another length than the accepted one"
+        )
+    )
+
+    private init(outcome: AttemptOutcome) {
+        self.outcome = outcome
+    }
 
     init(_ fault: SpooledBodyFault) {
         switch fault {

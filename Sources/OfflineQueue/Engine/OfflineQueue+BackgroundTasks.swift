@@ -34,7 +34,6 @@ extension OfflineQueue {
     /// Encrypts stored requests that are not encrypted with the current key: after a new key, or the first one, was
     /// added. Further passes follow until every request is encrypted that can be: a request in flight, or a body for
     /// which the disk has no space, is left to the next pass.
-    /// A dead request that is retried during the last pass may be left to the next start.
     func reseal() async {
         var isReported = false
         while !Task.isCancelled {

@@ -7,7 +7,7 @@ package enum StoredBody: Hashable, Sendable {
     case inline(Data)
     /// The body is a file in the spool.
     case spooled(SpooledBody)
-    /// The row contains the name of a file that the spool cannot have created.
+    /// The row contains the name of a file that the spool cannot have created, or a body of another length.
     case unreadable
     /// The caller enqueues a known id again, and its body is no longer available for comparison. `size` is `nil` if the
     /// body's length is not known either.

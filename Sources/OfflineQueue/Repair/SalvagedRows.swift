@@ -200,11 +200,16 @@ extension SalvagedTable {
         }
         let sequence = try sequence(at: position)
         let lane = try lane(at: position)
-        let bytes = try fetch("SELECT bytes FROM body WHERE seq = ?", [sequence])
-            .flatMap { try $0["bytes"] as Data? }
+        let body = try fetch("SELECT * FROM body WHERE seq = ?", [sequence])
+        let bytes = try body?["bytes"] as Data?
+        // Versions of the schema before 9 have no hash.
+        let digest = try body.flatMap { try $0.has("sha256") ? $0["sha256"] as Data? : nil }
         let stored = try fetch(
-            "SELECT \(columns), ? AS label, ? AS mode, ? AS bytes FROM \(name) NOT INDEXED WHERE \(key) = ?",
-            [lane?.label ?? "", (lane?.mode ?? .parallel).rawValue, bytes, position]
+            """
+            SELECT \(columns), ? AS label, ? AS mode, ? AS bytes, ? AS sha256
+            FROM \(name) NOT INDEXED WHERE \(key) = ?
+            """,
+            [lane?.label ?? "", (lane?.mode ?? .parallel).rawValue, bytes, digest, position]
         )
         guard let stored else { throw Failure.unknown("the row no longer exists") }
         let found = try stored.opened(by: sealer)

@@ -3,7 +3,8 @@ internal import Foundation
 internal import GRDB
 
 extension ArchivedRequest {
-    /// The columns that ``init(_:)`` reads, in addition to `label`, `mode` and `bytes`.
+    /// The columns that ``init(_:)`` and `StoredBody` read, in addition to `label`, `mode`, and `bytes` and `sha256` of
+    /// `body`.
     static let columns = """
         seq, id, state, scheduled_at, hold_reason, priority, created_at, life, expire_at, attempts, deferrals,
         maximum_attempts, method, url, headers, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted,
@@ -92,16 +93,22 @@ extension ArchivedRequest.Key {
 // MARK: - Bodies
 
 extension StoredBody {
-    /// Creates the value from a row. The length of an inline body is checked; a spooled body is not read.
+    /// Creates the value from a row. The length and the SHA-256 of an inline body are checked; a spooled body is not
+    /// read.
     ///
-    /// - Throws: ``DamagedColumn`` or ``QueueError`` if the body is missing, has a wrong length, or has an invalid file
-    ///   name.
+    /// - Throws: ``DamagedColumn`` or ``QueueError`` if the body is missing, was changed, or has an invalid file name.
     init(whole row: StoredRow) throws {
         let size: Int64 = try row["body_bytes"]
         if row.isNull("body_file") {
             let bytes = try row["bytes"] ?? Data()
             guard bytes.count == size else {
                 throw QueueError(.storeUnusable, "the body has \(bytes.count) bytes instead of \(size)")
+            }
+            if let accepted = try row["sha256"] as Data? {
+                let found = try SHA256.digest(of: bytes)
+                guard Data(found.bytes) == accepted else {
+                    throw QueueError(.storeUnusable, "the body was changed: its SHA-256 is \(found)")
+                }
             }
             self = bytes.isEmpty ? .none : .inline(bytes)
         } else {

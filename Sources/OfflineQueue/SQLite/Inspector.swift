@@ -10,6 +10,8 @@ internal import Synchronization
 /// separate transaction.
 final class Inspector: Sendable {
     private static let page = 512
+    /// The approximate maximum size of the rows of a page: 1 MiB.
+    private static let pageBytes = 1 << 20
     private static let maximumProblems = 100
 
     private let database: DatabaseQueue
@@ -45,8 +47,7 @@ final class Inspector: Sendable {
                 while let page = try await rows(part, after: position) {
                     position = page.last
                     report.add(page.faults)
-                    for row in page.sealed { report.found(.encryptionKey, row.id, row.reason) }
-                    report.unchecked += page.sealed.count
+                    for row in page.sealed { report.foundUnchecked(row.id, row.reason) }
                     report.requests += page.count - page.sealed.count
                     for body in page.bodies { await report.check(body, in: spool, isNamed) }
                 }
@@ -138,10 +139,25 @@ extension Inspector {
     fileprivate struct Page: Sendable {
         var last: Int64
         var count = 0
+        var bytes = 0
         var faults: [(id: String, reason: String)] = []
         /// The requests whose encryption key is missing.
         var sealed: [(id: String, reason: String)] = []
-        var bodies: [(id: String, body: SpooledBody)] = []
+        var bodies: [(id: String, body: InspectedFile)] = []
+    }
+
+    /// The file of a body.
+    fileprivate enum InspectedFile: Sendable {
+        case readable(SpooledBody)
+        /// Without the key of its request, only the existence and the size of a file can be checked.
+        case sealed(name: String, size: Int64)
+
+        var name: String {
+            switch self {
+            case .readable(let body): body.name
+            case .sealed(let name, _): name
+            }
+        }
     }
 
     /// Reads and checks the next page of rows; `nil` at the end, or if no further row can be read.
@@ -150,8 +166,10 @@ extension Inspector {
             var page = Page(last: position)
             do {
                 let sql = part == .waiting ? Self.waitingRows(database) : Self.deadRows(database)
-                for row in try database.rows(sql, [position, Self.page]) {
+                let rows = try database.cursor(sql, [position, Self.page])
+                while page.bytes < Self.pageBytes, let row = try rows.next() {
                     page.last = try row.place("position", after: page.last)
+                    page.bytes += row.approximateSize
                     page.check(row, sealer)
                 }
             } catch let error where StoreFault.isDamage(error) {
@@ -161,10 +179,9 @@ extension Inspector {
         }
     }
 
-    /// The statement reads only the length of an inline body, because nothing else of it is checked.
     private static func waitingRows(_ database: Database) -> String {
         """
-        SELECT \(ArchivedRequest.columns(of: "request", in: database)), seq AS position, label, mode, length(bytes) AS length
+        SELECT \(ArchivedRequest.columns(of: "request", in: database)), seq AS position, label, mode, bytes, sha256
         FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
         WHERE seq > ? ORDER BY seq LIMIT ?
         """
@@ -172,7 +189,8 @@ extension Inspector {
 
     private static func deadRows(_ database: Database) -> String {
         """
-        SELECT \(ArchivedRequest.columns(of: "history", in: database)), position, label, mode, length(bytes) AS length FROM history LEFT JOIN body USING (seq)
+        SELECT \(ArchivedRequest.columns(of: "history", in: database)), position, label, mode, bytes, sha256
+        FROM history LEFT JOIN body USING (seq)
         WHERE position > ? AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT ?
         """
     }
@@ -185,33 +203,33 @@ extension Inspector.Page {
         do {
             let row = try row.opened(by: sealer)
             var request = try ArchivedRequest(row)
-            let body = try SpooledBody(row)
-            if let body { bodies.append((id, body)) }
-            request.body = body.map { ArchivedRequest.Body(bytes: $0.size, sha256: $0.digest.description) }
+            let body = try StoredBody(whole: row)
+            if case .spooled(let file) = body { bodies.append((id, .readable(file))) }
+            request.body = try ArchivedRequest.Body(body)
             _ = try request.validated()
         } catch let fault as SealFault where fault.isKeyMissing {
             sealed.append((id, "\(fault)"))
+            checkSealedBody(of: row, id)
         } catch {
             faults.append((id, QueueError(reading: error).message))
         }
     }
-}
 
-extension SpooledBody {
-    /// Creates the reference to a spooled body. Returns `nil` for an inline body, whose length is checked.
-    fileprivate init?(_ row: StoredRow) throws {
-        guard row.isNull("body_file") else {
-            guard case .spooled(let body) = try StoredBody(whole: row) else { return nil }
-            self = body
-            return
+    /// Checks the size of an encrypted body without its key.
+    private mutating func checkSealedBody(of row: StoredRow, _ id: String) {
+        do {
+            let size: Int64 = try row["body_bytes"]
+            if let name = try row["body_file"] as String? {
+                return bodies.append((id, .sealed(name: name, size: size)))
+            }
+            let (length, overhead) = try (
+                (row["bytes"] as Data?)?.count ?? 0, size > 0 ? EncryptionKey.overhead : 0
+            )
+            guard Int64(length - overhead) != size else { return }
+            faults.append((id, "the body has \(length - overhead) bytes instead of \(size)"))
+        } catch {
+            faults.append((id, QueueError(reading: error).message))
         }
-        let size: Int64 = try row["body_bytes"]
-        var length: Int64 = try row["length"] ?? 0
-        if !row.isNull("key_id"), length > 0 { length -= Int64(EncryptionKey.overhead) }
-        guard size == length else {
-            throw QueueError(.storeUnusable, "the body has \(length) bytes instead of \(size)")
-        }
-        return nil
     }
 }
 
@@ -223,12 +241,18 @@ extension QueueVerification {
     /// Verifies a spooled body. A fault is ignored if no row refers to the body any more, because its request ended
     /// during the check.
     fileprivate mutating func check(
-        _ found: (id: String, body: SpooledBody),
+        _ found: (id: String, body: Inspector.InspectedFile),
         in spool: BodySpool,
         _ isNamed: @escaping @Sendable (String) -> Bool
     ) async {
-        files += 1
-        guard let fault = await spool.verify(found.body) else { return }
+        let fault: SpooledBodyFault?
+        switch found.body {
+        case .readable(let body):
+            files += 1
+            fault = await spool.verify(body)
+        case .sealed(let name, let size): fault = await spool.verifySealed(name, size: size)
+        }
+        guard let fault else { return }
         guard await spool.callBlocking(isNamed, found.body.name) else { return }
         let kind: Finding.Kind =
             switch fault {

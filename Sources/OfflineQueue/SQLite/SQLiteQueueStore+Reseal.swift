@@ -5,19 +5,30 @@ internal import NetwatchEventLoop
 /// Encrypts stored requests with the current key. Each call changes a bounded number of rows, in one transaction.
 extension SQLiteQueueStore {
     package func reseal(after cursor: ResealCursor) async throws -> ResealCursor? {
-        guard let keys = environment.sealer.keys else { return nil }
-        let page = try await read { try $0.resealPage(after: cursor, keys.current.id) }
+        guard !environment.sealer.isLocked, let keys = environment.sealer.keys else { return nil }
         var next = cursor
-        guard let last = page.last else {
-            guard cursor.table == .request else { return nil }
-            (next.table, next.position) = (.history, 0)
-            return next
-        }
+        next.restored = cursor.restored ?? environment.restored.count
+        let page = try await read { try $0.resealPage(after: cursor, keys.current.id) }
+        guard let last = page.last else { return end(of: next) }
         next.position = last
         guard !page.rows.isEmpty else { return next }
         let resealed = try await reseal(page, keys)
         next.postponed += resealed.postponed
         next.problem = next.problem ?? resealed.problem
+        return next
+    }
+
+    /// Returns where the pass continues after the last row of a table; `nil` at its end. If a dead request was retried
+    /// during the pass, it may have left `history` before its row was examined. The pass then starts again.
+    private func end(of cursor: ResealCursor) -> ResealCursor? {
+        var next = cursor
+        next.position = 0
+        if cursor.table == .request {
+            next.table = .history
+        } else {
+            guard environment.restored.count != cursor.restored else { return nil }
+            (next.table, next.restored) = (.request, nil)
+        }
         return next
     }
 
@@ -206,7 +217,7 @@ extension StoreTransaction {
         )
         if !row.isNull("bytes") {
             try execute(
-                "UPDATE body SET \(SealedColumn.ofBody.assignments) WHERE seq = ?",
+                "UPDATE body SET \(SealedColumn.ofBody.assignments), sha256 = NULL WHERE seq = ?",
                 StatementArguments(bytes) + [candidate.sequence]
             )
         }

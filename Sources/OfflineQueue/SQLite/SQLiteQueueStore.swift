@@ -107,18 +107,22 @@ package final class SQLiteQueueStore: QueueStore {
         }
     }
 
-    /// Returns a note for each key that encrypts requests and that the queue does not have.
+    /// Returns a note for each key that encrypts requests and that the queue does not have, and one before them if the
+    /// queue accepts no requests.
     private static func missingKeys(_ database: Database, _ sealer: Sealer) throws -> [String] {
+        var notes: [String] = []
+        do throws(QueueError) { try sealer.requireUnlocked() } catch { notes.append(error.message) }
         let ids: [String] = try database.rows(StoreStatements.keyIDs).map { try $0["key"] }
         // The requests are counted only for a note, because that takes a time proportional to their number.
-        guard ids.contains(where: { sealer.keys?[$0] == nil }) else { return [] }
-        return try database.rows(StoreStatements.keyUse).compactMap { row in
-            let (id, requests): (String, Int) = try (row["key_id"], row["number"])
-            guard sealer.keys?[id] == nil else { return nil }
-            return
-                "the encryption key `\(id)` of \(requests) stored requests is missing; they are held until it is "
-                + "in the key file again"
-        }
+        guard ids.contains(where: { sealer.keys?[$0] == nil }) else { return notes }
+        return try notes
+            + database.rows(StoreStatements.keyUse).compactMap { row in
+                let (id, requests): (String, Int) = try (row["key_id"], row["number"])
+                guard sealer.keys?[id] == nil else { return nil }
+                return
+                    "the encryption key `\(id)` of \(requests) stored requests is missing; they are held until it is "
+                    + "in the key file again"
+            }
     }
 
     package func check() async throws {

@@ -71,7 +71,7 @@ package enum StoreStatements {
     /// Toggles a value. Run twice, it changes nothing, but forces SQLite to write a page.
     static let touch = "UPDATE meta SET is_paused = 1 - is_paused"
 
-    package static let insertBody = "INSERT INTO body (seq, bytes) VALUES (?, ?)"
+    package static let insertBody = "INSERT INTO body (seq, bytes, sha256) VALUES (?, ?, ?)"
 
     /// Selects the request in flight with a replace key. Index: `request_sent`.
     static let findSentWithKey = """
@@ -161,6 +161,12 @@ package enum StoreStatements {
         ORDER BY seq LIMIT 256
         """
 
+    /// Selects a request that is held because it could not be decrypted, with its body.
+    static let heldForKey = """
+        SELECT request.*, bytes FROM request LEFT JOIN body USING (seq)
+        WHERE request.seq = ? AND state = 'held' AND hold_reason = 'key'
+        """
+
     // MARK: Concluding
 
     static let findRequest = "SELECT * FROM request WHERE seq = ?"
@@ -169,7 +175,7 @@ package enum StoreStatements {
     package static let updateState = """
         UPDATE request SET state = :state, next_at = ifnull(:due, next_at), lease_token = :token,
         owner_epoch = :epoch, wish = :wish, hold_reason = :reason, attempts = :attempts, deferrals = :deferrals,
-        last_status = ifnull(:status, last_status), last_error = ifnull(:detail, last_error),
+        last_status = ifnull(:status, last_status), last_error = ifnull(:detail, \(lastError)),
         conflict_at = CASE :status WHEN \(FailureTable.conflictStatus) THEN ifnull(conflict_at, :now)
         ELSE iif(:status IS NULL, conflict_at, NULL) END
         WHERE seq = :seq AND lease_token IS :fence
@@ -190,7 +196,8 @@ package enum StoreStatements {
         INSERT INTO history (state, finished_at, is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
         host, label, mode, \(QueueSchema.fixedContent))
         SELECT :state, :now, :whole, :kept, :attempts, :deferrals, ifnull(:status, last_status),
-        iif(:state = 'delivered', NULL, ifnull(:detail, last_error)), host, label, mode, \(QueueSchema.fixedContent)
+        iif(:state = 'delivered', NULL, ifnull(:detail, \(lastError))), host, label, mode,
+        \(QueueSchema.fixedContent)
         FROM (SELECT id AS lane, host, label, mode FROM lane) JOIN request ON lane_id = lane
         WHERE seq = :seq AND lease_token IS :fence
         """
@@ -229,7 +236,15 @@ package enum StoreStatements {
 
     /// The assignment that removes the message of `recordFailedDependency`. The error of an attempt stays.
     static let withoutFailedDependency = """
-        last_error = iif(hold_reason IS 'dependency' AND attempts + deferrals = 0, NULL, last_error)
+        last_error = iif(hold_reason IS 'dependency' AND attempts + deferrals = 0, NULL, \(lastError))
+        """
+
+    /// The last error of a request that is no longer held as it was. The message about a missing key is only of use during
+    /// the hold, so the error of the last attempt replaces it.
+    static let lastError = """
+        iif(hold_reason IS 'key',
+            (SELECT error FROM attempt WHERE attempt.seq = request.seq ORDER BY number DESC LIMIT 1),
+            last_error)
         """
 
     /// Selects a row if the request `seq` waits for the request `other`: directly, through other requests, or because
@@ -262,6 +277,13 @@ package enum StoreStatements {
         """
 
     // MARK: Encryption
+
+    /// Selects the columns of `meta` that are read when the store is opened, and whether an unfinished request needs the
+    /// key that the store used last. Index: `request_key`.
+    static let openedMeta = """
+        SELECT owner_epoch, boot, key_id,
+        EXISTS (SELECT 1 FROM request WHERE request.key_id = meta.key_id) AS is_key_needed FROM meta
+        """
 
     /// Selects the ids of the keys that encrypt requests. It takes one search of each index per key, however many
     /// requests there are. Indexes: `request_key`, `history_key`.

@@ -23,14 +23,14 @@ extension StoreTransaction {
     }
 
     private static let waitingRows = """
-        SELECT \(ArchivedRequest.columns), seq AS position, label, mode, bytes
+        SELECT \(ArchivedRequest.columns), seq AS position, label, mode, bytes, sha256
         FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
         WHERE seq > :after ORDER BY seq LIMIT :limit
         """
 
     private static let deadRows = """
         SELECT \(ArchivedRequest.columns.replacing("scheduled_at, hold_reason,", with: "")), NULL AS scheduled_at,
-        NULL AS hold_reason, position, label, mode, bytes FROM history LEFT JOIN body USING (seq)
+        NULL AS hold_reason, position, label, mode, bytes, sha256 FROM history LEFT JOIN body USING (seq)
         WHERE position > :after AND state = 'dead' AND is_whole = 1 ORDER BY position LIMIT :limit
         """
 

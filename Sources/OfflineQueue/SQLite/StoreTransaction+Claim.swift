@@ -270,7 +270,8 @@ extension ClaimedRequest {
 extension StoredBody {
     init(row: StoredRow) throws {
         guard let name = try row["body_file"] as String? else {
-            self = (try row["bytes"] as Data?).map(StoredBody.inline) ?? .none
+            let bytes = try row["bytes"] ?? Data()
+            self = try row["body_bytes"] != bytes.count ? .unreadable : bytes.isEmpty ? .none : .inline(bytes)
             return
         }
         let body = try SpooledBody(

@@ -11,8 +11,7 @@ extension StoreTransaction {
             return try finished.map { .refused(try $0["state"]) } ?? .unknown
         }
         guard request.state.isWaiting else { return .refused(request.state.name) }
-        try removeSecrets(of: request)
-        try execute("UPDATE request SET credential = ? WHERE seq = ?", [name, request.sequence])
+        try replaceCredential(of: request, with: name)
         switch request.state.phase {
         case .held(.auth): try releaseForCredential(request)
         case .pending:
@@ -27,32 +26,33 @@ extension StoreTransaction {
         return .done(try self.request(id: id)?.state.name ?? request.state.name)
     }
 
-    /// Removes the secrets that versions before 5 stored with a request, because its credential replaces them, and
-    /// corrects the size of the request.
+    /// Stores the new credential, without the secrets that versions before 5 stored with a request, and corrects the size
+    /// of the request. The header fields of an encrypted request are encrypted again, because they are bound to the URL
+    /// and the credential.
     ///
-    /// - Throws: ``QueueError`` if the request is encrypted and cannot be read.
-    private func removeSecrets(of request: StoredRequest) throws {
+    /// - Throws: ``QueueError`` if the request is encrypted, and cannot be read or encrypted.
+    private func replaceCredential(of request: StoredRequest, with name: String) throws {
         let row = try openedForCaller(request.row)
         let (url, headers): (String, String) = (try row["url"], try row["headers"])
         let stored = QueueRequest(method: "GET", url: url, headers: HeaderText.decode(headers))
         let clean = SecretRemoval.apply(to: stored)
-        guard clean.url != stored.url || clean.headers != stored.headers else { return }
-        var text = HeaderText.encode(clean.headers)
-        if !row.isNull("key_id") {
-            text = try environment.sealer.seal(text, .headers, of: try row["id"])
-        }
+        let text = HeaderText.encode(clean.headers)
+        let changed = row.replacing("url", with: clean.url).replacing("headers", with: text)
+            .replacing("credential", with: name)
+        let values =
+            try row.isNull("key_id") ? [text.databaseValue] : sealed(SealedColumn.ofHeaders, of: changed)
         try execute(
-            "UPDATE request SET url = ?, headers = ? WHERE seq = ?",
-            [clean.url, text, request.sequence]
+            "UPDATE request SET url = ?, credential = ?, \(SealedColumn.ofHeaders.assignments) WHERE seq = ?",
+            [clean.url, name] + StatementArguments(values) + [request.sequence]
         )
         let bytes = url.utf8.count + headers.utf8.count
-        let remaining = clean.url.utf8.count + HeaderText.encode(clean.headers).utf8.count
-        try shrink(request, by: Int64(bytes - remaining))
+        try shrink(request, by: Int64(bytes - clean.url.utf8.count - text.utf8.count))
     }
 
     /// Reduces the stored size of a request, and the counters that contain it. Triggers update these only when a row is
     /// inserted or deleted.
     private func shrink(_ request: StoredRequest, by bytes: Int64) throws {
+        guard bytes > 0 else { return }
         let removed = min(bytes, try request.row["size"])
         try execute("UPDATE request SET size = size - ? WHERE seq = ?", [removed, request.sequence])
         try execute("UPDATE lane SET bytes = bytes - ? WHERE id = ?", [removed, request.lane])

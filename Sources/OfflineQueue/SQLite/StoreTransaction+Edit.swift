@@ -5,6 +5,9 @@ internal import GRDB
 extension StoreTransaction {
     mutating func edit(_ edit: QueueEdit, _ id: String) throws -> EditResult {
         guard let request = try request(id: id) else { return try editHistory(edit, id) }
+        guard try !(edit.releases && isUnreadable(request.sequence)) else {
+            return .refused(request.state.name)
+        }
         do {
             try move(request, by: try event(of: edit, request))
         } catch is RequestLifecycle.Refusal {
@@ -33,6 +36,14 @@ extension StoreTransaction {
             }
             return .requeued(now: now)
         }
+    }
+
+    /// Returns whether a request is held because it cannot be decrypted, and this is still so. The next claim would only
+    /// hold it again.
+    func isUnreadable(_ sequence: Int64) throws -> Bool {
+        guard let row = try row(StoreStatements.heldForKey, [sequence]) else { return false }
+        do { _ = try opened(row) } catch is SealFault { return true }
+        return false
     }
 
     private func deleteDependencies(of sequence: Int64) throws {
@@ -80,17 +91,16 @@ extension StoreTransaction {
     /// Gives the request a new random idempotency key, if it has one.
     func renewKey(of sequence: Int64) throws {
         let row = try row(
-            "SELECT id, key_id FROM request WHERE seq = ? AND key_value IS NOT NULL",
+            "SELECT id, key_id, key_value FROM request WHERE seq = ? AND key_value IS NOT NULL",
             [sequence]
         )
-        guard let row else { return }
-        var value = IdempotencyKey.randomValue()
+        guard let row = row?.replacing("key_value", with: IdempotencyKey.randomValue()) else { return }
         // The whole row is either encrypted or plaintext.
-        if !row.isNull("key_id") {
-            try environment.sealer.requireUnlocked()
-            value = try environment.sealer.seal(value, .key, of: try row["id"])
-        }
-        try execute("UPDATE request SET key_value = ? WHERE seq = ?", [value, sequence])
+        let values = try row.isNull("key_id") ? [row["key_value"]] : sealed(SealedColumn.ofKey, of: row)
+        try execute(
+            "UPDATE request SET \(SealedColumn.ofKey.assignments) WHERE seq = ?",
+            StatementArguments(values) + [sequence]
+        )
     }
 }
 
@@ -156,6 +166,7 @@ extension StoreTransaction {
             ["lane": lane, "now": now.milliseconds, "seq": sequence]
         )
         try restartLifetime(of: sequence)
+        environment.restored.increase()
         try execute("DELETE FROM history WHERE seq = ?", [sequence])
         try execute("DELETE FROM response WHERE seq = ?", [sequence])
         changedLanes.insert(lane)

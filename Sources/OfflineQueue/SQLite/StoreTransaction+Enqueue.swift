@@ -192,7 +192,9 @@ extension StoreTransaction {
             ]
         )
         let sequence = database.lastInsertedRowID
-        if let body = content.body { try execute(StoreStatements.insertBody, [sequence, body]) }
+        if let body = content.body {
+            try execute(StoreStatements.insertBody, [sequence, body, content.bodyDigest])
+        }
         return sequence
     }
 }

@@ -91,7 +91,7 @@ extension StoreTransaction {
         _ sequences: ArraySlice<Int64>,
         _ edited: inout FilteredEdit
     ) throws {
-        let part = Part(sequences)
+        let part = Part(edit.releases ? try readable(sequences) : sequences)
         let lanes = try numbers("SELECT DISTINCT lane_id FROM request WHERE \(Part.isIn)", part.arguments)
         changedLanes.formUnion(lanes)
         let done =
@@ -103,6 +103,16 @@ extension StoreTransaction {
             }
         edited.add(done, isRefused: false)
         edited.add(sequences.count - done, isRefused: true)
+    }
+
+    /// Returns the requests without those whose hold for `key` an edit would end in vain.
+    private func readable(_ sequences: ArraySlice<Int64>) throws -> ArraySlice<Int64> {
+        let held = try numbers(
+            "SELECT seq FROM request WHERE state = 'held' AND hold_reason = 'key' AND \(Part.isIn)",
+            Part(sequences).arguments
+        )
+        let unreadable = Set(try held.filter(isUnreadable))
+        return sequences.filter { !unreadable.contains($0) }[...]
     }
 
     /// The requests that one statement edits.
@@ -131,7 +141,10 @@ extension StoreTransaction {
         // A cancellation that is already recorded takes precedence.
         _ = try change("UPDATE request SET wish = ifnull(wish, 'hold') WHERE state = 'inflight'", part)
         _ = try change(
-            "UPDATE request SET hold_reason = 'user' WHERE state = 'held' AND hold_reason IN (\(releasableByRestart))",
+            """
+            UPDATE request SET hold_reason = 'user', last_error = \(StoreStatements.lastError)
+            WHERE state = 'held' AND hold_reason IN (\(releasableByRestart))
+            """,
             part
         )
         _ = try change(
@@ -246,7 +259,8 @@ extension StoreTransaction {
     private static let moveCancelled = """
         INSERT INTO history (state, finished_at, is_whole, kept_bytes, attempts, deferrals, last_status, last_error,
         host, label, mode, \(QueueSchema.fixedContent))
-        SELECT 'cancelled', :now, 0, size - body_bytes, attempts, deferrals, last_status, last_error,
+        SELECT 'cancelled', :now, 0, size - body_bytes, attempts, deferrals, last_status,
+        \(StoreStatements.lastError),
         host, label, mode, \(QueueSchema.fixedContent)
         FROM (SELECT id AS lane, host, label, mode FROM lane) JOIN request ON lane_id = lane
         WHERE request.state <> 'inflight' AND \(Part.isIn) ORDER BY seq

@@ -5,7 +5,8 @@ internal import GRDB
 extension StoreTransaction {
     private static let columns = """
         SELECT id, key_id, method, url, headers, body_bytes, body_sha256, label, mode, bytes,
-            priority, at_most_once, replace_key, expectation, tag, on_done, constraints
+            priority, at_most_once, replace_key, expectation, tag, on_done, constraints,
+            key_header, key_quoted, credential
         """
 
     private static let content = """

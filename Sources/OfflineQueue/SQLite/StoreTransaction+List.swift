@@ -229,13 +229,18 @@ extension StoreTransaction {
     private func keyUse(requests: Int) throws -> [QueueStatistics.KeyUse] {
         let sealer = environment.sealer
         guard sealer.mayOpen else { return [] }
-        let sealed = try rows(StoreStatements.keyUse).map { row in
+        var sealed = try rows(StoreStatements.keyUse).map { row in
             let (id, number): (String, Int) = try (row["key_id"], row["number"])
             return QueueStatistics.KeyUse(
                 keyID: id,
                 requests: number,
                 isAvailable: sealer.keys?[id] != nil,
                 isCurrent: id == sealer.keyID
+            )
+        }
+        if let id = sealer.keyID, !sealed.contains(where: \.isCurrent) {
+            sealed.append(
+                QueueStatistics.KeyUse(keyID: id, requests: 0, isAvailable: true, isCurrent: true)
             )
         }
         let finished: Int = try row("SELECT count(*) AS number FROM history")!["number"]

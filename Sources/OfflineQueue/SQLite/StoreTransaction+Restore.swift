@@ -84,7 +84,9 @@ extension StoreTransaction {
             ]
         )
         let sequence = database.lastInsertedRowID
-        if let body = content.body { try execute(StoreStatements.insertBody, [sequence, body]) }
+        if let body = content.body {
+            try execute(StoreStatements.insertBody, [sequence, body, content.bodyDigest])
+        }
         return sequence
     }
 

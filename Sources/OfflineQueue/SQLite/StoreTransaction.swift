@@ -1,5 +1,6 @@
 internal import Foundation
 internal import GRDB
+internal import Synchronization
 
 /// The values that all transactions of an open store share, and that do not change.
 struct StoreEnvironment: Sendable {
@@ -13,6 +14,7 @@ struct StoreEnvironment: Sendable {
     let stagedBytes: StagedBytes
     let events: EventRecorder
     let sealer: Sealer
+    let restored = RestoredCount()
 
     /// Starts a run of the queue: the first write of a new owner, which increases the epoch and records the boot.
     init(
@@ -36,10 +38,20 @@ struct StoreEnvironment: Sendable {
                 """,
             arguments: ["boot": clock.bootID, "offset": clock.read().offset]
         )
-        let row = try database.row("SELECT owner_epoch, boot, key_id FROM meta")!
+        let row = try database.row(StoreStatements.openedMeta)!
         (ownerEpoch, boot) = try (row["owner_epoch"], row["boot"])
-        sealer = Sealer(keys: keys, lastKeyID: try row["key_id"])
+        sealer = Sealer(keys: keys, lastKeyID: try row["key_id"], isLastKeyNeeded: try row["is_key_needed"])
     }
+}
+
+/// The number of dead requests that were retried since the store was opened. Each of them has moved from the table
+/// `history` to `request`, where a pass of the conversion may have missed it.
+final class RestoredCount: Sendable {
+    private let value = Atomic(0)
+
+    var count: Int { value.load(ordering: .relaxed) }
+
+    func increase() { value.add(1, ordering: .relaxed) }
 }
 
 /// One read or change of the store within an SQLite transaction. It reads the clocks once, and collects the effects
@@ -141,6 +153,14 @@ struct StoreTransaction {
             try execute("UPDATE meta SET key_id = ?1 WHERE key_id IS NOT ?1", [keyID])
         }
         return sealer
+    }
+
+    /// Returns values of a row with a `key_id`, encrypted with the current key. The row must be decrypted.
+    ///
+    /// - Throws: ``QueueError/Code/encryptionKeyMissing`` if the store has no key for them.
+    func sealed(_ columns: [SealedColumn], of row: StoredRow) throws -> [DatabaseValue] {
+        try environment.sealer.requireUnlocked()
+        return try row.sealed(columns, by: try sealerForWriting(), of: try row["id"])
     }
 
     /// Returns a row decrypted, like ``opened(_:)``, for a call that needs its content.

@@ -141,6 +141,13 @@ package final class BodySpool: Sendable {
         }
     }
 
+    /// Checks the existence and the size of an encrypted body without its key, and returns the fault.
+    ///
+    /// - Parameter size: The size of the plaintext.
+    func verifySealed(_ name: String, size: Int64) async -> SpooledBodyFault? {
+        await queue.run { [files] in files.sizeFault(ofSealed: name, size: size) }
+    }
+
     // MARK: Removing
 
     /// Removes the files of bodies to which no row refers any more.

@@ -47,6 +47,20 @@ extension SpoolFiles {
             throw SpooledBodyFault(error)
         }
     }
+
+    /// Returns the fault of an encrypted file whose key is missing; `nil` if its size is that of a complete file.
+    ///
+    /// - Parameter size: The size of the plaintext.
+    func sizeFault(ofSealed name: String, size: Int64) -> SpooledBodyFault? {
+        guard SpoolName.isComplete(name) else { return .missing }
+        let expected = SealedFile.size(of: size)
+        do throws(SystemError) {
+            let found = try open(name).size()
+            return found == expected ? nil : .changed("it has \(found) bytes instead of \(expected)")
+        } catch {
+            return SpooledBodyFault(opening: error)
+        }
+    }
 }
 
 extension SpoolFile {

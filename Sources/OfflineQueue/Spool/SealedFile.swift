@@ -37,6 +37,12 @@ final class SealedFile: SpoolFile {
         self.key = key
     }
 
+    /// Returns the size of the file of a plaintext.
+    static func size(of plaintext: Int64) -> Int64 {
+        let full = Int64(chunkBytes)
+        return plaintext + max(1, (plaintext + full - 1) / full) * Int64(AES256.tagBytes)
+    }
+
     private static func nonce(_ number: Int64, isLast: Bool) -> [UInt8] {
         let digits = (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
         return [0, 0, 0] + digits + [isLast ? 1 : 0]

@@ -31,6 +31,14 @@ package enum QueueEdit: Hashable, Sendable {
     /// Makes a waiting, held or dead request pending and due now. `newKey` is whether it gets a new idempotency key, so
     /// that the server does not treat it as a repetition.
     case retry(newKey: Bool)
+
+    /// Whether the edit ends a hold.
+    var releases: Bool {
+        switch self {
+        case .release, .retry: true
+        case .cancel, .hold: false
+        }
+    }
 }
 
 /// The result of an edit by filter.
@@ -208,6 +216,8 @@ package struct ResealCursor: Hashable, Sendable {
     package var table = Table.request
     /// The number of the last row that was examined.
     package var position: Int64 = 0
+    /// The number of retried dead requests at the beginning of the pass; `nil` before.
+    package var restored: Int?
     /// The number of requests that could not be encrypted now: their body is being sent, or an error occurred.
     package var postponed = 0
     /// The first error of the pass, in words for users; `nil` if there was none.

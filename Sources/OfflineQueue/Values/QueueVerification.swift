@@ -12,7 +12,7 @@ public struct QueueVerification: Hashable, Sendable {
             /// A stored count of requests or bytes, which is used to enforce ``QueueLimits``, differs from the actual
             /// number.
             case counter
-            /// A row does not contain a valid request.
+            /// A row does not contain a valid request: it cannot be read or decrypted, or the body in it was changed.
             case request
             /// The file of a body is missing.
             case bodyMissing = "body_missing"
@@ -20,7 +20,8 @@ public struct QueueVerification: Hashable, Sendable {
             case bodyChanged = "body_changed"
             /// The file of a body cannot be read at the moment.
             case bodyUnreadable = "body_unreadable"
-            /// The request is encrypted, and its encryption key is missing. The request was not checked.
+            /// The request is encrypted, and its encryption key is missing. Only the existence and the size of its body were
+            /// checked.
             case encryptionKey = "encryption_key"
             /// The database's log ended with an incomplete commit when the queue was opened. The commit was dropped.
             ///
@@ -50,18 +51,26 @@ public struct QueueVerification: Hashable, Sendable {
     public internal(set) var requests = 0
     /// The number of requests that could not be checked, because their encryption key is missing. Each of them is a
     /// finding of the kind ``Finding/Kind/encryptionKey``, and is not part of ``requests``.
-    public internal(set) var unchecked = 0
+    public private(set) var unchecked = 0
     /// The number of spool files that were read.
     public internal(set) var files = 0
 
-    /// Whether no finding is damage. Spool files without a request, an incomplete commit at the end of the log, and
+    /// Whether a finding is damage. Spool files without a request, an incomplete commit at the end of the log, and
     /// requests whose encryption key is missing (``unchecked``) are no damage.
-    public private(set) var isSound = true
+    public private(set) var isDamaged = false
+    /// Whether every request was checked, and no finding is damage.
+    public var isSound: Bool { !isDamaged && unchecked == 0 }
+
+    /// Adds a request whose encryption key is missing.
+    mutating func foundUnchecked(_ id: String, _ reason: String) {
+        unchecked += 1
+        found(.encryptionKey, id, reason)
+    }
 
     mutating func found(_ kind: Finding.Kind, _ subject: String, _ message: String) {
         findingCount += 1
         // Decided before the limit applies: a loss may follow many harmless findings.
-        if ![.orphan, .logTail, .encryptionKey].contains(kind) { isSound = false }
+        if ![.orphan, .logTail, .encryptionKey].contains(kind) { isDamaged = true }
         guard findings.count < Self.maximumFindings else { return }
         findings.append(Finding(kind: kind, subject: subject, message: message))
     }

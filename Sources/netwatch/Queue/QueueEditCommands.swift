@@ -53,6 +53,8 @@ struct QueueReleaseCommand: AsyncParsableCommand {
         discussion: """
             netwatch queue release 01a1fd77-5b52
             netwatch queue release --all --yes
+
+            A request that is held because it cannot be decrypted is not released, and the exit status is 1.
             """
     )
 

@@ -15,14 +15,18 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             reads the database's log first. If the log is damaged, the store is not opened, because opening it \
             would drop what cannot be read.
 
+            The content of every body is checked, except bodies of up to 64 KiB that netwatch stored before it stored \
+            their SHA-256: of these, only the length is checked. Encrypted requests are decrypted. Without \
+            their key, only the existence and the size of their bodies are checked.
+
             --set-aside is for a damaged store, while no service is running. It moves the store to a new \
             directory within the queue's directory, exports what can be read, and prints the path of the \
             export. Nothing is deleted. The next start of the service creates an empty store.
 
             Exit status: 0 sound; 1 not sound, for example a lost or damaged request; 2 the check or the move \
-            failed, or requests could not be checked without their encryption key; 77 permission denied; 78 the store is damaged, or belongs to another program or a newer \
-            netwatch. With --set-aside: 0 sound, or moved and all requests exported; 1 moved, and requests are \
-            lost.
+            failed, or requests could not be checked without their encryption key; 77 permission denied; 78 the \
+            store is damaged, or belongs to another program or a newer netwatch. With --set-aside: 0 sound, or \
+            moved and all requests exported; 1 moved, and requests are lost.
             """
     )
 
@@ -50,8 +54,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         if found.isDatabaseDamaged {
             throw ExitStatus.unusableStore.exitCode
         }
-        if !found.sound { throw ExitStatus.no.exitCode }
-        if found.unchecked != nil { throw ExitStatus.unknown.exitCode }
+        if found.damaged { throw ExitStatus.no.exitCode }
+        if !found.sound { throw ExitStatus.unknown.exitCode }
     }
 
     /// Checks the log before the queue is opened. Opening would drop the unreadable part of the log and change the
@@ -81,12 +85,13 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         // If the database is damaged, the check may end before its first request.
         let isUnchecked = found.isDatabaseDamaged && found.requests == 0
         let extent = isUnchecked ? "requests could not be checked" : "checked \(requests) and \(files)"
-        let sound = found.unchecked == nil ? "sound" : "no damage found"
-        Printer.note("\(found.sound ? sound : "not sound"): \(extent)")
+        let verdict = found.damaged ? "not sound" : found.sound ? "sound" : "no damage found"
+        Printer.note("\(verdict): \(extent)")
         guard let unchecked = found.unchecked else { return }
         let encrypted = CountText.format(unchecked, "encrypted request")
         Printer.warning(
-            "\(encrypted) could not be checked without the key; `--encryption-key` names its file"
+            "\(encrypted) could not be checked without the key, except that its body exists and has the right size; "
+                + "`--encryption-key` names the file of the key"
         )
     }
 

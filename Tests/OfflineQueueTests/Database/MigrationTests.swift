@@ -158,7 +158,7 @@ internal import Testing
         Issue.record("\(fixture.path) was missing and was written; commit it, and add it to the next test")
     }
 
-    @Test(arguments: ["queue-2", "queue-3", "queue-4", "queue-5", "queue-8"])
+    @Test(arguments: ["queue-2", "queue-3", "queue-4", "queue-5", "queue-8", "queue-9"])
     func `a store of every older version keeps and sends the same requests as a new one`(name: String)
         async throws
     {

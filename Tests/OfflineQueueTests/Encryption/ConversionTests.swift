@@ -110,6 +110,22 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a dead request that is retried during the conversion is encrypted in the same pass`()
+        async throws
+    {
+        try await fill("a")
+        let plain = try await directory.openEncrypted(in: keys)
+        try await plain.conclude(try #require(try await plain.claimAll().first), .dead(reason: "HTTP 400"))
+        await plain.close()
+        let store = try await openStore()
+        var cursor = try await store.reseal(after: ResealCursor())
+        #expect(cursor?.table == .history)
+        #expect(try await store.edit(.retry(newKey: false), ["a"]) == [.done(.pending)])
+        while let place = cursor { cursor = try await store.reseal(after: place) }
+        #expect(try await isConverted(store))
+        await store.close()
+    }
+
     /// Returns a queue that delivers every request, and repeats the conversion without a long wait.
     private func queue(on store: any QueueStore) -> (OfflineQueue, ChangeSignal) {
         let signal = ChangeSignal()

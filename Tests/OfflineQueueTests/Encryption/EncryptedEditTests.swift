@@ -73,6 +73,9 @@ internal import Testing
         async throws
     {
         await (try await stored("a")).close()
+        let both = try await directory.openEncrypted(TestKeys.second, TestKeys.first, in: keys)
+        try await both.enqueue(try request("c"))
+        await both.close()
         let other = try await directory.openEncrypted(TestKeys.second, in: keys)
         let again = try request("a")
         let error = await #expect(throws: QueueError.self) { try await other.enqueue(again) }
@@ -83,13 +86,56 @@ internal import Testing
     @Test func `a new credential removes the secrets of an encrypted request, and keeps the rest`()
         async throws
     {
-        let store = try await stored("a")
+        let plain = try await directory.openEncrypted(in: keys)
+        try await plain.enqueue(try request("a"))
+        await plain.close()
         // As a version without credentials stored it.
         try edit(directory, "UPDATE request SET url = url || '?access_token=hush'")
+        let store = try await directory.openEncrypted(TestKeys.first, in: keys)
+        try await store.resealAll()
         #expect(try await store.setCredential("api", of: ["a"]) == [.done(.pending)])
         let sent = try #require(try await store.claimAll().first)
         #expect(sent.url == "http://example.com/a")
         #expect(sent.headers.map(\.value).contains("note"))
+    }
+
+    @Test func `an encrypted request can be sent with its new credential`() async throws {
+        let store = try await stored("a")
+        #expect(try await store.setCredential("api", of: ["a"]) == [.done(.pending)])
+        #expect(try await store.inspect().findings == [])
+        let sent = try #require(try await store.claimAll().first)
+        #expect(sent.credential == "api" && sent.headers.map(\.value) == ["note"])
+    }
+
+    @Test(arguments: [QueueEdit.release, .cancel, .hold])
+    func `after a hold for the key, the last error is that of the last attempt`(edit: QueueEdit) async throws
+    {
+        let first = try await directory.openEncrypted(TestKeys.first, in: keys)
+        var options = EnqueueOptions(id: "a")
+        options.onDone = Webhook(url: "http://done.example/")
+        let url = QueueRequest(method: "PUT", url: "http://example.com/a")
+        try await first.enqueue(try NewRequest(url, options: options, now: start.date))
+        let claimed = try #require(try await first.claimAll().first)
+        let attempt = AttemptRecord(duration: .zero, curlCode: 0)
+        try await first.conclude(claimed, .retry(countsAsAttempt: true), detail: "HTTP 503", attempt: attempt)
+        await first.close()
+        let locked = try await directory.openEncrypted(in: keys)
+        #expect(try await locked.claimAll().isEmpty)
+        #expect(try await locked.details(of: "a")?.summary.lastError?.contains("is missing") == true)
+        guard edit != .release else {
+            await locked.close()
+            let right = try await directory.openEncrypted(TestKeys.first, in: keys)
+            _ = try await right.edit(edit, ["a"])
+            return #expect(try await right.details(of: "a")?.summary.lastError == "HTTP 503")
+        }
+        let filter = RequestFilter(states: [.held])
+        #expect(try await locked.edit(edit, matching: filter, isDryRun: false).result.done == 1)
+        #expect(try await locked.details(of: "a")?.summary.lastError == "HTTP 503")
+        for webhook in try await locked.claimAll() {
+            guard case .inline(let body) = webhook.body else { return #expect(Bool(false), "not inline") }
+            #expect(String(decoding: body, as: UTF8.self).contains("\"reason\":\"HTTP 503\""))
+        }
+        await locked.close()
     }
 
     @Test func `a completion waits for the key of its request`() async throws {

@@ -142,23 +142,26 @@ internal import Testing
     @Test func `requests whose key is missing are held and others continue, until the key is back`()
         async throws
     {
+        let plain = try await directory.openEncrypted(in: keys)
+        try await plain.enqueue(try await marked("new"))
+        await plain.close()
         let first = try await directory.openEncrypted(TestKeys.first, in: keys)
         try await first.enqueue(try await marked("small"), try await marked("large", in: first.spool))
-        let id = try #require(try await first.statistics().encryption.first?.keyID)
+        let id = try #require(try await first.statistics().encryption.first { $0.isCurrent }?.keyID)
         await first.close()
 
         let wrong = try await directory.openEncrypted(TestKeys.second, in: keys)
         #expect(
-            wrong.openingNotes.count == 1 && wrong.openingNotes[0].contains("`\(id)` of 2 stored requests")
+            wrong.openingNotes.count == 2 && wrong.openingNotes[1].contains("`\(id)` of 2 stored requests")
         )
-        try await wrong.enqueue(try await marked("new"))
         #expect(try await wrong.claimAll().map(\.id) == ["new"])
         let held = try await wrong.all([.held])
         #expect(held.map(\.id) == ["small", "large"] && held.allSatisfy { $0.holdReason == .key })
         #expect(held.allSatisfy { $0.lastError?.contains("encryption key `\(id)` is missing") == true })
         #expect(try await wrong.details(of: "small")?.headers == [])
         let report = try await wrong.inspect()
-        #expect(report.isSound && report.findings.map(\.kind) == [.encryptionKey, .encryptionKey])
+        #expect(report.findings.map(\.kind) == [.encryptionKey, .encryptionKey])
+        #expect(!report.isSound && !report.isDamaged && report.unchecked == 2)
         await wrong.close()
 
         let right = try await directory.openEncrypted(TestKeys.second, TestKeys.first, in: keys)
@@ -177,6 +180,54 @@ internal import Testing
         await right.close()
     }
 
+    @Test func `a store with the wrong key accepts and converts nothing`() async throws {
+        let plain = try await directory.openEncrypted(in: keys)
+        try await plain.enqueue(try await marked("plain"))
+        let archived = try #require(
+            try await plain.rows(after: ExportCursor(part: .waiting, position: 0), bytes: 1 << 20).first
+        )
+        await plain.close()
+        let first = try await directory.openEncrypted(TestKeys.first, in: keys)
+        try await first.enqueue(try await marked("a"))
+        await first.close()
+
+        let wrong = try await directory.openEncrypted(TestKeys.second, in: keys)
+        var (imported, body) = try archived.content.get()
+        imported.id = "imported"
+        var new = try imported.validated()
+        new.body = body
+        let restored = RestoredRequest(imported, new)
+        for operation: @Sendable () async throws -> Void in [
+            { try await wrong.enqueue(try await marked("b")) },
+            { _ = try await wrong.restore([restored]) },
+            { _ = try await wrong.spool.store(Self.spooled) },
+        ] {
+            #expect(await errorCode(operation) == .encryptionKeyMissing)
+        }
+        #expect(wrong.openingNotes.first?.contains("accepts no requests until the key is in") == true)
+        #expect(try await wrong.reseal(after: ResealCursor()) == nil)
+        #expect(try await wrong.statistics().encryption.map(\.isCurrent) == [false, false])
+        await wrong.close()
+    }
+
+    @Test func `another key replaces the key of a store when no unfinished request needs the old one`()
+        async throws
+    {
+        let first = try await directory.openEncrypted(TestKeys.first, in: keys)
+        try await first.enqueue(try await marked("a"))
+        let sent = try #require(try await first.claimAll().first)
+        try await first.conclude(sent, .delivered(status: 200), response: Self.response)
+        await first.close()
+        let second = try await directory.openEncrypted(TestKeys.second, in: keys)
+        try await second.enqueue(try await marked("b"))
+        await second.close()
+        let old = try await directory.openEncrypted(TestKeys.first, in: keys)
+        #expect(
+            await errorCode { try await old.enqueue(try await self.marked("c")) } == .encryptionKeyMissing
+        )
+        await old.close()
+    }
+
     @Test func `without any key an encrypted store accepts nothing and loses nothing`() async throws {
         let first = try await directory.openEncrypted(TestKeys.first, in: keys)
         try await first.enqueue(try await marked("a"))
@@ -191,13 +242,22 @@ internal import Testing
         #expect(large?.code == .encryptionKeyMissing)
         #expect(try await locked.claimAll().isEmpty)
         #expect(try await locked.all().map(\.holdReason) == [.key])
-        #expect(try await locked.edit(.retry(newKey: false), ["a"]) == [.done(.pending)])
+        for edit in [QueueEdit.retry(newKey: false), .release] {
+            #expect(try await locked.edit(edit, ["a"]) == [.refused(.held)])
+            let edited = try await locked.edit(
+                edit,
+                matching: RequestFilter(states: [.held]),
+                isDryRun: false
+            )
+            #expect(edited.result.done == 0 && edited.result.refused == 1)
+        }
         #expect(throws: QueueError.self) { try locked.environment.sealer.requireUnlocked() }
         #expect(try await locked.reseal(after: ResealCursor()) == nil)
         await locked.close()
         #expect(try directory.found(Self.markers) == [])
 
         let unlocked = try await directory.openEncrypted(TestKeys.first, in: keys)
+        #expect(try await unlocked.edit(.release, ["a"]) == [.done(.pending)])
         #expect(try await unlocked.claimAll().map(\.body) == [.inline(Data("inline-7f3a".utf8))])
         await unlocked.close()
     }
@@ -230,10 +290,79 @@ internal import Testing
         #expect(Set(try await changed.claimAll().map(\.id)) == ["b", "c"])
         let held = try #require(try await changed.details(of: "a")).summary
         #expect(held.holdReason == .key)
-        #expect(held.lastError == "the encrypted header fields were changed, or belong to another request")
+        let reason = try #require(held.lastError)
+        #expect(
+            reason.contains("header fields do not match the request") && reason.contains("cancel the request")
+        )
         let findings = try await changed.inspect().findings
         #expect(findings.map(\.kind) == [.request] && findings.map(\.subject) == ["a"])
         await changed.close()
+    }
+
+    @Test(arguments: [
+        "url = 'http://evil.example/a'", "method = 'PUT'", "credential = 'other'", "key_header = 'X-Other'",
+        "key_quoted = 1", "body_bytes = 3",
+    ])
+    func `a request is held if a value was changed that decides what is sent and where`(change: String)
+        async throws
+    {
+        let store = try await directory.openEncrypted(TestKeys.first, in: keys)
+        try await store.enqueue(try await marked("a"), try await marked("b"))
+        await store.close()
+        try edit(directory, "UPDATE request SET \(change) WHERE id = 'a'")
+        let changed = try await directory.openEncrypted(TestKeys.first, in: keys)
+        #expect(try await changed.claimAll().map(\.id) == ["b"])
+        #expect(try await changed.details(of: "a")?.summary.holdReason == .key)
+        let report = try await changed.inspect()
+        #expect(report.findings.map(\.subject) == ["a"] && report.isDamaged)
+        await changed.close()
+    }
+
+    @Test(arguments: [[], [TestKeys.first]])
+    func `a changed body in the database is found, and not exported`(names: [String]) async throws {
+        let open = { try await directory.openStore(key: names.first, in: keys) }
+        let store = try await open()
+        try await store.enqueue(try await marked("a"), try await marked("b"))
+        #expect(try await store.inspect().findings == [])
+        await store.close()
+        try edit(directory, "UPDATE body SET bytes = zeroblob(length(bytes)) WHERE seq = 1")
+        let changed = try await open()
+        let report = try await changed.inspect()
+        #expect(report.findings.map(\.kind) == [.request] && report.findings.map(\.subject) == ["a"])
+        let rows = try await changed.rows(after: ExportCursor(part: .waiting, position: 0), bytes: 1 << 20)
+        #expect(rows.compactMap { try? $0.content.get() }.map(\.request.id) == ["b"])
+        await changed.close()
+    }
+
+    @Test(arguments: [[], [TestKeys.first]])
+    func `a request whose stored body was removed is not sent without it`(names: [String]) async throws {
+        let store = try await directory.openStore(key: names.first, in: keys)
+        try await store.enqueue(try await marked("a"))
+        await store.close()
+        try edit(directory, "DELETE FROM body")
+        let changed = try await directory.openStore(key: names.first, in: keys)
+        #expect(try await changed.claimAll().map(\.body) == [.unreadable])
+        await changed.close()
+    }
+
+    @Test func `without the key, missing and truncated body files are found`() async throws {
+        let store = try await directory.openEncrypted(TestKeys.first, in: keys)
+        for id in ["a", "b", "c"] { try await store.enqueue(try await marked(id, in: store.spool)) }
+        let whole = try await store.spool.store(Data(count: 2 * SealedFile.chunkBytes))
+        #expect(await store.spool.verifySealed(whole.name, size: whole.size) == nil)
+        await store.spool.remove([whole.name])
+        await store.close()
+        let spool = "\(directory.path)/spool"
+        let files = try FileManager.default.contentsOfDirectory(atPath: spool).map { "\(spool)/\($0)" }
+        try FileManager.default.removeItem(atPath: files[0])
+        try Data(contentsOf: URL(filePath: files[1])).dropLast().write(to: URL(filePath: files[1]))
+        let locked = try await directory.openEncrypted(in: keys)
+        let report = try await locked.inspect()
+        let kinds = report.findings.map(\.kind)
+        #expect(kinds.count { $0 == .encryptionKey } == 3 && report.unchecked == 3)
+        #expect(Set(kinds) == [.encryptionKey, .bodyMissing, .bodyChanged] && kinds.count == 5)
+        #expect(report.isDamaged && !report.isSound)
+        await locked.close()
     }
 
     // MARK: Conversion and rotation
@@ -247,7 +376,7 @@ internal import Testing
 
         let store = try await directory.openEncrypted(TestKeys.first, in: keys)
         let unsealed = try await store.statistics().encryption
-        #expect(unsealed.map(\.keyID) == [nil] && unsealed.map(\.requests) == [before.count])
+        #expect(unsealed.map(\.isCurrent) == [false, true] && unsealed.map(\.requests) == [before.count, 0])
         try await store.resealAll()
         #expect(try await store.allDetails() == before)
         let use = try await store.statistics().encryption

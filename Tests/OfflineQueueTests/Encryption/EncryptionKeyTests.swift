@@ -39,6 +39,15 @@ internal import Testing
         #expect(hex(output.dropFirst(29)) == sealed)
     }
 
+    @Test func `different values never have the same context`() {
+        let values: [(String, [String?])] = [
+            ("a", []), ("a", [nil]), ("a", [""]), ("a", ["b", "c"]), ("a", ["bc", nil]), ("a", [nil, "bc"]),
+            ("a1:b,", ["c"]), ("a", ["1:b,", "c"]),
+        ]
+        let contexts = values.map { SealedPart.headers.context(of: $0.0, $0.1) }
+        #expect(Set(contexts).count == values.count)
+    }
+
     @Test func `a value can be opened only unchanged, with its key and its context`() throws {
         let key = try key(7)
         let plain = Data("value".utf8)

@@ -43,6 +43,11 @@ extension TemporaryDirectory {
         return try await openStore(settings, clock: clock)
     }
 
+    /// Opens a store with one key, or without encryption.
+    func openStore(key: String?, in file: TestKeys) async throws -> SQLiteQueueStore {
+        if let key { try await openEncrypted(key, in: file) } else { try await openEncrypted(in: file) }
+    }
+
     /// Returns those of the texts that occur in any file of the directory.
     func found(_ texts: [String]) throws -> Set<String> {
         let names = try FileManager.default.subpathsOfDirectory(atPath: path)

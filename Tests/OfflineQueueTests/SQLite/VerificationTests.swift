@@ -32,9 +32,11 @@ internal import Testing
         for number in 0..<QueueVerification.maximumFindings {
             report.found(.orphan, "\(number)", "no request")
         }
-        #expect(report.isSound)
+        #expect(report.isSound && !report.isDamaged)
         report.found(.request, "a", "lost")
-        #expect(!report.isSound && report.findings.count == QueueVerification.maximumFindings)
+        #expect(
+            !report.isSound && report.isDamaged && report.findings.count == QueueVerification.maximumFindings
+        )
     }
 
     @Test(arguments: [
@@ -45,6 +47,10 @@ internal import Testing
         ("UPDATE request SET headers = 'Cookie: a' || char(10) WHERE id = 'a7'", "request", "a7"),
         ("UPDATE request SET expectation = '?' WHERE id = 'a7'", "request", "a7"),
         ("UPDATE body SET bytes = x'00' WHERE seq = (SELECT min(seq) FROM body)", "request", "a"),
+        (
+            "UPDATE body SET bytes = zeroblob(length(bytes)) WHERE seq = (SELECT min(seq) FROM body)",
+            "request", "a"
+        ),
         ("DELETE FROM body WHERE seq = (SELECT min(seq) FROM body)", "request", "a"),
         ("UPDATE request SET body_file = '../../etc/passwd' WHERE body_file IS NOT NULL", "request", "a"),
         ("UPDATE request SET lane_id = 99 WHERE id = 'a7'", "reference", "request"),
