@@ -115,8 +115,10 @@ struct PacingOptions: ParsableArguments {
         }
         try Self.requireOne("--host-weight", "host", hostWeight) { ($0.text, $0.name) }
         try Self.requireOne("--lane-weight", "label", laneWeight) { ($0.text, $0.name) }
-        for name in metered where name.isEmpty || name.utf8.count > 255 {
-            throw ValidationError("`--metered \(Printer.quoted(name))`: the name must have 1 to 255 bytes")
+        for name in metered where !MeteredInterfaces.isValid(name) {
+            throw ValidationError(
+                "`--metered` is \(Printer.quoted(name)); it must be \(MeteredInterfaces.accepted)"
+            )
         }
     }
 

@@ -261,7 +261,10 @@ internal import Testing
         ),
         (["serve", "--host-weight", "a=0"], 64, "a name and a weight like `NAME=3`, with 1 to 100"),
         (["serve", "--lane-weight", "=1"], 64, "a name and a weight like `NAME=3`, with 1 to 100"),
-        (["serve", "--metered", ""], 64, "the name must have 1 to 255 bytes"),
+        (["serve", "--metered", ""], 64, "`--metered` is ``; it must be the name of an interface"),
+        (["serve", "--metered", "eth0/1"], 64, "`--metered` is `eth0/1`; it must be"),
+        (["serve", "--metered", "eth 0"], 64, "`--metered` is `eth 0`; it must be"),
+        (["serve", "--metered", "enp0s31f6-phone0"], 64, "1 to 15 bytes without spaces, `/` and `:`"),
         (["serve", "--reconnect-spread", "400d"], 64, "`--reconnect-spread` must be at most 366d"),
         (["send", "http://127.0.0.1/", "--interface-kind", "fax"], 64, "`fax` is not a kind of interface"),
         (
@@ -269,6 +272,18 @@ internal import Testing
             "`fax` is not a kind of interface; accepted: loopback, ethernet, wifi, cellular"
         ),
         (["send", "http://127.0.0.1/", "--window", "22-6"], 64, "`22-6` is not a window like"),
+        (
+            ["send", "http://127.0.0.1/", "--window", "22:00-23:00", "--window", "01:00-02:00"], 64,
+            "`--window` may be given only once; given: `22:00-23:00` and `01:00-02:00`"
+        ),
+        (
+            ["send", "http://127.0.0.1/", "--queue", "never", "--allow-signature"], 64,
+            "`--queue never` cannot be combined with `--allow-signature`"
+        ),
+        (
+            ["send", "https://a.example/?X-Amz-Signature=s"], 64,
+            "`allowsSignature` (`--allow-signature`) accepts a signed URL"
+        ),
         (["send", "http://127.0.0.1/", "--window", "22:00-24:00"], 64, "times from 00:00 to 23:59"),
         (
             ["send", "http://127.0.0.1/", "--queue", "never", "--only-unmetered"], 64,

@@ -83,6 +83,9 @@ internal import Testing
         async throws
     {
         let server = try ScriptedServer { _ in .respond("thanks") }
+        // The file exists before the service starts, so that the service notices when it is removed.
+        mkdir(directory.file("credentials"), 0o700)
+        try write("api", origin: "http://other.example", value: "t")
         let service = try await service()
         let id = try await service.keep(server.url + "/a", "--credential", "api")
         func reason(containing words: String) async throws {
@@ -92,11 +95,11 @@ internal import Testing
                     && entry?["state"] as? String == "held"
             }
         }
+        try await reason(containing: "it lists http://other.example:80")
+        #expect(unlink(directory.file("credentials/api")) == 0)
         try await reason(containing: "held: auth: there is no credential `api`: ")
         try write("api", origin: server.url, value: "t", mode: 0o644)
         try await reason(containing: "has the mode 0644; use `chmod 600`")
-        try write("api", origin: "http://other.example", value: "t")
-        try await reason(containing: "it lists http://other.example:80")
         #expect(server.requests.isEmpty)
         try write("api", origin: server.url, value: "t")
         _ = try await waitForState("delivered", of: id, in: service)
@@ -125,7 +128,14 @@ internal import Testing
         )
         let unknown = try await service.run("queue", "credential", id, "nwe")
         #expect(unknown.ending == .exited(64), "\(unknown.errors)")
-        #expect(unknown.errors == ["error: there is no credential `nwe`; known: new, old"])
+        let path = directory.file("credentials/nwe")
+        let words = "error: there is no credential `nwe`: \(path) does not exist; known: new, old"
+        #expect(unknown.errors == [words])
+        for option in ["--credential", "--on-done-credential"] {
+            let arguments = ["send", server.url, "--on-done", server.url, option, "nwe"]
+            let refused = try await service.run(arguments)
+            #expect(refused.ending == .exited(64) && refused.errors == [words], "\(refused.errors)")
+        }
         #expect(try await service.details(of: id)["credential"] as? String == "old")
         let changed = try await service.run("queue", "credential", id, "new")
         #expect(changed.ending == .exited(0), "\(changed.errors)")
@@ -140,7 +150,8 @@ internal import Testing
         try await service.keep("http://127.0.0.1:1/", "--id", "order-1")
         let refused = try await service.run("queue", "credential", "order-1", "later")
         #expect(refused.ending == .exited(64))
-        #expect(refused.errors.first?.contains("the service has none; see `netwatch serve") == true)
+        let words = "the service has no credentials directory; see `netwatch serve --credentials`"
+        #expect(refused.errors.first?.contains(words) == true, "\(refused.errors)")
         try await service.stop()
         let changed = try await Command.run(
             "queue",
@@ -199,7 +210,8 @@ internal import Testing
             #expect(answer.contains("malformed_body") && answer.contains(member), "\(answer)")
         }
         // Requests that get the credential later, and requests of an export.
-        let kept = try await service.keep("http://\(there)/kept", "--credential", "none")
+        try write("unused", origin: "http://unused.example", value: "hush-hush")
+        let kept = try await service.keep("http://\(there)/kept", "--credential", "unused")
         _ = try await waitForState("held", of: kept, in: service)
         _ = try await service.run("queue", "credential", kept, "api")
         try await service.pause()

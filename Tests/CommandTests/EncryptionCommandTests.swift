@@ -165,10 +165,10 @@ internal import Testing
     @Test func `the key of the queue is never sent as a credential`() async throws {
         let server = try ScriptedServer { _ in .respond("") }
         let service = try await service(.credential, server)
-        let id = try await service.keep(server.url, "--credential", "netwatch-queue-key")
-        try await poll { try await service.request(id)["state"] as? String == "held" }
-        let reason = try await service.request(id)["reason"] as? String
-        #expect(reason?.contains("is the encryption key of the queue, and is never sent") == true)
+        let sent = try await service.run("send", server.url, "--credential", "netwatch-queue-key")
+        #expect(sent.ending == .exited(64))
+        let words = "is the encryption key of the queue, and is never sent"
+        #expect(sent.errors.first?.contains(words) == true, "\(sent.errors)")
         #expect(server.requests.isEmpty)
     }
 
@@ -307,6 +307,7 @@ internal import Testing
         #expect(
             (details["unreadable"] as? String)?.contains("is missing") == true && details["response"] == nil
         )
+        #expect(details["headers"] == nil, "an empty list would mean that the request has no header fields")
         let body = try await runOffline("queue", "show", "sent", "--body")
         #expect(body.ending == .exited(2) && body.output == [])
         #expect(body.errors.first?.contains("the response cannot be read: the encryption key `") == true)

@@ -175,6 +175,15 @@ internal import Testing
         try write("type: bearer", to: "bad")
         #expect(try await source.check().count == 1)
         #expect(try await source.check().first?.contains("`bad` cannot be used") == true)
+        try write("type: bearer", to: ".hidden")
+        try write("type: bearer", to: "my token")
+        #expect(
+            try await source.check().dropFirst() == [
+                "the credential `my token` is not 1 to 64 letters, digits, `.`, `_` and `-` of ASCII, or begins with "
+                    + "`.`, so its file is ignored"
+            ]
+        )
+        #expect(unlink(directory.file("my token")) == 0)
         for (path, words) in [
             (directory.file("missing"), "No such file or directory"),
             (directory.file("good"), "not a directory"),

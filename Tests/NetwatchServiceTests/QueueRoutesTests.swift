@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Glibc
 internal import NIOHTTP1
 internal import NetwatchTestSupport
 internal import OfflineQueue
@@ -61,6 +62,7 @@ internal import Testing
 
     @Test func `a tag and a webhook are stored, listed and shown`() async throws {
         let queue = try await open()
+        try await queue.register(try QueueCredential(.bearer("t"), origins: ["https://b.example"]), as: "c")
         let body = #"""
             {\#(Self.url),"queue":"always","id":"a","tag":"t","on_done":{"url":"https://b.example/","credential":"c"}}
             """#
@@ -78,6 +80,77 @@ internal import Testing
             try await answer(queue, .GET, "/v1/queue/stats").members["completions"] as? [[String: Any]]
         #expect(waiting?.map { $0["tag"] as? String } == ["u"])
         #expect(waiting?.map { $0["requests"] as? Int } == [1])
+        await queue.stop()
+    }
+
+    @Test func `a filter with a tag that no request can have is rejected`() async throws {
+        let queue = try await open()
+        let targets = ["/v1/requests?tag=%C3%BC", "/v1/requests?tag=", "/v1/events?tag=%C3%BC"]
+        for target in targets {
+            let refused = try await answer(queue, .GET, target)
+            #expect(refused.status == 400 && refused.code == "invalid_tag", "\(target)")
+            #expect(refused.detail.hasSuffix("it must be 1 to 255 bytes of printable ASCII"))
+        }
+        let edit = try await answer(queue, .POST, "/v1/queue/drop", #"{"filter":{"tag":"ü"}}"#)
+        #expect(edit.code == "invalid_tag" && edit.detail.hasPrefix("`tag` is `ü`;"), "\(edit.detail)")
+        await queue.stop()
+    }
+
+    /// A source whose credentials cannot be read now.
+    private struct FailingSource: CredentialSource {
+        func credential(named name: String) async throws -> QueueCredential {
+            throw CredentialFault(.retry, "EIO")
+        }
+
+        func names() async -> [String] { [] }
+    }
+
+    @Test func `a credential that is unknown or unusable is rejected with the reason`() async throws {
+        let queue = try await open()
+        try await queue.register(try QueueCredential(.bearer("t"), origins: ["https://b.example"]), as: "c")
+        mkdir(directory.file("credentials"), 0o700)
+        let text = "type: bearer\norigins: https://b.example\nvalue: t"
+        for (name, content, mode) in [("good", text, 0o600), ("open", text, 0o644), ("empty", "", 0o600)] {
+            let file = try directory.write(Array(content.utf8), to: "credentials/\(name)")
+            #expect(chmod(file, mode_t(mode)) == 0)
+        }
+        let path = directory.file("credentials")
+        await queue.use(CredentialDirectory(path: path))
+        let cases = [
+            (
+                "nope", "unknown_credential",
+                "there is no credential `nope`: \(path)/nope does not exist; known: c, empty, good, open"
+            ),
+            (
+                "open", "unusable_credential",
+                "the credential `open` cannot be used: \(path)/open has the mode 0644; use `chmod 600`"
+            ),
+            (
+                "empty", "unusable_credential",
+                "the credential `empty` cannot be used: \(path)/empty is empty"
+            ),
+        ]
+        let set = "/v1/requests/a/credential"
+        for (name, code, detail) in cases {
+            let webhook = #""on_done":{"url":"https://b.example/","credential":"\#(name)"}"#
+            for member in [#""credential":"\#(name)""#, webhook] {
+                let refused = try await answer(queue, .POST, "/v1/requests", "{\(Self.url),\(member)}")
+                #expect(refused.status == 400 && refused.code == code, "\(refused.members)")
+                #expect(refused.detail == detail)
+            }
+            let change = try await answer(queue, .POST, set, #"{"credential":"\#(name)"}"#)
+            #expect(change.code == code && change.detail == detail, "\(change.members)")
+        }
+        #expect(try await queue.list().requests.isEmpty)
+        // The error of the directory itself is reported.
+        await queue.use(CredentialDirectory(path: "\(path)/good"))
+        let unreadable = try await answer(queue, .POST, set, #"{"credential":"x"}"#)
+        #expect(unreadable.code == "unusable_credential", "\(unreadable.members)")
+        #expect(unreadable.detail.hasSuffix("\(path)/good/x: Not a directory"), "\(unreadable.detail)")
+        // A request is not refused because its credential cannot be read for a moment.
+        await queue.use(FailingSource())
+        let body = #"{\#(Self.url),"queue":"always","credential":"x"}"#
+        #expect(try await answer(queue, .POST, "/v1/requests", body).status == 202)
         await queue.stop()
     }
 

@@ -34,6 +34,22 @@ internal import Testing
     }
 
     @Test(arguments: [
+        (#""state":"held","hold_reason":"user","last_error":"HTTP 503","reason":"held: user""#, true),
+        (
+            #""state":"held","hold_reason":"auth","last_error":"HTTP 503","reason":"held: auth: HTTP 503""#,
+            false
+        ),
+        (#""state":"pending","last_error":"HTTP 503","reason":"HTTP 503""#, false),
+    ])
+    func `the last error of a held request is printed unless its state contains it`(
+        members: String,
+        isPrinted: Bool
+    ) throws {
+        let lines = RequestReport(try details(members)).lines
+        #expect(lines.contains("error     HTTP 503") == isPrinted, "\(lines)")
+    }
+
+    @Test(arguments: [
         ("pending", 2, 1, 3, "attempts  2, 1 postponed, not counted"),
         ("pending", 0, 0, 3, "attempts  0, 3 before the count was reset"),
         ("inflight", 1, 0, 3, "attempts  1, 3 before the count was reset"),

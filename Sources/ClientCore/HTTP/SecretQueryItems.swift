@@ -9,7 +9,7 @@ package enum SecretQueryItems {
     ///
     /// The list does not contain names that usually mean something else, such as `key`, `code`, `id`, `session` and
     /// `hash`. It does not contain the parts of a signed URL that are useless without the signature, such as
-    /// `X-Amz-Credential`.
+    /// `X-Amz-Credential`, `OSSAccessKeyId` and `q-ak`.
     package static let names: Set<String> = signatures.union([
         "access_key", "access_token", "accesskey", "api_key", "api_secret", "api_token", "api-key", "apikey",
         "apitoken", "auth_token", "auth-token", "authtoken", "client_secret", "id_token", "job_token", "jwt",
@@ -18,9 +18,19 @@ package enum SecretQueryItems {
     ])
 
     /// The items of signed URLs, in lower case. They permit one operation on one resource until the signature expires.
+    ///
+    /// The names are those of Amazon S3, Google Cloud Storage, Azure, Alibaba Cloud OSS, Tencent Cloud COS and Huawei
+    /// Cloud OBS.
     package static let signatures: Set<String> = [
-        "sig", "signature", "x-amz-security-token", "x-amz-signature", "x-goog-signature",
+        "q-signature", "security-token", "sig", "signature", "x-amz-security-token", "x-amz-signature",
+        "x-cos-security-token", "x-goog-signature", "x-obs-security-token", "x-oss-security-token",
+        "x-oss-signature",
     ]
+
+    /// Returns whether a URL contains an item of a signed URL.
+    package static func isSigned(_ url: String) -> Bool {
+        firstName(in: url, except: names.subtracting(signatures)) != nil
+    }
 
     /// Returns the name of the first item that contains a secret; `nil` if there is none. An item without a value
     /// contains none.

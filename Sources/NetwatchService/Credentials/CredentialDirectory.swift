@@ -24,7 +24,8 @@ package struct CredentialDirectory: CredentialSource {
             throw CredentialFault(
                 .change,
                 "there is no credential `\(name)`: the service has no credentials directory; see "
-                    + "`netwatch serve --credentials`"
+                    + "`netwatch serve --credentials`",
+                isUnknown: true
             )
         }
         guard name != Self.queueKeyName else {
@@ -58,8 +59,11 @@ package struct CredentialDirectory: CredentialSource {
     }
 
     private static func names(in path: String) -> [String] {
-        ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [])
-            .filter { CredentialName.isValid($0) && $0 != queueKeyName }
+        files(in: path).filter { CredentialName.isValid($0) && $0 != queueKeyName }
+    }
+
+    private static func files(in path: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
     }
 
     /// What identifies the content and the permissions of a file.
@@ -91,14 +95,25 @@ extension CredentialDirectory {
         guard let path else { return [] }
         try Self.checkStatus(of: path)
         var faults: [String] = []
-        for name in Self.names(in: path).sorted() where await isCredential(name) {
+        // Hidden files are ignored without a warning: tools that replace files create them.
+        for name in Self.files(in: path).sorted() where !name.hasPrefix(".") && name != Self.queueKeyName {
+            guard await isCredential(name) else { continue }
             do {
+                try CredentialName.check(name)
                 _ = try await credential(named: name)
             } catch {
-                faults.append((error as? CredentialFault)?.reason ?? "\(error)")
+                faults.append(Self.warning(error))
             }
         }
         return faults
+    }
+
+    private static func warning(_ error: any Error) -> String {
+        switch error {
+        case let fault as CredentialFault: fault.reason
+        case let name as QueueError: "\(name.message), so its file is ignored"
+        default: "\(error)"
+        }
     }
 
     private func isCredential(_ name: String) async -> Bool {

@@ -79,7 +79,11 @@ struct CredentialFileReader {
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw errno == ENOENT && file == path
-                ? CredentialFault(.change, "there is no credential `\(name)`: \(file) does not exist")
+                ? CredentialFault(
+                    .change,
+                    "there is no credential `\(name)`: \(file) does not exist",
+                    isUnknown: true
+                )
                 : systemFault(file, errno)
         }
         let owned = FileDescriptor(owning: descriptor)

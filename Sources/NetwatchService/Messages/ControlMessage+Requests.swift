@@ -65,7 +65,8 @@ extension ControlMessage {
         /// Why the header fields, the idempotency key or the response are left out: they cannot be decrypted. `nil` if
         /// nothing is left out.
         package var unreadable: String?
-        package var headers: [[String]]
+        /// The header lines, each as an array of a name and a value; `nil` if they are left out.
+        package var headers: [[String]]?
         package var idempotencyKey: String?
         package var replaceKey: String?
         /// The ids of the requests that this one still waits for.

@@ -49,29 +49,11 @@ extension QueueRoutes {
     private func setCredential(_ request: ControlRequest) async throws -> ControlResponse {
         let id = id(in: request)
         let message = try request.message(ControlMessage.Credential.self)
-        try await requireCredential(message.credential)
+        try await requireCredentials([message.credential])
         return try Self.response(
             to: "a change of the credential",
             id,
             try await queue.setCredential(message.credential, of: [id])[0]
-        )
-    }
-
-    /// Refuses a name that no credential of the service has. Without the service, the credentials are not known, and any
-    /// name is accepted.
-    private func requireCredential(_ name: String) async throws {
-        try CredentialName.check(name)
-        guard isRunning else { return }
-        let names = await queue.credentialNames
-        guard !names.contains(name) else { return }
-        let known =
-            names.isEmpty
-            ? "the service has none; see `netwatch serve --credentials`"
-            : "known: " + names.sorted().joined(separator: ", ")
-        throw Problem(
-            .badRequest,
-            code: "unknown_credential",
-            detail: "there is no credential `\(name)`; \(known)"
         )
     }
 
@@ -121,7 +103,7 @@ extension QueueRoutes {
         var matching = RequestFilter(
             host: try filter.host.map(Problem.host),
             lane: filter.lane,
-            tag: filter.tag
+            tag: try filter.tag.map(Problem.tag)
         )
         if let names = filter.state, !names.isEmpty { matching.states = try QueuedRequest.State.named(names) }
         let result = try await queue.edit(edit, matching: matching, isDryRun: message.dryRun ?? false)

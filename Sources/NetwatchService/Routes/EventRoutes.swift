@@ -54,6 +54,6 @@ extension EventFilter {
         states = names.isEmpty ? nil : try QueuedRequest.State.named(names)
         host = try request.value(of: "host").map(Problem.host)
         lane = request.value(of: "lane")
-        tag = request.value(of: "tag")
+        tag = try request.value(of: "tag").map(Problem.tag)
     }
 }

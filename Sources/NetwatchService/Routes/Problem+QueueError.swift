@@ -61,6 +61,16 @@ extension Problem {
         throw .malformedQuery("host", text, accepted: accepted)
     }
 
+    /// Returns the tag of a filter.
+    ///
+    /// - Throws: ``Problem`` with `invalid_tag` for a text that no request can have as its tag.
+    static func tag(_ text: String) throws(Problem) -> String {
+        guard RequestChecks.isPrintable(text) else {
+            throw .malformedQuery("tag", text, accepted: "1 to 255 bytes of printable ASCII")
+        }
+        return text
+    }
+
     /// Creates the error for an invalid value in the query.
     static func malformedQuery(_ name: String, _ value: String, accepted: String) -> Problem {
         Problem(

@@ -71,7 +71,7 @@ extension RequestQuery {
         maximumBytes = ControlMessage.longestPageBytes
         host = try request.value(of: "host").map(Problem.host)
         lane = request.value(of: "lane")
-        tag = request.value(of: "tag")
+        tag = try request.value(of: "tag").map(Problem.tag)
         guard let text = request.value(of: "after") else { return }
         guard let cursor = ListCursor(text: text) else {
             throw .malformedQuery("after", text, accepted: "the `next` of the previous page")
@@ -202,7 +202,7 @@ extension ControlMessage.Details {
         self.init(
             request: ControlMessage.Entry(details.summary),
             unreadable: details.unreadable,
-            headers: details.headers.map { [$0.name, $0.value] },
+            headers: details.areHeadersHidden ? nil : details.headers.map { [$0.name, $0.value] },
             idempotencyKey: details.idempotencyKey,
             replaceKey: details.replaceKey,
             after: details.dependencies,
@@ -221,6 +221,11 @@ extension ControlMessage.Details {
             response: details.response.map(ControlMessage.Response.init)
         )
     }
+}
+
+extension RequestDetails {
+    /// Whether the header fields may be left out because they cannot be decrypted.
+    fileprivate var areHeadersHidden: Bool { unreadable != nil && headers.isEmpty }
 }
 
 extension ControlMessage.Attempt {

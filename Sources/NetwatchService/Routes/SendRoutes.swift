@@ -15,6 +15,7 @@ extension QueueRoutes {
         try requireRunning()
         let wanted = try message.queueRequest()
         let options = try message.options()
+        try await requireCredentials([options.credential, options.onDone?.credential])
         let sent =
             switch try message.queueMode() {
             case .auto: try await sendNow(wanted, options)

@@ -1,7 +1,10 @@
+internal import ClientCore
+
 extension ArchivedRequest {
-    /// Returns the request without the secrets that versions before 5 stored. An export contains none, and an import
-    /// removes those in an export of such a version. Its credential replaces them. A waiting request without one is held
-    /// until it gets one.
+    /// Returns the request without secrets: those that versions before 5 stored, and the signature of a signed URL. An
+    /// export contains none, and an import removes those in an export of an older version.
+    ///
+    /// The credential of the request replaces them. A request without one is held.
     func withoutSecrets() -> ArchivedRequest {
         // A malformed line is refused later.
         guard headers.allSatisfy({ $0.count == 2 }) else { return self }
@@ -12,12 +15,40 @@ extension ArchivedRequest {
         var request = self
         request.url = clean.url
         request.headers = clean.headers.map { [$0.name, $0.value] }
-        guard credential == nil, state == .pending || state == .blocked else { return request }
-        request.state = .held
-        request.holdReason = HoldReason.auth.rawValue
-        request.lastError =
-            "exports contain no secrets, so those of the request were removed; "
-            + "give it a credential, or enqueue it again"
+        guard credential == nil else { return request }
+        if SecretQueryItems.isSigned(url) {
+            request.holdWithoutSignature()
+        } else {
+            request.holdWithoutCredential()
+        }
         return request
+    }
+
+    /// Holds a waiting request until it gets a credential. If a restart or a flush releases it without one, the server
+    /// responds with 401, and the request is held again.
+    private mutating func holdWithoutCredential() {
+        guard state == .pending || state == .blocked else { return }
+        hold(
+            .auth,
+            "exports contain no secrets, so those of the request were removed; "
+                + "give it a credential, or enqueue it again"
+        )
+    }
+
+    /// Holds a request until a user releases or drops it, unless it is dead or already held in this way. No other
+    /// release is possible: the server would respond with 403 to the URL without its signature, and the request would be
+    /// dead.
+    private mutating func holdWithoutSignature() {
+        let reason = holdReason.flatMap(HoldReason.init(rawValue:))
+        guard state != .dead, reason.map(HoldReason.releasableByRestart.contains) ?? true else { return }
+        hold(
+            .user,
+            "exports contain no signatures, so that of the URL was removed; "
+                + "drop the request, and enqueue it again with a new signature"
+        )
+    }
+
+    private mutating func hold(_ reason: HoldReason, _ error: String) {
+        (state, holdReason, lastError) = (.held, reason.rawValue, error)
     }
 }

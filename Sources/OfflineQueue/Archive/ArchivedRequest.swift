@@ -85,6 +85,8 @@ extension ArchivedRequest {
     private static let maximumAttemptCount = 1_000_000_000
     /// The maximum length of ``lastError`` in bytes. No version has stored a longer error.
     private static let longestError = 128 * 1024
+    /// The maximum length of ``constraints`` in bytes, more than any version has stored.
+    private static let longestConstraints = 4096
 
     /// Validates the request, and returns it in the form in which requests are enqueued.
     ///
@@ -119,8 +121,15 @@ extension ArchivedRequest {
                 )
             }
         }
-        guard lastError?.utf8.count ?? 0 <= Self.longestError else {
-            throw QueueError(.invalidOption, "the last error is longer than \(Self.longestError) bytes")
+        let texts = [
+            ("last error", lastError, Self.longestError),
+            ("text of the constraints", constraints, Self.longestConstraints),
+        ]
+        for case (let name, let text?, let limit) in texts where text.utf8.count > limit {
+            throw QueueError(
+                .invalidOption,
+                "the \(name) has \(text.utf8.count) bytes; at most \(limit) are accepted"
+            )
         }
         guard (state == .held) == (holdReason.map { HoldReason(rawValue: $0) != nil } ?? false) else {
             throw QueueError(
@@ -167,7 +176,8 @@ extension ArchivedRequest {
         options.credential = credential
         options.tag = tag
         options.onDone = onDone
-        if let constraints { options.constraints = try RequestConstraints(parsing: constraints) }
+        // A request whose constraints cannot be evaluated is held before its first attempt.
+        options.constraints = RequestConstraints(stored: constraints)
         if let expect { options.expectation = try Expectation(parsing: expect) }
         options.idempotencyKey = key.map { .value($0.value) } ?? .none
         options.idempotencyKey.isQuoted = key?.quoted ?? false

@@ -11,14 +11,17 @@ package struct CredentialFault: Error, Hashable, Sendable {
     package let remedy: Remedy
     /// The reason for a person, which names the credential.
     package let reason: String
+    /// Whether there is no credential of this name.
+    package let isUnknown: Bool
     /// The minimum time until another attempt can succeed.
     package private(set) var delay: Duration = .zero
 
     /// The maximum number of characters of ``reason``.
     package static let maximumReasonLength = 512
 
-    package init(_ remedy: Remedy, _ reason: String) {
+    package init(_ remedy: Remedy, _ reason: String, isUnknown: Bool = false) {
         self.remedy = remedy
+        self.isUnknown = isUnknown
         // The error of a provider may be of any length, and the reason is stored at each attempt.
         self.reason = String(reason.prefix(Self.maximumReasonLength))
     }

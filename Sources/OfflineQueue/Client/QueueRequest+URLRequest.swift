@@ -41,7 +41,10 @@ extension URLRequest {
     ///   an upload of a queue, `bodyFileUnusable` if the body's file cannot be read.
     public init(_ request: QueueRequest) throws(QueueError) {
         guard let url = URL(string: request.url) else {
-            throw QueueError(.invalidURL, "the URL \(quoted(request.url)) is not valid")
+            throw QueueError(
+                .invalidURL,
+                "the URL \(quoted(SecretRemoval.redacting(request.url))) is not valid"
+            )
         }
         self.init(url: url)
         httpMethod = request.method

@@ -104,6 +104,17 @@ package actor CredentialResolver {
         get async { Set(entries.keys).union(await source?.names() ?? []) }
     }
 
+    /// Returns why a credential cannot be used; `nil` if it can, if the cause may pass, or if its source does not respond
+    /// within ``patience``.
+    func fault(of name: String) async -> CredentialFault? {
+        do {
+            _ = try await TimedCall.run(within: patience) { try await self.credential(named: name) }
+            return nil
+        } catch {
+            return (error as? CredentialFault).flatMap { $0.remedy == .change ? $0 : nil }
+        }
+    }
+
     /// Adds a credential to an attempt. Waits for a refresh in progress.
     ///
     /// The wait ends after ``patience``; see ``ProviderCalls``.
@@ -174,7 +185,7 @@ package actor CredentialResolver {
     private func credential(named name: String) async throws -> QueueCredential {
         if let entry = entries[name] { return entry.credential }
         guard let source else {
-            throw CredentialFault(.change, "no credential has the name `\(name)`")
+            throw CredentialFault(.change, "no credential has the name `\(name)`", isUnknown: true)
         }
         return try await call(name) { try await source.credential(named: name) }
     }

@@ -38,11 +38,11 @@ extension OfflineQueue.Configuration {
                 try SettingCheck.require(weight, "\(name)[\(quoted(key))]", in: 1...100, \.description)
             }
         }
-        for name in meteredInterfaces where name.isEmpty || name.utf8.count > 255 {
+        for name in meteredInterfaces where !MeteredInterfaces.isValid(name) {
             throw SettingCheck.refusal(
                 "meteredInterfaces",
                 quoted(name),
-                accepted: "1 to 255 bytes, such as wwan0 or wlan*"
+                accepted: MeteredInterfaces.accepted
             )
         }
         _ = try portalProbe()

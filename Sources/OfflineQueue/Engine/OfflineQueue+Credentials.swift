@@ -19,7 +19,8 @@ extension OfflineQueue {
     /// Changes the credential of waiting or held requests.
     ///
     /// Requests that are held for ``HoldReason/auth`` are released, and pending ones are due now. Holds for other
-    /// reasons continue.
+    /// reasons continue. Secrets that are stored with a request are removed for good, also the signature of a signed URL
+    /// (``EnqueueOptions/allowsSignature``).
     ///
     /// - Parameters:
     ///   - name: The name of the new credential.
@@ -40,6 +41,12 @@ extension OfflineQueue {
     /// The names of the credentials that exist now: registered ones, and those of the source.
     package var credentialNames: Set<String> {
         get async { await credentials.names }
+    }
+
+    /// Returns why the credential of this name, which must be valid, cannot be used; `nil` if it can, or if that is not
+    /// known now.
+    package func credentialFault(of name: String) async -> CredentialFault? {
+        await credentials.fault(of: name)
     }
 
     /// Releases the requests that are held because of these credentials, which have changed.

@@ -72,8 +72,8 @@ public actor OfflineQueue {
         /// The weights of lanes by label (``EnqueueOptions/lane``): 1 to 100. Default: 1 for each lane. They apply among
         /// the lanes of an origin.
         public var laneWeights: [String: Int] = [:]
-        /// The names of the interfaces whose connections are metered, in addition to those of mobile networks: 1 to 255
-        /// bytes each, in which `*` stands for any number of characters, such as `wlan*`. Default: none.
+        /// The names of the interfaces whose connections are metered, in addition to those of mobile networks: 1 to 15
+        /// bytes each without spaces, `/` and `:`. `*` stands for any number of characters, as in `wlan*`. Default: none.
         ///
         /// Requests with ``RequestConstraints/isUnmetered`` wait while the path to their host leads over one of these
         /// interfaces. The name is that of the interface of the route: for a tunnel or a bridge, name the tunnel or the

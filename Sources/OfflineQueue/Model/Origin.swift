@@ -20,20 +20,21 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: ``QueueError`` with `invalidURL`.
     package init(url: String, allowsUserInfo: Bool = false) throws(QueueError) {
         guard !url.isEmpty else { throw QueueError(.invalidURL, "the URL must not be empty") }
+        func shown() -> String { quoted(SecretRemoval.redacting(url)) }
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
-            throw QueueError(.invalidURL, "\(quoted(url)) is not a URL")
+            throw QueueError(.invalidURL, "\(shown()) is not a URL")
         }
         guard allowsUserInfo || (parts.user == nil && parts.password == nil) else {
             throw QueueError(.invalidURL, "the URL contains a user name or password: \(SecretRemoval.hint)")
         }
         guard let scheme = parts.scheme?.lowercased(), let usual = Self.usualPorts[scheme] else {
-            throw QueueError(.invalidURL, "the scheme of \(quoted(url)) is not http or https")
+            throw QueueError(.invalidURL, "the scheme of \(shown()) is not http or https")
         }
         let host = Self.withoutBrackets(parts.host ?? "").lowercased()
-        guard !host.isEmpty else { throw QueueError(.invalidURL, "\(quoted(url)) has no host") }
+        guard !host.isEmpty else { throw QueueError(.invalidURL, "\(shown()) has no host") }
         let port = parts.port ?? usual
         guard (1...65535).contains(port) else {
-            throw QueueError(.invalidURL, "the port of \(quoted(url)) is not 1 to 65535")
+            throw QueueError(.invalidURL, "the port of \(shown()) is not 1 to 65535")
         }
         self.init(scheme: scheme, host: host, port: port)
     }

@@ -18,12 +18,14 @@ package enum RequestChecks {
 
     /// Validates a request and returns its origin.
     ///
+    /// - Parameter allowsSignature: The value of ``EnqueueOptions/allowsSignature``; `nil` for a request without this
+    ///   option, such as a webhook.
     /// - Throws: ``QueueError`` with a message that quotes the invalid value.
     @discardableResult
     package static func check(
         _ request: QueueRequest,
         for purpose: Purpose = .store,
-        allowsSignature: Bool = false
+        allowsSignature: Bool? = nil
     ) throws(QueueError) -> Origin {
         try checkMethod(of: request, for: purpose)
         let origin = try origin(of: request.url, for: purpose)
@@ -47,16 +49,18 @@ package enum RequestChecks {
         return origin
     }
 
-    private static func checkSecrets(in url: String, allowsSignature: Bool) throws(QueueError) {
+    private static func checkSecrets(in url: String, allowsSignature: Bool?) throws(QueueError) {
         let signatures = SecretQueryItems.signatures
         if let name = SecretQueryItems.firstName(in: url, except: signatures) {
             throw QueueError(.invalidURL, "the query item \(quoted(name)) is refused: \(SecretRemoval.hint)")
         }
-        guard !allowsSignature, let name = SecretQueryItems.firstName(in: url) else { return }
-        let hint = "the option to allow a signed URL stores it until it expires"
+        guard allowsSignature != true, let name = SecretQueryItems.firstName(in: url) else { return }
+        let hint =
+            allowsSignature == nil
+            ? "" : "; `allowsSignature` (`--allow-signature`) accepts a signed URL and stores it unchanged"
         throw QueueError(
             .invalidURL,
-            "the query item \(quoted(name)) is refused: \(SecretRemoval.hint); \(hint)"
+            "the query item \(quoted(name)) is refused: \(SecretRemoval.hint)\(hint)"
         )
     }
 
@@ -111,6 +115,8 @@ extension RequestChecks {
         }
         try checkOrder(options)
         try checkTimes(options, now: now)
+        // An imported request keeps its own times, which are not part of the options.
+        if purpose == .store { try checkWindow(options, now: now) }
         try checkDependencies(options)
         try options.expectation.check()
         try options.timeouts.check()
@@ -161,13 +167,27 @@ extension RequestChecks {
         guard start < options.end(from: now) else {
             throw QueueError(
                 .invalidOption,
-                "the request would expire before it may be sent at \(printable(start))"
+                "the request would expire before it may be sent at \(printable(start)): "
+                    + options.limitWords(from: now)
+            )
+        }
+    }
+
+    /// Refuses a request that would expire before its window opens.
+    private static func checkWindow(_ options: EnqueueOptions, now: Date) throws(QueueError) {
+        guard let window = options.constraints.window else { return }
+        let opening = window.nextOpening(from: max(now, options.notBefore ?? now))
+        guard opening < options.end(from: now) else {
+            throw QueueError(
+                .invalidOption,
+                "the request would expire before the window `\(window)` opens at \(printable(opening)): "
+                    + options.limitWords(from: now)
             )
         }
     }
 
     /// Returns the nearest date that Foundation can print. It cannot print dates that are too far away.
-    private static func printable(_ date: Date) -> Date { Timestamp(date).date }
+    fileprivate static func printable(_ date: Date) -> Date { Timestamp(date).date }
 
     private static func checkDependencies(_ options: EnqueueOptions) throws(QueueError) {
         guard options.dependencies.count <= maximumDependencies else {
@@ -206,7 +226,8 @@ extension RequestChecks {
         }
     }
 
-    private static func isPrintable(_ text: String) -> Bool {
+    /// Returns whether a text is 1 to 255 bytes of printable ASCII, as ids, tags and keys must be.
+    package static func isPrintable(_ text: String) -> Bool {
         (1...255).contains(text.utf8.count) && text.utf8.allSatisfy { (0x20...0x7e).contains($0) }
     }
 }
@@ -218,5 +239,13 @@ extension EnqueueOptions {
         let (seconds, attoseconds) = timeToLive.components
         let end = now.addingTimeInterval(Double(seconds) + Double(attoseconds) / 1e18)
         return min(end, deadline ?? end)
+    }
+
+    /// The option that determines ``end(from:)``, in words.
+    fileprivate func limitWords(from now: Date) -> String {
+        guard let deadline, deadline == end(from: now) else {
+            return "the time to live is \(timeToLive.words)"
+        }
+        return "the deadline is \(RequestChecks.printable(deadline))"
     }
 }

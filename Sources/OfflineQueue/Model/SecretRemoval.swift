@@ -1,7 +1,7 @@
 internal import ClientCore
 
 /// Removes secrets from a request before it is stored. The request's credential replaces them at each attempt.
-enum SecretRemoval {
+package enum SecretRemoval {
     /// The end of the message about a request that contains a secret.
     static let hint =
         "secrets are not stored; the option `credential` names one that is added at each attempt"
@@ -13,6 +13,17 @@ enum SecretRemoval {
         request.headers.removeAll { SecretHeaderFields.request.contains($0.name.lowercased()) }
         request.url = SecretQueryItems.removing(from: withoutUserInfo(request.url))
         return request
+    }
+
+    /// Returns a URL for messages, with `REDACTED` in place of secrets.
+    ///
+    /// The URL may be malformed, for example because its password contains `/` or `#`. Everything before the last `@`
+    /// therefore counts as user name and password.
+    package static func redacting(_ url: String) -> String {
+        let url = SecretQueryItems.redacting(url)
+        let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        guard let end = url[start...].lastIndex(of: "@") else { return url }
+        return url[..<start] + "REDACTED" + url[end...]
     }
 
     /// Removes the user name and password from `scheme://user:password@host/path`. The rest of the text stays as it is.

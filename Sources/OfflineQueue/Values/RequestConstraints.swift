@@ -48,14 +48,8 @@ extension RequestConstraints: CustomStringConvertible {
         return (parts.compactMap(\.self) + unreadable).joined(separator: Self.separator)
     }
 
-    /// Parses the text of ``description``.
-    ///
-    /// - Throws: ``QueueError`` with `invalidOption` and a message that quotes the text.
-    package init(parsing text: String) throws(QueueError) {
-        for part in text.components(separatedBy: Self.separator) where !part.isEmpty { try add(part) }
-    }
-
-    /// Parses a stored text; `nil` stands for none. Parts that cannot be evaluated become ``unreadable``.
+    /// Parses a text of ``description`` that was stored; `nil` stands for none. Parts that cannot be evaluated become
+    /// ``unreadable``.
     init(stored text: String?) {
         for part in (text ?? "").components(separatedBy: Self.separator) where !part.isEmpty {
             do throws(QueueError) { try add(part) } catch { unreadable.append(part) }

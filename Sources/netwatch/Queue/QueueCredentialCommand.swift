@@ -11,10 +11,12 @@ struct QueueCredentialCommand: AsyncParsableCommand {
 
             A request that is held for `auth` is released, and a pending one is due now. Holds for other reasons \
             continue. A credential is a file in the directory of `netwatch serve --credentials`. The service refuses \
-            the name of a credential that does not exist. Without the service, the name is not checked.
+            the name of a credential that does not exist or cannot be used. Without the service, the name is not checked.
+
+            The signature of a URL that was accepted with `--allow-signature` is removed, and cannot be restored.
 
             Exit status: 0 changed; 1 not changed: no request or more than one matches the id, or the request is in \
-            flight or finished; 64 not changed: there is no such credential.
+            flight or finished; 64 not changed: there is no such credential, or it cannot be used.
             """
     )
 

@@ -24,6 +24,7 @@ struct RequestReport {
             ("request", "\(request.method) \(request.url)"),
             ("body", request.bodyBytes > 0 ? ByteText.format(request.bodyBytes) : nil),
             ("lane", [request.lane, order].compactMap(\.self).joined(separator: ", ")),
+            ("error", errorText),
             ("waits", WaitText.description(request)),
             ("held", HoldText.description(request.holdReason)),
             ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
@@ -47,7 +48,7 @@ struct RequestReport {
             ("hidden", details.unreadable.map { "header fields, idempotency key, body or response: \($0)" }),
         ]
         return rows.compactMap { name, text in text.map { line(name, $0) } }
-            + details.headers.map { line("header", "\($0[0]): \($0[1])") }
+            + (details.headers ?? []).map { line("header", "\($0[0]): \($0[1])") }
     }
 
     private var stateText: String {
@@ -56,6 +57,13 @@ struct RequestReport {
         let state = request.holdReason == nil ? request.state : nil
         let reason = request.reason == request.state ? nil : request.reason
         return [state, reason].compactMap(\.self).joined(separator: ": ")
+    }
+
+    /// The last error of a request that is held for another reason; `nil` if the state contains it.
+    private var errorText: String? {
+        let request = details.request
+        guard request.holdReason != nil, let error = request.lastError else { return nil }
+        return request.reason?.contains(error) == true ? nil : error
     }
 
     private var webhookText: String? {

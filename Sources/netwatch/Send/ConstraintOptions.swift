@@ -20,13 +20,14 @@ struct ConstraintOptions: ParsableArguments {
     var interfaceKind: [[String]] = []
 
     @Option(
+        name: .customLong("window"),
         help: .init(
-            "Send only in this daily window: 22:00-06:00 (UTC), or '22:00-06:00 Europe/Berlin'.",
+            "Send only in this daily window: 22:00-06:00 (UTC), or '22:00-06:00 Europe/Berlin'. At most once.",
             valueName: "window"
         ),
         transform: Self.window
     )
-    var window: String?
+    var windows: [String] = []
 
     private static let kinds = InterfaceType.allCases.map(\.rawValue).joined(separator: ", ")
 
@@ -52,17 +53,23 @@ struct ConstraintOptions: ParsableArguments {
         }
     }
 
+    func validate() throws {
+        guard windows.count > 1 else { return }
+        let given = windows.map { "`\($0)`" }.joined(separator: " and ")
+        throw ValidationError("`--window` may be given only once; given: \(given)")
+    }
+
     /// The names of the options, with whether they are given.
     var given: [(String, Bool)] {
         [
             ("--only-unmetered", onlyUnmetered), ("--interface-kind", !interfaceKind.isEmpty),
-            ("--window", window != nil),
+            ("--window", !windows.isEmpty),
         ]
     }
 
     func apply(to message: inout ControlMessage.Send) {
         if onlyUnmetered { message.onlyUnmetered = true }
         if !interfaceKind.isEmpty { message.interfaceKinds = interfaceKind.flatMap(\.self) }
-        message.window = window
+        message.window = windows.first
     }
 }

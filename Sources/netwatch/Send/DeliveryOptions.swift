@@ -54,7 +54,7 @@ struct DeliveryOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The credential that the service adds at each attempt: a file of `netwatch serve --credentials`.",
+            "The credential that the service adds at each attempt: a file of `netwatch serve --credentials`. The service refuses a name that it cannot use.",
             valueName: "name"
         )
     )
@@ -116,7 +116,7 @@ struct DeliveryOptions: ParsableArguments {
                 ("--lane", lane != nil), ("--fifo", fifo), ("--ttl", ttl != nil), ("--at", at != nil),
                 ("--priority", priority != nil), ("--replace-key", replaceKey != nil),
                 ("--after", !after.isEmpty), ("--credential", credential != nil), ("--tag", tag != nil),
-                ("--on-done", onDone != nil), ("--id", id != nil),
+                ("--on-done", onDone != nil), ("--allow-signature", allowSignature), ("--id", id != nil),
             ] + constraints.given
         guard let name = given.first(where: \.1)?.0 else { return }
         throw ValidationError("`--queue never` cannot be combined with `\(name)`")

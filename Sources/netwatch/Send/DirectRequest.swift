@@ -69,7 +69,7 @@ struct DirectRequest {
             throw CommandError(.usage, error.message)
         }
         guard let url = URL(string: url) else {
-            throw CommandError(.usage, "\(Printer.quoted(self.url)) is not a URL")
+            throw CommandError(.usage, "\(Printer.quoted(SecretRemoval.redacting(self.url))) is not a URL")
         }
         return url
     }

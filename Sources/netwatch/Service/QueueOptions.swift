@@ -9,7 +9,10 @@ struct QueueOptions: ParsableArguments {
     @OptionGroup var service: ServiceOptions
 
     @Option(
-        help: "The directory of the queue, to use it without the service. It must belong to the current user."
+        help: """
+            The directory of the queue, to use it without the service. It must belong to the current user. If the \
+            service that listens on the socket uses this directory, the command uses the service.
+            """
     )
     var stateDir: String?
 

@@ -49,6 +49,11 @@ internal import Testing
             "`hostWeights` is a dictionary with `A.example` and `a.example`; it must be one with a single weight",
             { $0.hostWeights = ["a.example": 1, "A.example": 2] }
         ),
+        (
+            "`meteredInterfaces` is `wlan0 `; it must be the name of an interface",
+            { $0.meteredInterfaces = ["wlan*", "*", "enp0s31f6*usb*0", "wlan0 "] }
+        ),
+        ("`meteredInterfaces` is `..`;", { $0.meteredInterfaces = [".."] }),
         ("`inflight` is 0; it must be 1 to 65536", { $0.inflight = 0 }),
         ("`inflightPerLane` is -1; it must be 1 to 65536", { $0.inflightPerLane = -1 }),
         ("`inflightPerOrigin` is 0; it must be 1 to 65536", { $0.inflightPerOrigin = 0 }),

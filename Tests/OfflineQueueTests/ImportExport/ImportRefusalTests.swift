@@ -118,6 +118,7 @@ internal import Testing
         (#""created":1,"#, #""created":"1","#), (#""after":[]"#, #""after":["x"]"#),
         (#""life":1"#, #""life":1,"maximumAttempts":0"#), (#""life":1"#, #""life":1,"expect":"status=9""#),
         (#""life":1"#, #""life":1,"replaceKey":"é""#),
+        (#""life":1"#, #""life":1,"constraints":"\#(String(repeating: "x", count: 4097))""#),
         (#""life":1"#, #""life":1,"key":{"header":"Cookie","quoted":false,"value":"v"}"#),
         (#""life":1"#, #""life":1,"key":{"header":"A","quoted":false,"value":"v"}"#),
         (#""life":1"#, #""life":1,"body":{"bytes":0,"sha256":""}"#),

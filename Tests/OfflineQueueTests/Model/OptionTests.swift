@@ -64,6 +64,43 @@ internal import Testing
         #expect(beyondDeadline == .invalidOption)
     }
 
+    /// Returns a window that opens a number of hours after the time of the test, for 30 minutes.
+    private func window(in hours: Int) throws -> DailyWindow {
+        let hour = (Int(start.milliseconds / 3_600_000) + hours) % 24
+        return try DailyWindow(parsing: String(format: "%02d:00-%02d:30", hour, hour))
+    }
+
+    @Test func `a window opens before the request expires`() throws {
+        let window = try window(in: 3)
+        let opening = window.nextOpening(from: start.date).timeIntervalSince(start.date)
+        for (life, isAccepted) in [(opening - 1, false), (opening, false), (opening + 1, true)] {
+            let refusal = failure {
+                $0.constraints.window = window
+                $0.timeToLive = .seconds(life)
+            }
+            #expect((refusal == nil) == isAccepted, "\(life): \(refusal as Any)")
+        }
+        let early = failure {
+            $0.constraints.window = window
+            $0.timeToLive = .seconds(3600)
+        }
+        #expect(early?.code == .invalidOption)
+        #expect(early?.message.contains("before the window `\(window)` opens at 20") == true)
+        #expect(early?.message.hasSuffix(": the time to live is 1 hour") == true, "\(early as Any)")
+        let deadline = failure {
+            $0.constraints.window = window
+            $0.deadline = at(60)
+        }
+        #expect(deadline?.message.contains(": the deadline is 20") == true, "\(deadline as Any)")
+        // The window opens once before the first attempt may start, and next after the request has expired.
+        let later = failure {
+            $0.constraints.window = window
+            $0.notBefore = at(opening + 3600)
+            $0.timeToLive = .seconds(opening + 7200)
+        }
+        #expect(later?.message.contains("before the window") == true, "\(later as Any)")
+    }
+
     @Test func `priorities are 0 to 9, and a FIFO lane accepts only the default`() {
         for priority in [-1, 10, Int.min, Int.max] {
             #expect(code { $0.priority = priority } == .invalidOption)

@@ -31,6 +31,24 @@ internal import Testing
     }
 
     @Test(arguments: [
+        "ftp://user:hush@a.example/", "https://user:hu/sh@a.example/", "https://user:hu#sh@a.example/",
+        "user:hush@a.example", "https://a b.example/?X-Amz-Signature=hush", "ftp://a.example/?token=hush",
+        "https:///?sig=hush", "https://a.example:99999/?sig=hush",
+    ])
+    func `the message about an invalid URL contains no secret`(url: String) {
+        for purpose in [RequestChecks.Purpose.store, .send] {
+            let error = #expect(throws: QueueError.self) {
+                try RequestChecks.check(QueueRequest(method: "GET", url: url), for: purpose)
+            }
+            let message = error?.message ?? ""
+            #expect(
+                error?.code == .invalidURL && !message.contains("hu") && !message.contains("sh@"),
+                "\(message)"
+            )
+        }
+    }
+
+    @Test(arguments: [
         "http://example.com", "HTTPS://EXAMPLE.com:8443/a?b#c", "http://[::1]:80/", "http://1.2.3.4",
         "http://a_b.example.com./", "http://xn--bcher-kva.example/",
     ])

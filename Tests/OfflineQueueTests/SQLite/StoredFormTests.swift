@@ -69,6 +69,30 @@ internal import Testing
         await repaired.close()
     }
 
+    @Test func `such a request is sound, is part of exports and salvages, and is held after an import`()
+        async throws
+    {
+        let text = "unmetered; below=5"
+        let sql = "UPDATE request SET constraints = '\(text)'; UPDATE lane SET lane_constraints = '\(text)'"
+        try await store(["a"], then: sql).close()
+        let export = try await withQueue(directory) { queue, _ in
+            #expect(try await queue.verify().findings.isEmpty)
+            return try await queue.exported()
+        }
+        let salvage = try await Salvager(directory: directory.path).run()
+        #expect(salvage.waiting == 1 && salvage.lostCount == 0)
+        for path in [try file(export, in: directory, "other-export"), salvage.path] {
+            let second = TemporaryDirectory(marker: "stored-form-2")
+            try await withQueue(second) { queue, store in
+                #expect(try await queue.importRequests(from: path).imported == 1)
+                #expect(try await claimed(store).isEmpty)
+                let details = try #require(try await queue.request("a"))
+                #expect(details.summary.holdReason == .configuration)
+                #expect(details.constraints.description == text)
+            }
+        }
+    }
+
     @Test func `only the request with such a constraint is held`() async throws {
         let store = try await store(
             ["a", "b"],
