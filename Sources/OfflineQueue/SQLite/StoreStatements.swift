@@ -153,10 +153,13 @@ package enum StoreStatements {
         WHERE state = 'pending' AND next_at > :now AND next_at > \(earliest)
         """
 
-    /// Selects held requests after a row number. Those with an encryption key that is not among the keys are left out.
-    static let held = """
-        SELECT * FROM request WHERE state = 'held' AND lane_id = ifnull(:lane, lane_id) AND seq > :after
-        AND hold_reason IN (SELECT value FROM json_each(:reasons))
+    /// Selects the lanes that have held requests. Index: `request_held`, which has only held requests.
+    static let lanesWithHeld = "SELECT DISTINCT lane_id FROM request WHERE state = 'held'"
+
+    /// Selects the held requests of a lane after a row number. Those with an encryption key that is not among the keys
+    /// are left out. Index: `request_held`.
+    package static let held = """
+        SELECT * FROM request WHERE state = 'held' AND lane_id = :lane AND hold_reason = :reason AND seq > :after
         AND (hold_reason <> 'key' OR key_id IS NULL OR key_id IN (SELECT value FROM json_each(:keys)))
         ORDER BY seq LIMIT 256
         """
@@ -330,7 +333,7 @@ package enum StoreStatements {
         "postpone": postpone,
         "claimablePriorities": claimablePriorities, "claimableInParallelLane": claimableInParallelLane,
         "claimableHeadOfLane": claimableHeadOfLane,
-        "claim": claim, "bringForward": bringForward, "findRequest": findRequest,
+        "claim": claim, "bringForward": bringForward, "held": held, "findRequest": findRequest,
         "findRequestByID": findRequestByID, "updateState": updateState, "insertHistory": insertHistory,
         "heldForCredential": heldForCredential, "overrun": overrun, "deleteRequest": deleteRequest,
         "deleteBody": deleteBody,

@@ -135,9 +135,18 @@ extension StoreTransaction {
     /// - Parameter lane: The lane; `nil` for all lanes.
     mutating func release(_ reasons: Set<HoldReason>, inLane lane: Int64?) throws {
         guard !reasons.isEmpty else { return }
+        let lanes = try lane.map { [$0] } ?? rows(StoreStatements.lanesWithHeld).map { try $0["lane_id"] }
+        for lane in lanes {
+            for reason in reasons.sorted(by: { $0.rawValue < $1.rawValue }) {
+                try release(reason, inLane: lane)
+            }
+        }
+    }
+
+    private mutating func release(_ reason: HoldReason, inLane lane: Int64) throws {
         var last: Int64 = 0
-        while case let held = try heldRows(reasons, inLane: lane, after: last), !held.isEmpty {
-            for row in held { try release(row, reasons) }
+        while case let held = try heldRows(reason, inLane: lane, after: last), !held.isEmpty {
+            for row in held { try release(row, [reason]) }
             last = try held[held.count - 1]["seq"]
         }
     }
@@ -152,18 +161,11 @@ extension StoreTransaction {
 
     /// Returns held rows in the order of their numbers. Rows whose encryption key is still missing are left out: they
     /// would only be held again.
-    private func heldRows(
-        _ reasons: Set<HoldReason>,
-        inLane lane: Int64?,
-        after last: Int64
-    ) throws -> [StoredRow] {
+    private func heldRows(_ reason: HoldReason, inLane lane: Int64, after last: Int64) throws -> [StoredRow] {
         let keys = environment.sealer.keys?.keys.map(\.id) ?? []
         return try rows(
             StoreStatements.held,
-            [
-                "lane": lane, "reasons": Self.array(reasons.map(\.rawValue)), "keys": Self.array(keys),
-                "after": last,
-            ]
+            ["lane": lane, "reason": reason.rawValue, "keys": Self.array(keys), "after": last]
         )
     }
 

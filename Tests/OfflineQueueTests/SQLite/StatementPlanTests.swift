@@ -14,12 +14,20 @@ internal import Testing
                 // starts at the right place. The steps of a subquery are separate steps of the plan.
                 let isShort =
                     step == "SCAN meta" || step.contains("CONSTANT") || step.contains("USING INDEX")
-                    || step.hasPrefix("SCAN (subquery")
+                    || step.hasPrefix("SCAN (subquery") || step.hasPrefix("SCAN json_each")
                 let isScan = step.hasPrefix("SCAN") && !isShort
                 #expect(!isScan, "\(name): \(step)")
                 #expect(!step.contains("TEMP B-TREE"), "\(name): \(step)")
             }
         }
+        await store.close()
+    }
+
+    @Test func `a lane's held requests are found without reading its other requests`() async throws {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let plan = try await store.plan(of: StoreStatements.held)
+        let index = "SEARCH request USING INDEX request_held (lane_id=? AND hold_reason=?"
+        #expect(plan.first?.hasPrefix(index) == true, "\(plan)")
         await store.close()
     }
 }
