@@ -28,8 +28,8 @@ extension [SealedColumn] {
 
 /// Decrypts rows. The code that reads a row afterwards does not know whether the row was encrypted.
 extension StoredRow {
-    /// Returns a row of `request` or `history` with its columns decrypted. The query must also select `id` and `key_id`,
-    /// and with `headers` the columns of ``BoundContent``.
+    /// Returns a row of `request` or `history` with its columns decrypted. The query must also select `id` and
+    /// `key_id`, and with `headers` the columns of ``BoundContent``.
     ///
     /// - Throws: ``SealFault`` if the row cannot be decrypted, ``DamagedColumn``.
     func opened(by sealer: Sealer) throws -> StoredRow {

@@ -22,8 +22,8 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
     enum Cause: Hashable {
         /// The key is not among the keys of the queue.
         case keyMissing(id: String)
-        /// The value or ``BoundContent`` was changed, the value belongs to another request, or was encrypted with another
-        /// key of the same id.
+        /// The value or ``BoundContent`` was changed, the value belongs to another request, or was encrypted with
+        /// another key of the same id.
         case damaged
         /// OpenSSL or memory failed.
         case system(SystemError)

@@ -26,14 +26,15 @@ enum SealedPart: String, Hashable, Sendable {
         }
     }
 
-    /// Returns the context of a ciphertext. Each value has its length, so that different values never have the same text.
+    /// Returns the context of a ciphertext. Each value has its length, so that different values never have the same
+    /// text.
     func context(of id: String, _ bound: [String?]) -> String {
         ([rawValue, id] + bound).map { $0.map { "\($0.utf8.count):\($0)," } ?? "-" }.joined()
     }
 }
 
-/// The plaintext values of a request that decide what is sent and where. They are authenticated with the encrypted header
-/// fields, so that a changed row does not reveal its content to another server.
+/// The plaintext values of a request that decide what is sent and where. They are authenticated with the encrypted
+/// header fields, so that a changed row does not reveal its content to another server.
 struct BoundContent {
     let method: String
     let url: String
@@ -54,9 +55,9 @@ struct Sealer: Sendable {
     let keys: KeyRing?
     /// The id of the key that the store used last; `nil` if it was never encrypted.
     let lastKeyID: String?
-    /// Whether the store is encrypted, and its key is missing. Such a store accepts no requests, and seals nothing: under
-    /// another key, requests would be lost when the right key replaces the wrong one. Only webhooks are stored, as
-    /// plaintext: they contain nothing that is encrypted elsewhere.
+    /// Whether the store is encrypted, and its key is missing. Such a store accepts no requests, and seals nothing:
+    /// under another key, requests would be lost when the right key replaces the wrong one. Only webhooks are stored,
+    /// as plaintext: they contain nothing that is encrypted elsewhere.
     let isLocked: Bool
 
     /// - Parameter isLastKeyNeeded: Whether an unfinished request is encrypted with the key that the store used last.

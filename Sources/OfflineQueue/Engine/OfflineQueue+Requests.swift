@@ -68,7 +68,8 @@ extension OfflineQueue {
 
     /// Releases held requests, whatever the reason for the hold.
     ///
-    /// A request that is held because a dependency failed no longer waits for any of its dependencies.
+    /// A request that is held because a dependency failed no longer waits for any of its dependencies. A request that
+    /// is held for ``HoldReason/key`` and still cannot be decrypted is refused, also by ``retry(_:newKey:)``.
     ///
     /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.

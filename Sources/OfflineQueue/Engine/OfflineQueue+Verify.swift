@@ -3,8 +3,13 @@ internal import Dispatch
 extension OfflineQueue {
     /// Checks the whole queue without changing it or delaying writers.
     ///
-    /// It checks the structure of the database, the stored counts of requests and bytes, each request, and the complete
-    /// content of each spool file (bodies of more than 64 KiB).
+    /// It checks the structure of the database, the stored counts of requests and bytes, each unfinished or dead
+    /// request, and the complete content of its body. Encrypted requests are decrypted. Without their key, only the
+    /// existence and the size of their bodies are checked.
+    ///
+    /// A body of up to 64 KiB is in the database, with its SHA-256 or encrypted. Earlier versions stored no SHA-256; of
+    /// their bodies only the length is checked. The SHA-256 reveals faults of the disk. It does not protect against a
+    /// person who can write to the database, and can also replace it.
     ///
     /// - Throws: ``QueueError`` of the store. `CancellationError` if the task is cancelled or the queue stops.
     public nonisolated func verify() async throws -> QueueVerification {

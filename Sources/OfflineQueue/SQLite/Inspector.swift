@@ -181,8 +181,8 @@ extension Inspector {
 
     private static func waitingRows(_ database: Database) -> String {
         """
-        SELECT \(ArchivedRequest.columns(of: "request", in: database)), seq AS position, label, mode, bytes, sha256
-        FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
+        SELECT \(ArchivedRequest.columns(of: "request", in: database)), seq AS position, label, mode,
+        bytes, sha256 FROM request CROSS JOIN (SELECT id AS lane, label, mode FROM lane) ON lane = lane_id LEFT JOIN body USING (seq)
         WHERE seq > ? ORDER BY seq LIMIT ?
         """
     }

@@ -242,8 +242,8 @@ package enum StoreStatements {
         last_error = iif(hold_reason IS 'dependency' AND attempts + deferrals = 0, NULL, \(lastError))
         """
 
-    /// The last error of a request that is no longer held as it was. The message about a missing key is only of use during
-    /// the hold, so the error of the last attempt replaces it.
+    /// The last error of a request that is no longer held as it was. The message about a missing key is only of use
+    /// during the hold, so the error of the last attempt replaces it.
     static let lastError = """
         iif(hold_reason IS 'key',
             (SELECT error FROM attempt WHERE attempt.seq = request.seq ORDER BY number DESC LIMIT 1),
@@ -281,8 +281,8 @@ package enum StoreStatements {
 
     // MARK: Encryption
 
-    /// Selects the columns of `meta` that are read when the store is opened, and whether an unfinished request needs the
-    /// key that the store used last. Index: `request_key`.
+    /// Selects the columns of `meta` that are read when the store is opened, and whether an unfinished request needs
+    /// the key that the store used last. Index: `request_key`.
     static let openedMeta = """
         SELECT owner_epoch, boot, key_id,
         EXISTS (SELECT 1 FROM request WHERE request.key_id = meta.key_id) AS is_key_needed FROM meta

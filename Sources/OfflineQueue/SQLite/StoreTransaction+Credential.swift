@@ -26,9 +26,9 @@ extension StoreTransaction {
         return .done(try self.request(id: id)?.state.name ?? request.state.name)
     }
 
-    /// Stores the new credential, without the secrets that versions before 5 stored with a request, and corrects the size
-    /// of the request. The header fields of an encrypted request are encrypted again, because they are bound to the URL
-    /// and the credential.
+    /// Stores the new credential, without the secrets that versions before 5 stored with a request, and corrects the
+    /// size of the request. The header fields of an encrypted request are encrypted again, because they are bound to
+    /// the URL and the credential.
     ///
     /// - Throws: ``QueueError`` if the request is encrypted, and cannot be read or encrypted.
     private func replaceCredential(of request: StoredRequest, with name: String) throws {

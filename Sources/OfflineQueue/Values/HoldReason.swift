@@ -1,6 +1,7 @@
 /// The reason why a request is held: the queue does not send the request until the hold ends.
 ///
-/// ``OfflineQueue/release(_:)`` and ``OfflineQueue/retry(_:newKey:)`` end every hold.
+/// ``OfflineQueue/release(_:)`` and ``OfflineQueue/retry(_:newKey:)`` end every hold, except that of a request that
+/// cannot be decrypted.
 public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     /// The server's certificate was not trusted.
     ///
@@ -25,6 +26,8 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     /// The request is encrypted, and cannot be decrypted: its encryption key is missing, or its row was changed;
     /// ``QueuedRequest/lastError`` says which. If the key is missing, add it to the file
     /// ``OfflineQueue/OfflineQueue/Configuration/encryptionKeyFile``: the hold ends when the queue is opened with it.
+    /// If the row was changed, cancel the request. After the hold, ``QueuedRequest/lastError`` is again that of the
+    /// last attempt.
     case key
 
     /// The reasons that end at a restart and at a flush, because the cause may be gone by then.

@@ -20,8 +20,8 @@ public struct QueueVerification: Hashable, Sendable {
             case bodyChanged = "body_changed"
             /// The file of a body cannot be read at the moment.
             case bodyUnreadable = "body_unreadable"
-            /// The request is encrypted, and its encryption key is missing. Only the existence and the size of its body were
-            /// checked.
+            /// The request is encrypted, and its encryption key is missing. Only the existence and the size of its body
+            /// were checked.
             case encryptionKey = "encryption_key"
             /// The database's log ended with an incomplete commit when the queue was opened. The commit was dropped.
             ///

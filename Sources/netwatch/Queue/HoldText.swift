@@ -16,8 +16,8 @@ enum HoldText {
         case .auth:
             "its credential is missing, refused or cannot be used; tried again when the credential changes"
         case .key:
-            "it cannot be decrypted: restart the service with its key; if its row was changed, `netwatch queue drop` "
-                + "ends it"
+            "it cannot be decrypted: restart the service with its key; if its row was changed, "
+                + "`netwatch queue drop` ends it"
         case .ambiguous:
             "the server may have executed it, so it is not sent again by itself; `netwatch queue retry` sends it "
                 + "again, `netwatch queue drop` ends it"

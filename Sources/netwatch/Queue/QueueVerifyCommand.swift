@@ -15,8 +15,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             reads the database's log first. If the log is damaged, the store is not opened, because opening it \
             would drop what cannot be read.
 
-            The content of every body is checked, except bodies of up to 64 KiB that netwatch stored before it stored \
-            their SHA-256: of these, only the length is checked. Encrypted requests are decrypted. Without \
+            The content of every body is checked. Exception: a body of up to 64 KiB that an earlier version \
+            stored without its SHA-256; only its length is checked. Encrypted requests are decrypted. Without \
             their key, only the existence and the size of their bodies are checked.
 
             --set-aside is for a damaged store, while no service is running. It moves the store to a new \
@@ -24,9 +24,9 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             export. Nothing is deleted. The next start of the service creates an empty store.
 
             Exit status: 0 sound; 1 not sound, for example a lost or damaged request; 2 the check or the move \
-            failed, or requests could not be checked without their encryption key; 77 permission denied; 78 the \
-            store is damaged, or belongs to another program or a newer netwatch. With --set-aside: 0 sound, or \
-            moved and all requests exported; 1 moved, and requests are lost.
+            failed, or requests could not be checked without their encryption key; 77 permission denied; 78 \
+            the store is damaged, or belongs to another program or a newer netwatch. With --set-aside: 0 \
+            sound, or moved and all requests exported; 1 moved, and requests are lost.
             """
     )
 
@@ -90,7 +90,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         guard let unchecked = found.unchecked else { return }
         let encrypted = CountText.format(unchecked, "encrypted request")
         Printer.warning(
-            "\(encrypted) could not be checked without the key, except that its body exists and has the right size; "
+            "\(encrypted) could not be checked without the key, except for the existence and the size of the body; "
                 + "`--encryption-key` names the file of the key"
         )
     }
