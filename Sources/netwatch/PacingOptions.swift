@@ -12,7 +12,7 @@ struct PacingOptions: ParsableArguments {
             """,
             valueName: "duration"
         ),
-        transform: Duration.argument
+        transform: Duration.argument(in: .zero...(.seconds(366 * 86_400)), "0s to 366d")
     )
     var reconnectSpread: Duration?
 
@@ -106,10 +106,6 @@ struct PacingOptions: ParsableArguments {
     }
 
     func validate() throws {
-        let longest = Duration.seconds(366 * 86_400)
-        if let reconnectSpread, reconnectSpread > longest {
-            throw ValidationError("`--reconnect-spread` must be at most 366d")
-        }
         try Self.requireOne("--rate", "host, and once without a host", rate) { given in
             (given.text, given.limit.host?.lowercased() ?? "")
         }

@@ -147,7 +147,11 @@ internal import Testing
             ["send", "http://127.0.0.1/", "--priority", "3", "--fifo"], 64,
             "`--priority` cannot be combined with `--fifo`"
         ),
-        (["send", "http://127.0.0.1/", "--ttl", "400d"], 64, "`--ttl` must be a duration from 1ms to 366d"),
+        (
+            ["send", "http://127.0.0.1/", "--ttl", "400d"], 64,
+            "`--ttl`: `400d` is not a duration from 1ms to 366d"
+        ),
+        (["send", "http://127.0.0.1/", "-m", "25h"], 64, "`25h` is not a duration from 1ms to 24h"),
         (
             ["send", "http://127.0.0.1/", "--ttl", "nope"], 64,
             "error: `--ttl`: `nope` is not a duration like"
@@ -265,7 +269,7 @@ internal import Testing
         (["serve", "--metered", "eth0/1"], 64, "`--metered` is `eth0/1`; it must be"),
         (["serve", "--metered", "eth 0"], 64, "`--metered` is `eth 0`; it must be"),
         (["serve", "--metered", "enp0s31f6-phone0"], 64, "1 to 15 bytes without spaces, `/` and `:`"),
-        (["serve", "--reconnect-spread", "400d"], 64, "`--reconnect-spread` must be at most 366d"),
+        (["serve", "--reconnect-spread", "400d"], 64, "`400d` is not a duration from 0s to 366d"),
         (["send", "http://127.0.0.1/", "--interface-kind", "fax"], 64, "`fax` is not a kind of interface"),
         (
             ["send", "http://127.0.0.1/", "--interface-kind", "wifi,fax"], 64,

@@ -90,7 +90,7 @@ internal import Testing
 
     @Test(arguments: [
         (["http://127.0.0.1/", "--priority", "10"], "the priority is 10; it must be 0 to 9"),
-        (["http://127.0.0.1/", "--ttl", "367d"], "`--ttl` must be a duration from 1ms to 366d"),
+        (["http://127.0.0.1/", "--ttl", "367d"], "`--ttl`: `367d` is not a duration from 1ms to 366d"),
         (["ftp://127.0.0.1/"], "http or https"),
         (["http://127.0.0.1/", "--lane", ""], "`--lane` must not be empty"),
         (["http://127.0.0.1/", "-H", "Authorization: x"], "`Authorization` is refused"),

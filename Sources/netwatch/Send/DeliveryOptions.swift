@@ -30,7 +30,7 @@ struct DeliveryOptions: ParsableArguments {
 
     @Option(
         help: "How long to keep trying, like 1h or 30d, at most 366d. Default 7d.",
-        transform: Duration.argument
+        transform: Duration.argument(in: .milliseconds(1)...(.seconds(366 * 86_400)), "1ms to 366d")
     )
     var ttl: Duration?
 
@@ -103,9 +103,6 @@ struct DeliveryOptions: ParsableArguments {
         if fifo, let priority, priority != EnqueueOptions.defaultPriority {
             throw ValidationError("`--priority` cannot be combined with `--fifo`")
         }
-        if let ttl, !(.milliseconds(1)...Self.longestTime).contains(ttl) {
-            throw ValidationError("`--ttl` must be a duration from 1ms to 366d")
-        }
         for (name, text) in texts where text == "" { throw ValidationError("`\(name)` must not be empty") }
         if onDoneCredential != nil, onDone == nil {
             throw ValidationError("`--on-done-credential` requires `--on-done`")
@@ -121,8 +118,6 @@ struct DeliveryOptions: ParsableArguments {
         guard let name = given.first(where: \.1)?.0 else { return }
         throw ValidationError("`--queue never` cannot be combined with `\(name)`")
     }
-
-    private static let longestTime: Duration = .seconds(366 * 86_400)
 
     /// The options that must not be empty, by name.
     private var texts: [(String, String?)] {

@@ -4,12 +4,14 @@ internal import OfflineQueue
 
 /// The options for the timeouts of each attempt.
 struct TimeoutOptions: ParsableArguments {
+    private static let timeout = Duration.argument(in: AttemptTimeouts.range, "1ms to 24h")
+
     @Option(
         help: .init(
             "The maximum time for the name lookup, the connection and TLS. Default 15s.",
             valueName: "duration"
         ),
-        transform: Duration.argument
+        transform: Self.timeout
     )
     var connectTimeout: Duration?
 
@@ -18,7 +20,7 @@ struct TimeoutOptions: ParsableArguments {
             "The maximum time between the last byte of the request and the response. Default 5m.",
             valueName: "duration"
         ),
-        transform: Duration.argument
+        transform: Self.timeout
     )
     var responseTimeout: Duration?
 
@@ -28,7 +30,7 @@ struct TimeoutOptions: ParsableArguments {
             "The maximum total time of an attempt. Default 10m plus the response timeout; more for large bodies.",
             valueName: "duration"
         ),
-        transform: Duration.argument
+        transform: Self.timeout
     )
     var total: Duration?
 
@@ -50,15 +52,5 @@ struct TimeoutOptions: ParsableArguments {
         if let responseTimeout { timeouts.response = responseTimeout }
         timeouts.total = total
         return timeouts
-    }
-
-    func validate() throws {
-        let given = [
-            ("--connect-timeout", connectTimeout), ("--response-timeout", responseTimeout),
-            ("--max-time", total),
-        ]
-        for case (let name, let timeout?) in given where !AttemptTimeouts.range.contains(timeout) {
-            throw ValidationError("`\(name)` must be a duration from 1ms to 24h")
-        }
     }
 }

@@ -67,6 +67,22 @@ extension Duration {
         return duration
     }
 
+    /// Returns a function that parses a command-line argument and refuses a duration outside a range.
+    ///
+    /// - Parameter words: The range for messages, such as `1ms to 24h`.
+    static func argument(
+        in range: ClosedRange<Duration>,
+        _ words: String
+    ) -> @Sendable (String) throws -> Duration {
+        { text in
+            let duration = try argument(text)
+            guard range.contains(duration) else {
+                throw ValidationError("\(Printer.quoted(text)) is not a duration from \(words)")
+            }
+            return duration
+        }
+    }
+
     /// The duration as a number of seconds, for machine-readable output.
     var seconds: Double {
         Double(components.seconds) + Double(components.attoseconds) / 1e18
