@@ -201,7 +201,8 @@ internal import Testing
         try await service.keep("http://127.0.0.1:1/")
         let before = try await service.run("queue", "list", "--format", "json").output
         let cases: [([String], String)] = [
-            (["--ttl", "0"], "is not a duration from 1ms to 366d"), (["--ttl", "367d"], "`--ttl` must be"),
+            (["--ttl", "0"], "`--ttl`: `0` is not a duration from 1ms to 366d"),
+            (["--ttl", "367d"], "`--ttl`: `367d` is not a duration from 1ms to 366d"),
             (["--at", "400d"], "366 days"),
             (["--at", "2h", "--ttl", "1h"], "expire before"), (["--priority", "10"], "priority is 10"),
             (["--priority", "1", "--fifo"], "cannot be combined with `--fifo`"),

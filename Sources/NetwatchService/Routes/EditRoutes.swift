@@ -49,7 +49,7 @@ extension QueueRoutes {
     private func setCredential(_ request: ControlRequest) async throws -> ControlResponse {
         let id = id(in: request)
         let message = try request.message(ControlMessage.Credential.self)
-        try await requireCredentials([message.credential])
+        try await requireCredentials([message.credential], usable: true)
         return try Self.response(
             to: "a change of the credential",
             id,

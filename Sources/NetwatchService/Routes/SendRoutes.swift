@@ -15,7 +15,8 @@ extension QueueRoutes {
         try requireRunning()
         let wanted = try message.queueRequest()
         let options = try message.options()
-        try await requireCredentials([options.credential, options.onDone?.credential])
+        // A credential that cannot be used now may be repaired later; its requests are held until then.
+        try await requireCredentials([options.credential, options.onDone?.credential], usable: false)
         let sent =
             switch try message.queueMode() {
             case .auto: try await sendNow(wanted, options)

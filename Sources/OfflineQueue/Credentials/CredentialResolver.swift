@@ -126,15 +126,21 @@ package actor CredentialResolver {
         let call = try addition(to: attempt, of: name, session)
         do {
             let added = try await TimedCall.run(within: patience) { try await call.value }
-            additions[name]?.remove(attempt.id)
+            removeCall(for: attempt, of: name)
             let authorized = attempt.authorized(url: added.url, headers: added.headers, added.permit)
             return Authorized(attempt: authorized, generation: added.generation)
         } catch is TimedCall.Timeout {
             throw CredentialFault.waiting(name, patience)
         } catch let fault as CredentialFault {
-            additions[name]?.remove(attempt.id)
+            removeCall(for: attempt, of: name)
             throw additions[name]?.refusal(at: now()) ?? fault
         }
+    }
+
+    private func removeCall(for attempt: Attempt, of name: String) {
+        additions[name]?.remove(attempt.id)
+        // Requests may name any number of credentials that do not exist.
+        if additions[name]?.isIdle == true { additions[name] = nil }
     }
 
     /// Returns the call that adds a credential to an attempt: the one that an earlier attempt of the request has begun,

@@ -75,4 +75,7 @@ struct ProviderCalls<Value: Sendable>: Sendable {
     }
 
     mutating func remove(_ request: String) { calls[request] = nil }
+
+    /// Whether there are neither calls nor failures to remember.
+    var isIdle: Bool { calls.isEmpty && failures == 0 }
 }

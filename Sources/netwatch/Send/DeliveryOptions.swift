@@ -54,7 +54,10 @@ struct DeliveryOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The credential that the service adds at each attempt: a file of `netwatch serve --credentials`. The service refuses a name that it cannot use.",
+            """
+            The credential that the service adds at each attempt: a file of `netwatch serve --credentials`. The \
+            service refuses a name that does not exist.
+            """,
             valueName: "name"
         )
     )

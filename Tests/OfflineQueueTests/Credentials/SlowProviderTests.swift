@@ -38,6 +38,17 @@ internal import Testing
         _ = try await queue.enqueue(request, options: options)
     }
 
+    @Test func `calls that ended without a failure of the provider leave nothing to remember`() {
+        var calls = ProviderCalls<Int>(patience: .seconds(1))
+        for (remedy, isIdle) in [(CredentialFault.Remedy.change, true), (.retry, false)] {
+            calls.begin(Task { 1 }, for: "request", at: .now)
+            #expect(!calls.isIdle)
+            calls.end("request", CredentialFault(remedy, "the fault"), at: .now)
+            calls.remove("request")
+            #expect(calls.isIdle == isIdle)
+        }
+    }
+
     @Test func `a provider that hangs keeps no slot, and its result serves the request that waited for it`()
         async throws
     {
