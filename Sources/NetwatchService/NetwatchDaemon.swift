@@ -42,8 +42,8 @@ package struct NetwatchDaemon: Sendable {
     /// Runs the service.
     ///
     /// - Parameter stop: The first element of this stream starts a clean shutdown.
-    /// - Throws: ``InvalidCredentialDirectory``, ``QueueError`` if the store cannot be opened or fails later, ``ControlSocketError`` if the control
-    ///   socket cannot be opened.
+    /// - Throws: ``InvalidCredentialDirectory``, ``QueueError`` if the store cannot be opened or fails later,
+    ///   ``ControlSocketError`` if the control socket cannot be opened.
     package func run(until stop: AsyncStream<Void>) async throws {
         ProcessLimits.returnLargeBlocks()
         let descriptors = ProcessLimits.raiseDescriptors()

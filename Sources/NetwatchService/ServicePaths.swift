@@ -45,8 +45,8 @@ package struct ServicePaths: Sendable {
         return value("NETWATCH_SOCKET") != nil || access(own, F_OK) == 0 ? own : Self.systemSocket
     }
 
-    /// The directory of the credential files: `CREDENTIALS_DIRECTORY`, which the service manager sets; `nil` if it is not
-    /// set.
+    /// The directory of the credential files: `CREDENTIALS_DIRECTORY`, which the service manager sets; `nil` if it is
+    /// not set.
     package var credentialsDirectory: String? { value("CREDENTIALS_DIRECTORY") }
 
     /// The file of encryption keys: the credential ``CredentialDirectory/queueKeyName``; `nil` if there is none.

@@ -3,7 +3,8 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Webhooks with nginx as their receiver, which parses the requests and checks the credential independently of netwatch.
+/// Webhooks with nginx as their receiver, which parses the requests and checks the credential independently of
+/// netwatch.
 @Suite(.timeLimit(.minutes(2))) struct NginxWebhookTests {
     private let directory = try! ScratchDirectory()
 

@@ -102,8 +102,8 @@ package final class EventSocket {
         return batch
     }
 
-    /// Detects dropped messages by the kernel's drop counter. `ENOBUFS` alone is not reliable: the kernel returns it from
-    /// one receive call only, and other processes may read an inherited socket, too.
+    /// Detects dropped messages by the kernel's drop counter. `ENOBUFS` alone is not reliable: the kernel returns it
+    /// from one receive call only, and other processes may read an inherited socket, too.
     private func noteDrops(_ batch: inout Batch) {
         let count = handle.dropCount
         if count != drops { batch.isOverrun = true }

@@ -44,8 +44,8 @@ package struct CredentialDirectory: CredentialSource {
         }
     }
 
-    /// Returns the version of each credential file with the files that it names, by name. A file that cannot be examined
-    /// has none.
+    /// Returns the version of each credential file with the files that it names, by name. A file that cannot be
+    /// examined has none.
     func versions() async -> [String: [Version?]] {
         guard let path else { return [:] }
         return await DispatchQueue.global().run {

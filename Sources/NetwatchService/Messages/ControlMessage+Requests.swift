@@ -78,8 +78,8 @@ extension ControlMessage {
         package var credential: String?
         /// The webhook that receives the outcome.
         package var onDone: Webhook?
-        /// The id of the webhook that reports the end of the request; `nil` before the end, and when the queue no longer
-        /// knows the webhook.
+        /// The id of the webhook that reports the end of the request; `nil` before the end, and when the queue no
+        /// longer knows the webhook.
         package var webhook: String?
         /// The id of the request whose outcome this webhook reports; `nil` if the request is not a webhook.
         package var webhookOf: String?

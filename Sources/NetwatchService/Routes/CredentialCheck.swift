@@ -9,7 +9,8 @@ extension QueueRoutes {
     func requireCredentials(_ names: [String?], usable: Bool) async throws {
         guard isRunning else { return }
         for name in names.compactMap(\.self) where CredentialName.isValid(name) {
-            guard let fault = await queue.credentialFault(of: name), usable || fault.isUnknown else { continue }
+            guard let fault = await queue.credentialFault(of: name) else { continue }
+            guard usable || fault.isUnknown else { continue }
             throw Problem(fault, known: await queue.credentialNames)
         }
     }

@@ -31,8 +31,8 @@ extension QueueRoutes {
         let result = try await queue.send(request, options: options)
         let sent = ControlMessage.Sent(result)
         guard result.isDescribedByStore, let id = sent.id else { return sent }
-        // The queue's result contains only the reason; the store also contains the server's response, and the cause of a
-        // hold.
+        // The queue's result contains only the reason; the store also contains the server's response, and the cause of
+        // a hold.
         return try await queue.request(id).map(ControlMessage.Sent.init) ?? sent
     }
 

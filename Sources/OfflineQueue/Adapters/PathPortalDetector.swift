@@ -4,8 +4,8 @@ internal import NetworkReachability
 
 /// The `PortalDetector` of a running queue: it probes the path that the path monitor reports.
 ///
-/// Hosts whose packets take the same path share a probe, so that many hosts need only one after a path change. They also
-/// share its failure: if the probe's server is down, only the first requests over a path wait for it.
+/// Hosts whose packets take the same path share a probe, so that many hosts need only one after a path change. They
+/// also share its failure: if the probe's server is down, only the first requests over a path wait for it.
 actor PathPortalDetector: PortalDetector {
     /// What distinguishes paths: a portal is at the gateway, or between it and the interface.
     struct Route: Hashable {

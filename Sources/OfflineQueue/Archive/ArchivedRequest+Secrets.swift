@@ -36,8 +36,8 @@ extension ArchivedRequest {
     }
 
     /// Holds a request until a user releases or drops it, unless it is dead or already held in this way. No other
-    /// release is possible: the server would respond with 403 to the URL without its signature, and the request would be
-    /// dead.
+    /// release is possible: the server would respond with 403 to the URL without its signature, and the request would
+    /// be dead.
     private mutating func holdWithoutSignature() {
         let reason = holdReason.flatMap(HoldReason.init(rawValue:))
         guard state != .dead, reason.map(HoldReason.releasableByRestart.contains) ?? true else { return }

@@ -6,8 +6,8 @@ package protocol PortalDetector: Sendable {
     /// - Parameter host: A name or an address; IPv6 without brackets.
     func probe(pathTo host: String) async -> PortalFinding
 
-    /// Returns whether the last probe of the current path to a host has failed. The path counts as the same for all hosts
-    /// whose packets take the same gateway.
+    /// Returns whether the last probe of the current path to a host has failed. The path counts as the same for all
+    /// hosts whose packets take the same gateway.
     func hasFailed(pathTo host: String) async -> Bool
 
     /// Discards what ``hasFailed(pathTo:)`` knows, because a path changed. The probes in progress do not count for it.

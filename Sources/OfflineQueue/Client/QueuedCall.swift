@@ -112,8 +112,8 @@ final class QueuedCall: Sendable {
         if failed.withdrawal == .cancelled, !options.isDetached { _ = try? await queue.cancel([id]) }
     }
 
-    /// Waits for the end in the queue and finishes the session's request. Returns `false` if it must wait again, because
-    /// the store could not be read.
+    /// Waits for the end in the queue and finishes the session's request. Returns `false` if it must wait again,
+    /// because the store could not be read.
     private func finishIfEnded() async -> Bool {
         try? await queue.waitUntilFinished(id, within: nil)
         guard failed.withdrawal == nil else { return true }

@@ -16,8 +16,8 @@ extension DataRequest {
     /// - with ``QueueError/Code/leftToQueue``, if the session is released or the queue stops first. The stored request
     ///   is sent when the queue runs again.
     /// - with the original error, if the request cannot be stored. A `URLError` then has the cause under
-    ///   `NSUnderlyingErrorKey`: a ``QueueError``, or the error of the body's stream. After ``QueueError/Code/storeFailed``
-    ///   it is unknown whether the request is on disk.
+    ///   `NSUnderlyingErrorKey`: a ``QueueError``, or the error of the body's stream. After
+    ///   ``QueueError/Code/storeFailed`` it is unknown whether the request is on disk.
     ///
     /// While the request is held in the queue, its handlers wait.
     ///

@@ -30,9 +30,9 @@ extension SessionManager {
     /// Returns a session whose requests are stored in a queue before they are sent, and then sent by the queue.
     ///
     /// It is similar to a background session on Apple's platforms: a request survives the end of the process. Its
-    /// handlers are called as ``ClientCore/DataRequest/queueIfOffline(_:_:)`` describes. An adapter of the returned session
-    /// can reject a request, but the queue sends the request with the adapter and the trust policies of the queue's
-    /// own session, and repeats it by its own rules. Downloads to files fail with a ``QueueError``.
+    /// handlers are called as ``ClientCore/DataRequest/queueIfOffline(_:_:)`` describes. An adapter of the returned
+    /// session can reject a request, but the queue sends the request with the adapter and the trust policies of the
+    /// queue's own session, and repeats it by its own rules. Downloads to files fail with a ``QueueError``.
     ///
     /// Requests whose bodies are in memory or in a file are stored in the order in which they were created. A session
     /// with event monitors or an interceptor, or one that does not start its requests immediately, keeps no order.

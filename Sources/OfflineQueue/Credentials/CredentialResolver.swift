@@ -104,8 +104,8 @@ package actor CredentialResolver {
         get async { Set(entries.keys).union(await source?.names() ?? []) }
     }
 
-    /// Returns why a credential cannot be used; `nil` if it can, if the cause may pass, or if its source does not respond
-    /// within ``patience``.
+    /// Returns why a credential cannot be used; `nil` if it can, if the cause may pass, or if its source does not
+    /// respond within ``patience``.
     func fault(of name: String) async -> CredentialFault? {
         do {
             _ = try await TimedCall.run(within: patience) { try await self.credential(named: name) }

@@ -5,8 +5,8 @@ internal import NetwatchTransport
 
 /// AES with keys of 256 bits, by OpenSSL's `EVP_CIPHER` functions.
 ///
-/// Each call has its own context, which OpenSSL overwrites when it is freed. A context holds the key in ordinary memory,
-/// so none is kept.
+/// Each call has its own context, which OpenSSL overwrites when it is freed. A context holds the key in ordinary
+/// memory, so none is kept.
 enum AES256 {
     static let keyBytes = 32
     static let blockBytes = 16

@@ -4,9 +4,9 @@ internal import NetwatchEventLoop
 
 /// A key that encrypts stored values, with XAES-256-GCM ([c2sp.org](https://c2sp.org/XAES-256-GCM)).
 ///
-/// XAES-256-GCM derives a key for AES-256-GCM from half of a random nonce of 192 bits. Plain AES-256-GCM permits at most
-/// 2³² random nonces of 96 bits with a key (NIST SP 800-38D, 8.3), which a busy queue could use up. Here the bound is
-/// 2⁸⁰ values.
+/// XAES-256-GCM derives a key for AES-256-GCM from half of a random nonce of 192 bits. Plain AES-256-GCM permits at
+/// most 2³² random nonces of 96 bits with a key (NIST SP 800-38D, 8.3), which a busy queue could use up. Here the bound
+/// is 2⁸⁰ values.
 final class EncryptionKey: Sendable {
     /// The size of a key: 32 bytes.
     static let byteCount = AES256.keyBytes

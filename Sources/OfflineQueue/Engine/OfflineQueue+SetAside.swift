@@ -10,8 +10,9 @@ extension OfflineQueue {
     /// - Parameters:
     ///   - directory: The queue's directory. No queue may have it open.
     ///   - evenIfSound: Whether to move the store even if a full check finds no damage. Default `false`.
-    ///   - encryptionKeyFile: The path of the keys of an encrypted queue. Default `nil`: encrypted requests are left out
-    ///     of the export, and stay encrypted in the moved store. With the keys, the export contains them as plaintext.
+    ///   - encryptionKeyFile: The path of the keys of an encrypted queue. Default `nil`: encrypted requests are left
+    ///     out of the export, and stay encrypted in the moved store. With the keys, the export contains them as
+    ///     plaintext.
     /// - Returns: The moved store. `nil` if the check found no damage, so that the store was not moved. The queue can
     ///   then be opened again, even if the store was refused as damaged before.
     /// - Throws: ``QueueError``:

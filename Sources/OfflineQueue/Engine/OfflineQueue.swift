@@ -69,27 +69,28 @@ public actor OfflineQueue {
         /// gets one, up to ``inflightPerOrigin``. The weight applies to each origin of the host. The weights have no
         /// effect while slots are free. The keys are names or addresses without a port; patterns are refused.
         public var hostWeights: [String: Int] = [:]
-        /// The weights of lanes by label (``EnqueueOptions/lane``): 1 to 100. Default: 1 for each lane. They apply among
-        /// the lanes of an origin.
+        /// The weights of lanes by label (``EnqueueOptions/lane``): 1 to 100. Default: 1 for each lane. They apply
+        /// among the lanes of an origin.
         public var laneWeights: [String: Int] = [:]
         /// The names of the interfaces whose connections are metered, in addition to those of mobile networks: 1 to 15
-        /// bytes each without spaces, `/` and `:`. `*` stands for any number of characters, as in `wlan*`. Default: none.
+        /// bytes each without spaces, `/` and `:`. `*` stands for any number of characters, as in `wlan*`. Default:
+        /// none.
         ///
         /// Requests with ``RequestConstraints/isUnmetered`` wait while the path to their host leads over one of these
         /// interfaces. The name is that of the interface of the route: for a tunnel or a bridge, name the tunnel or the
-        /// bridge itself. Paths to the addresses of this machine itself are never metered. Linux does not know whether a
-        /// connection is metered.
+        /// bridge itself. Paths to the addresses of this machine itself are never metered. Linux does not know whether
+        /// a connection is metered.
         public var meteredInterfaces: [String] = []
         /// The maximum time for which ``OfflineQueue/stop()`` waits for requests in flight: 0 s to 366 days. Default
         /// 10 s.
         public var stopTimeout: Duration = .seconds(10)
 
-        /// The time limit for a call of a credential's provider: 1 ms to 1 h. Default 30 s. A request waits for the call
-        /// for two seconds. Then it is postponed, and takes the result of the call at its next attempt.
+        /// The time limit for a call of a credential's provider: 1 ms to 1 h. Default 30 s. A request waits for the
+        /// call for two seconds. Then it is postponed, and takes the result of the call at its next attempt.
         public var credentialTimeout: Duration = .seconds(30)
 
-        /// The maximum time for which an attempt occupies its slot while the provider of its credential is called. After
-        /// it, the request is postponed, and the call continues until ``credentialTimeout``.
+        /// The maximum time for which an attempt occupies its slot while the provider of its credential is called.
+        /// After it, the request is postponed, and the call continues until ``credentialTimeout``.
         package var credentialPatience: Duration = .seconds(2)
 
         /// The path of a file with the keys that encrypt stored requests. Default `nil`: no encryption.

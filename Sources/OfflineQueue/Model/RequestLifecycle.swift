@@ -69,7 +69,8 @@ package struct RequestLifecycle: Hashable, Sendable {
         case unblocked(now: Timestamp)
         /// A dependency of the request was given up, cancelled or replaced.
         case dependencyFailed
-        /// The request must not be sent as it is stored: it cannot be decrypted, or its constraints cannot be evaluated.
+        /// The request must not be sent as it is stored: it cannot be decrypted, or its constraints cannot be
+        /// evaluated.
         case unusable(HoldReason)
     }
 

@@ -45,7 +45,8 @@ extension SQLiteQueueStore {
             await spool.remove(Array(unused))
             return resealed
         } catch {
-            // After an error of the disk it is unknown whether the rows on it refer to the copies. The next start decides.
+            // After an error of the disk it is unknown whether the rows on it refer to the copies. The next start
+            // decides.
             if (error as? QueueError)?.endsStore == false { await spool.remove(Array(unused)) }
             throw error
         }

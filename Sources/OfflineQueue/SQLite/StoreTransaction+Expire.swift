@@ -37,8 +37,8 @@ extension StoreTransaction {
     /// The boot clock decides when requests of this boot expire. Their stored expiry time is that of the wall clock,
     /// because one index must cover the requests of all boots.
     ///
-    /// If the wall clock was set back, requests that were due seem to be due in the future. An empty claim would correct
-    /// that, but a busy lane may never have one, because new requests arrive.
+    /// If the wall clock was set back, requests that were due seem to be due in the future. An empty claim would
+    /// correct that, but a busy lane may never have one, because new requests arrive.
     private mutating func followClock() throws {
         let known: Int64 = try row("SELECT clock_offset FROM meta")!["clock_offset"]
         // A difference of up to 1 s can result from slewing, and is ignored.

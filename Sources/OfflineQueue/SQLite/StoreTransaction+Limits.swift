@@ -78,8 +78,8 @@ extension StoreTransaction {
     /// The size of uploads that no request uses yet. They count towards the queue's limit.
     var stagedLoad: Load { Load(bytes: environment.stagedBytes.count) }
 
-    /// Returns the error if the retry of a dead request with a webhook would exceed the limits of the whole queue; `nil`
-    /// if it fits.
+    /// Returns the error if the retry of a dead request with a webhook would exceed the limits of the whole queue;
+    /// `nil` if it fits.
     ///
     /// The webhook of the first end has replaced the request, and each further end adds a webhook. Without this check,
     /// retries could fill the disk. Other dead requests are already stored, so their retries are not limited.

@@ -6,8 +6,8 @@
 /// - An origin has at most ``Limits/perOrigin`` slots.
 /// - ``Limits/reserved`` slots are reserved for origins that have no slot. Such an origin can therefore start, no
 ///   matter how long other origins keep their slots. A slow or silent origin gets no reserved slot.
-/// - The other slots are the common slots. New, slow and silent origins share a part of them (``UnprovenSlots``), so that
-///   the others always remain for prompt origins.
+/// - The other slots are the common slots. New, slow and silent origins share a part of them (``UnprovenSlots``), so
+///   that the others always remain for prompt origins.
 /// - Rate limits may permit no request now, in all lanes together or to one host (``RateLimiters``).
 /// - After signs of overload, an origin has fewer slots (``SendWindow``).
 /// - Origins that became reachable a moment ago share a limit (``ReconnectRamp``). Each may have one slot in any case,

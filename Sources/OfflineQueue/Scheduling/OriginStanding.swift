@@ -7,11 +7,11 @@ enum OriginStanding: Hashable, Sendable {
     case prompt
     /// The server responded to the last attempt, but took longer.
     case slow
-    /// The server has responded, but the last attempts, of the given number, waited for a response in vain. The path may
-    /// have failed at a place that the kernel does not see.
+    /// The server has responded, but the last attempts, of the given number, waited for a response in vain. The path
+    /// may have failed at a place that the kernel does not see.
     case doubtful(failures: Int)
-    /// Attempts in a row waited for a response in vain, each at least for ``Scheduler/Settings/silentAttempt``: one to a
-    /// new origin, or ``doubtfulFailures`` to one that has responded before.
+    /// Attempts in a row waited for a response in vain, each at least for ``Scheduler/Settings/silentAttempt``: one to
+    /// a new origin, or ``doubtfulFailures`` to one that has responded before.
     case silent
 
     /// The number of failures in a row after which a server that has responded before counts as silent: 5, as many as
@@ -20,8 +20,8 @@ enum OriginStanding: Hashable, Sendable {
 
     /// Returns the standing after an attempt that the server or the path decided.
     ///
-    /// A failure that takes no time, for example a refused connection, keeps no slot busy. It therefore does not make an
-    /// origin silent.
+    /// A failure that takes no time, for example a refused connection, keeps no slot busy. It therefore does not make
+    /// an origin silent.
     func after(_ attempt: AttemptCourse, _ settings: Scheduler.Settings) -> OriginStanding {
         if attempt.hasResponse { return attempt.duration >= settings.slowAttempt ? .slow : .prompt }
         if attempt.isTimeout || attempt.duration >= settings.silentAttempt { return afterSilence }
@@ -52,8 +52,8 @@ package struct AttemptCourse: Hashable, Sendable {
     }
 }
 
-/// The standings of origins that have no lanes any more. A destination that gets a request now and then is therefore not
-/// new each time.
+/// The standings of origins that have no lanes any more. A destination that gets a request now and then is therefore
+/// not new each time.
 ///
 /// It holds the last 512 to 1024 origins, in two halves: a full half replaces the older one.
 struct RecentStandings: Sendable {

@@ -31,8 +31,8 @@ struct RateLimiter: Sendable {
 
     /// Gives back the turns of a claim that found fewer requests.
     ///
-    /// A limiter that is not in use for a while permits a full burst again, and no more. A turn that was taken before that
-    /// is therefore worth nothing afterwards. Otherwise more requests than a burst could be sent at once.
+    /// A limiter that is not in use for a while permits a full burst again, and no more. A turn that was taken before
+    /// that is therefore worth nothing afterwards. Otherwise more requests than a burst could be sent at once.
     ///
     /// - Parameters:
     ///   - unused: The number of turns that are given back.
@@ -45,8 +45,8 @@ struct RateLimiter: Sendable {
         if credits[index].amount <= .zero { credits.remove(at: index) }
     }
 
-    /// Reduces the credits so that giving all of them back does not make the limiter more permissive than if their turns
-    /// had not been taken. The earliest credits are reduced first.
+    /// Reduces the credits so that giving all of them back does not make the limiter more permissive than if their
+    /// turns had not been taken. The earliest credits are reduced first.
     private mutating func limitCredits(to maximum: Duration) {
         var excess = credits.reduce(.zero) { $0 + $1.amount } - maximum
         while excess > .zero, let first = credits.first {

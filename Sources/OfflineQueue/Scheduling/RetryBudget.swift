@@ -1,5 +1,5 @@
-/// Limits the retries to an origin, so that they do not multiply the load on a server in trouble: within 10 s, to 20 % of
-/// the first attempts plus one per second. First attempts are not limited.
+/// Limits the retries to an origin, so that they do not multiply the load on a server in trouble: within 10 s, to 20 %
+/// of the first attempts plus one per second. First attempts are not limited.
 ///
 /// Without a limit, each failing request adds its retries to the load that makes it fail. Finagle introduced such
 /// budgets, with the same share and window.

@@ -61,16 +61,16 @@ extension Scheduler {
     }
 
     /// Lets the lanes of a host send while its first probe runs, because an earlier probe of the same path, for another
-    /// host, has failed. If the probe's server is down, not each new host waits for the probe's timeout. Directly after an
-    /// outage of any host, that failure proves nothing.
+    /// host, has failed. If the probe's server is down, not each new host waits for the probe's timeout. Directly after
+    /// an outage of any host, that failure proves nothing.
     mutating func presumeFailure(_ host: String, _ probe: Int, now: Moment) {
         guard let gate = gates[host], gate.portal.running == probe, now >= lastReconnectEnds else { return }
         gates[host]!.portal.presumeFailure()
         for id in gate.lanes.sorted() { schedule(id, now: now) }
     }
 
-    /// Resets the lanes of a host that a portal has affected: those that waited for the probe, and those over HTTPS that
-    /// failed or do not trust the certificate, because it may have been the portal's. Others continue unchanged.
+    /// Resets the lanes of a host that a portal has affected: those that waited for the probe, and those over HTTPS
+    /// that failed or do not trust the certificate, because it may have been the portal's. Others continue unchanged.
     private mutating func portalIsGone(_ host: String, now: Moment) {
         let affected = gates[host]!.lanes.sorted().filter { id in
             isChecked(lanes[id]!.origin) || lanes[id]!.isHalfOpen || lanes[id]!.failuresEnd > now

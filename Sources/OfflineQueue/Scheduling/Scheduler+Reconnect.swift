@@ -27,8 +27,8 @@ extension Scheduler {
         return spreadEnd
     }
 
-    /// Returns the retries that a claim may take; `nil` for any number. The budget does not limit the single request with
-    /// which a lane finds out whether its server can be reached.
+    /// Returns the retries that a claim may take; `nil` for any number. The budget does not limit the single request
+    /// with which a lane finds out whether its server can be reached.
     mutating func allowance(of lane: SchedulerLane, limit: Int, now: Moment) -> RetryAllowance? {
         guard lane.canary == nil, !isProbing(lane) else { return nil }
         return slots.reserveRetries(limit, of: lane.origin, now: now)

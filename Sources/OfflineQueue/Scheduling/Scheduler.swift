@@ -22,8 +22,8 @@ package struct Scheduler: Sendable {
         /// The duration from which an attempt is slow. After a slow attempt, its origin gets no reserved slot until an
         /// attempt is faster.
         package var slowAttempt: Duration = .seconds(10)
-        /// The duration from which an attempt without a response is a sign that its server is silent. Silent origins share
-        /// a part of the slots.
+        /// The duration from which an attempt without a response is a sign that its server is silent. Silent origins
+        /// share a part of the slots.
         package var silentAttempt: Duration = .seconds(1)
 
         /// The grace period: how long attempts continue after the path to their host was lost. If the same path returns

@@ -23,8 +23,9 @@ struct SchedulerLane: Hashable, Sendable {
     var inflight = 0
     /// The number of slots of the unfinished claim; `nil` if there is none.
     var claiming: Int?
-    /// The number of unfinished claims by ``Scheduler/claimNext(lane:after:now:)``. One transaction stores the outcome of
-    /// an attempt and claims the next request, which takes over the attempt's slot. ``claiming`` does not include them.
+    /// The number of unfinished claims by ``Scheduler/claimNext(lane:after:now:)``. One transaction stores the outcome
+    /// of an attempt and claims the next request, which takes over the attempt's slot. ``claiming`` does not include
+    /// them.
     var nextClaims = 0
     /// When the unfinished claims took their turns of the rate: the one of ``claiming``, and those of ``nextClaims``.
     var claimedAt: Moment = .zero
@@ -144,8 +145,8 @@ struct SchedulerLane: Hashable, Sendable {
         shortages = 0
     }
 
-    /// Updates the canary after requests have ended, or after a claim that found none. If no request is younger than the
-    /// path change, the next one is the canary.
+    /// Updates the canary after requests have ended, or after a claim that found none. If no request is younger than
+    /// the path change, the next one is the canary.
     mutating func requestsEnded() {
         guard let older = canary?.older else { return }
         canary!.older = min(older, inflight)

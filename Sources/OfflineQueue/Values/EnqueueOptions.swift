@@ -59,7 +59,8 @@ public struct EnqueueOptions: Hashable, Sendable {
     ///
     /// If the server may have applied such a request, the queue holds it instead of sending it again. The queue
     /// generates no idempotency key for it. A key given in ``idempotencyKey`` is sent, but the queue still does not
-    /// send the request again. The statuses 401, 407, 408, 421, 425, 429 and 511 show that the server has not applied it.
+    /// send the request again. The statuses 401, 407, 408, 421, 425, 429 and 511 show that the server has not applied
+    /// it.
     public var isAtMostOnce = false
     /// The key by which the server recognizes a repeated request. Default: a random UUID if the method is not
     /// idempotent, otherwise none.

@@ -8,9 +8,10 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     /// The queue tries the request again after 5 to 15 minutes, or when the path changes: a captive portal or a wrong
     /// clock may have caused the error.
     case trust
-    /// A setting of this machine is wrong, for example a certificate file or a cipher list. Or a constraint of the request
-    /// cannot be evaluated here: its time zone was removed, or a newer version stored it. ``QueuedRequest/lastError`` is
-    /// the reason. The hold ends with ``OfflineQueue/flush()`` or a restart, if the cause is gone by then.
+    /// A setting of this machine is wrong, for example a certificate file or a cipher list. Or a constraint of the
+    /// request cannot be evaluated here: its time zone was removed, or a newer version stored it.
+    /// ``QueuedRequest/lastError`` is the reason. The hold ends with ``OfflineQueue/flush()`` or a restart, if the
+    /// cause is gone by then.
     case configuration
     /// The server requires credentials, or the request's credential cannot be used; ``QueuedRequest/lastError`` is the
     /// reason. The hold ends when the credential changes (``OfflineQueue/register(_:as:)``), when the request gets

@@ -21,9 +21,11 @@ public struct RateLimit: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - requestsPerSecond: The number of requests per second: 0.0001 to 100,000.
-    ///   - host: The name or address of the host, without a port. A pattern is refused. Default `nil`: all hosts together.
+    ///   - host: The name or address of the host, without a port. A pattern is refused. Default `nil`: all hosts
+    ///     together.
     ///   - burst: Default `nil`: the number of requests per second, rounded up.
-    /// - Throws: ``QueueError`` with `invalidConfiguration` for a rate or a burst out of range, or a text that is no host.
+    /// - Throws: ``QueueError`` with `invalidConfiguration` for a rate or a burst out of range, or a text that is no
+    ///   host.
     public init(_ requestsPerSecond: Double, to host: String? = nil, burst: Int? = nil) throws(QueueError) {
         guard Self.range.contains(requestsPerSecond) else {
             throw QueueError(

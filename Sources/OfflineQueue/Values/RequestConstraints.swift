@@ -3,15 +3,15 @@ public import NetworkReachability
 
 /// What the network and the time must be like while a request is sent.
 ///
-/// The request waits until all of its constraints are met, and so do the other requests of its lane. If one is no longer
-/// met during an attempt, the queue ends the attempt, unless the request must not be sent twice. Such an attempt is not
-/// counted.
+/// The request waits until all of its constraints are met, and so do the other requests of its lane. If one is no
+/// longer met during an attempt, the queue ends the attempt, unless the request must not be sent twice. Such an attempt
+/// is not counted.
 public struct RequestConstraints: Hashable, Sendable {
     /// Whether the request is only sent over a connection that is not metered. Default `false`.
     ///
     /// Mobile networks are metered, and so are the interfaces that
-    /// ``OfflineQueue/Configuration/meteredInterfaces`` names. A path to this machine itself is never metered. While the
-    /// interface is not known, the request waits.
+    /// ``OfflineQueue/Configuration/meteredInterfaces`` names. A path to this machine itself is never metered. While
+    /// the interface is not known, the request waits.
     /// The interface is that of the preferred address of the host: if another address is reached over another
     /// interface, and connects first, the request is sent over that one.
     public var isUnmetered = false

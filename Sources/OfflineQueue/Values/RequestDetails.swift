@@ -23,8 +23,8 @@ public struct RequestDetails: Hashable, Sendable {
     public let credential: String?
     /// The URL that receives the outcome; see ``EnqueueOptions/onDone``.
     public let onDone: Webhook?
-    /// The id of the request that reports the end of this one to ``onDone``. `nil` before the end, without a webhook, and
-    /// after the record of the webhook was removed.
+    /// The id of the request that reports the end of this one to ``onDone``. `nil` before the end, without a webhook,
+    /// and after the record of the webhook was removed.
     public let webhookID: String?
     /// If the queue created this request as the webhook of another one: the id of that one.
     public let webhookOf: String?
@@ -65,8 +65,8 @@ public struct RecordedResponse: Hashable, Sendable {
     ///
     /// Only fields that describe the response are stored: of the content and of caching, `Location`, `Link`,
     /// `Retry-After`, `Server` and similar ones, request ids, and rate limits. `Set-Cookie` and fields that may contain
-    /// a token are not. The URLs in `Location`, `Content-Location` and `Link` are stored without their user information,
-    /// query and fragment.
+    /// a token are not. The URLs in `Location`, `Content-Location` and `Link` are stored without their user
+    /// information, query and fragment.
     public let headers: [QueueRequest.Header]
     /// The first 64 KiB of the body.
     public let body: Data

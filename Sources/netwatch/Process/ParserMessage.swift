@@ -1,5 +1,5 @@
-/// The messages of swift-argument-parser in the form of this command's messages: in lower case, with values in backticks,
-/// and without a full stop.
+/// The messages of swift-argument-parser in the form of this command's messages: in lower case, with values in
+/// backticks, and without a full stop.
 enum ParserMessage {
     private struct Form {
         let pattern: Regex<AnyRegexOutput>

@@ -54,8 +54,8 @@ struct ServiceClient {
         return try await decoded(request)
     }
 
-    /// Sends a GET request and passes the body of the response to a closure as it arrives. Returns when the service ends
-    /// the response.
+    /// Sends a GET request and passes the body of the response to a closure as it arrives. Returns when the service
+    /// ends the response.
     ///
     /// - Parameter silence: The maximum time without any data.
     func stream(

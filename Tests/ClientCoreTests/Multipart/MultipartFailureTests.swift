@@ -154,7 +154,8 @@ internal import Testing
         #expect(error.bytesRead == content.utf8.count)
     }
 
-    /// The kernel reports a size of 0 for files in /proc. This one never changes, so that both attempts read equally much.
+    /// The kernel reports a size of 0 for files in /proc. This one never changes, so that both attempts read equally
+    /// much.
     @Test func `a file that returns more bytes than its size is refused`() throws {
         form.append(URL(fileURLWithPath: "/proc/version"), withName: "a")
         let error = try unexpectedLength()

@@ -112,8 +112,8 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
             statuses = recorder
             queue.sync {
                 manager.startListening()
-                // When this getter returns, the monitor has enqueued a status. It cannot be delivered before the queue is
-                // resumed.
+                // When this getter returns, the monitor has enqueued a status. It cannot be delivered before the queue
+                // is resumed.
                 _ = manager.networkReachabilityStatus
                 queue.suspend()
             }

@@ -189,8 +189,8 @@ internal import Testing
         #expect(ended.0.filter(isCountedAlike) == ended.1.filter(isCountedAlike))
     }
 
-    /// The request of ``EveryState`` whose attempt was counted when the fixtures were written. Such an attempt, which ends
-    /// in `held: auth`, is no longer counted.
+    /// The request of ``EveryState`` whose attempt was counted when the fixtures were written. Such an attempt, which
+    /// ends in `held: auth`, is no longer counted.
     private let recounted = "held-auth"
 
     private func isCountedAlike(_ request: RequestDetails) -> Bool { request.summary.id != recounted }

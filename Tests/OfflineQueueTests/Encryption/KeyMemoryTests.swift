@@ -135,8 +135,8 @@ private enum MemoryScan {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The readable mappings without the flag `dd` (proc_pid_smaps(5)). Mappings of more than 4 GiB are address space that
-    /// a sanitizer or an allocator has reserved.
+    /// The readable mappings without the flag `dd` (proc_pid_smaps(5)). Mappings of more than 4 GiB are address space
+    /// that a sanitizer or an allocator has reserved.
     private static func dumpedMappings() throws -> [Range<Int>] {
         var (found, current): ([Range<Int>], Range<Int>?) = ([], nil)
         for line in try smaps().split(separator: "\n") {
