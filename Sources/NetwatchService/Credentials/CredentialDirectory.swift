@@ -29,7 +29,11 @@ package struct CredentialDirectory: CredentialSource {
             )
         }
         guard name != Self.queueKeyName else {
-            throw CredentialFault(.change, "`\(name)` is the encryption key of the queue, and is never sent")
+            throw CredentialFault(
+                .change,
+                "`\(name)` is the encryption key of the queue, and is never sent",
+                isUnknown: true
+            )
         }
         return try await DispatchQueue.global().run {
             let reader = CredentialFileReader(path: "\(path)/\(name)", name: name)
