@@ -319,7 +319,7 @@ internal import Testing
         ),
         (["wait", "--for", "moon"], 64, "`--for` is `moon`; accepted: carrier, routable, verified"),
         (["wait", "--host", "a b"], 64, "`a b` is not a valid host: a name can contain only letters"),
-        (["status", "--timeout", "0"], 64, "`--timeout` must be greater than 0"),
+        (["status", "--timeout", "0"], 64, "`0` is not a duration from 1ms to 9999h"),
         (["monitor", "--force"], 64, "`--force` requires `--record`"),
         (["monitor", "--replay", "a", "--record", "b"], 64, "`--replay` cannot be combined with `--record`"),
         (["monitor", "--replay", "/no/such/file"], 64, "could not replay `/no/such/file`: No such file"),

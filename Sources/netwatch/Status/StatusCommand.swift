@@ -26,7 +26,7 @@ struct StatusCommand: AsyncParsableCommand {
     @Option(
         name: .shortAndLong,
         help: "How long the service may take to respond, like 500ms or 5s. Default 200ms.",
-        transform: Duration.argument
+        transform: Duration.argument(in: .milliseconds(1)...(.seconds(9999 * 3600)), "1ms to 9999h")
     )
     var timeout: Duration = .milliseconds(200)
 
@@ -34,10 +34,6 @@ struct StatusCommand: AsyncParsableCommand {
     var format = OutputFormat.text
 
     @OptionGroup var service: ServiceOptions
-
-    func validate() throws {
-        if timeout == .zero { throw ValidationError("`--timeout` must be greater than 0") }
-    }
 
     mutating func run() async throws {
         let socket = try service.path()

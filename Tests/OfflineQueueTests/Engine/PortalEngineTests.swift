@@ -39,7 +39,7 @@ internal import Testing
         let sender = FakeSender { _ in .status(200) }
         let queue = try await open(sender)
         async let sent = queue.send(request(), options: EnqueueOptions(id: "a"))
-        let probe = await portals.nextProbe()
+        let probe = try await portals.nextProbe()
         #expect(probe.host == "example.com" && sender.attempts.isEmpty)
         probe.end(.captive(page: "http://portal.example/login"))
         let reason = QueuedReason.captivePortal(page: "http://portal.example/login")
@@ -50,7 +50,7 @@ internal import Testing
         #expect(secure == .delivered(id: "secure", status: 200, body: Data()))
         #expect(sender.attempts.map(\.id) == ["secure"])
         gate.turn(.reachable(generation: 2))
-        (await portals.nextProbe()).end(.clear)
+        (try await portals.nextProbe()).end(.clear)
         #expect(try await queue.result(of: "a")?.summary.state == .delivered)
         await queue.stop()
     }
@@ -62,12 +62,12 @@ internal import Testing
         portals.setFailed()
         let sent = try await queue.send(request(), options: EnqueueOptions(id: "a"))
         #expect(sent == .delivered(id: "a", status: 200, body: Data()), "the probe has not ended")
-        let probe = await portals.nextProbe()
+        let probe = try await portals.nextProbe()
         async let later = queue.send(
             QueueRequest(method: "POST", url: "http://example.org/"),
             options: EnqueueOptions(id: "b")
         )
-        let other = await portals.nextProbe()
+        let other = try await portals.nextProbe()
         #expect(try await later == .delivered(id: "b", status: 200, body: Data()))
         for probe in [probe, other] { probe.end(.failed) }
         await queue.stop()
@@ -79,11 +79,11 @@ internal import Testing
         let sender = FakeSender()
         let queue = try await open(sender)
         _ = try await queue.enqueue(request(), options: EnqueueOptions(id: "a"))
-        (await portals.nextProbe()).end(.clear)
+        (try await portals.nextProbe()).end(.clear)
         sender.answer(await sender.nextAttempt(), .status(302, [("Location", "http://portal/")]))
         try await changes.until(queue) { $0[.pending] == 1 }
         try await queue.flush()
-        let probe = await portals.nextProbe()
+        let probe = try await portals.nextProbe()
         #expect(sender.attempts.count == 1)
         probe.end(.clear)
         sender.answer(await sender.nextAttempt(), .status(200))
@@ -95,9 +95,9 @@ internal import Testing
         let sender = FakeSender { _ in .status(200) }
         let queue = try await open(sender)
         _ = try await queue.enqueue(request(), options: EnqueueOptions(id: "a"))
-        let probe = await portals.nextProbe()
+        let probe = try await portals.nextProbe()
         gate.turn(.reachable(generation: 2))
-        let next = await portals.nextProbe()
+        let next = try await portals.nextProbe()
         let host = FakePortalDetector.Call.probe(host: "example.com")
         #expect(portals.calls == [host, .pathsChanged, host])
         for probe in [probe, next] { probe.end(.clear) }
@@ -112,13 +112,13 @@ internal import Testing
         gate.turn(.reachable(generation: 1, route: 1))
         let queue = try await open(sender)
         _ = try await queue.enqueue(request(), options: EnqueueOptions(id: "a"))
-        (await portals.nextProbe()).end(.clear)
+        (try await portals.nextProbe()).end(.clear)
         _ = await sender.nextAttempt()
         // The route is the same, so over HTTPS the attempt would continue.
         gate.turn(.reachable(generation: 2, route: 1))
         try await changes.until { try await queue.request("a")?.summary.deferrals == 1 }
         #expect(sender.attempts.count == 1)
-        (await portals.nextProbe()).end(.clear)
+        (try await portals.nextProbe()).end(.clear)
         sender.answer(await sender.nextAttempt(), .status(200))
         #expect(try await queue.result(of: "a")?.summary.attempts == 1)
         await queue.stop()
@@ -127,11 +127,11 @@ internal import Testing
     /// A store that runs a closure when it has claimed the first request.
     private struct ClaimingStore: WrappedStore {
         let inner: any QueueStore
-        let onClaim: @Sendable () async -> Void
+        let onClaim: @Sendable () async throws -> Void
 
         func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] {
             let batches = try await inner.claim(claims)
-            if batches.contains(where: { !$0.requests.isEmpty }) { await onClaim() }
+            if batches.contains(where: { !$0.requests.isEmpty }) { try await onClaim() }
             return batches
         }
     }
@@ -145,11 +145,11 @@ internal import Testing
                 gate.turn(.reachable(generation: 2))
                 claimed.record(())
                 // The probe of the new path shows that the queue knows the path.
-                probes.record(await portals.nextProbe())
+                probes.record(try await portals.nextProbe())
             }
         }
         _ = try await queue.enqueue(request(), options: EnqueueOptions(id: "a"))
-        (await portals.nextProbe()).end(.clear)
+        (try await portals.nextProbe()).end(.clear)
         try await claimed.wait { !$0.isEmpty }
         // A request of another lane is the reason for the probe.
         _ = try await queue.enqueue(request(), options: EnqueueOptions(lane: "other", id: "b"))

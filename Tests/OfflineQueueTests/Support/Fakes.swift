@@ -175,8 +175,11 @@ final class FakePortalDetector: PortalDetector {
     func setFailed() { failed.withLock { $0 = true } }
 
     /// Waits for a probe that no earlier call has returned, and returns it. The test must end each probe.
-    func nextProbe() async -> Probe {
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled.
+    func nextProbe() async throws -> Probe {
         var probes = probes.makeAsyncIterator()
-        return await probes.next()!
+        guard let probe = await probes.next() else { throw CancellationError() }
+        return probe
     }
 }
