@@ -147,6 +147,12 @@ internal import Testing
             #expect(change.code == code && change.detail == detail, "\(change.members)")
         }
         #expect(try await queue.list().requests.count == 4)
+        // The credential may be removed after a request is stored, and the request may be repeated.
+        let known = QueueRequest(method: "GET", url: "https://b.example/")
+        _ = try await queue.enqueue(known, options: EnqueueOptions(id: "known"))
+        let repeated = "{\(always),\"id\":\"known\",\"credential\":\"nope\"}"
+        let again = try await answer(queue, .POST, "/v1/requests", repeated)
+        #expect(again.code == "id_conflict", "\(again.members)")
         // The error of the directory itself is reported.
         await queue.use(CredentialDirectory(path: "\(path)/good"))
         let unreadable = try await answer(queue, .POST, set, #"{"credential":"x"}"#)

@@ -72,10 +72,10 @@ package final class Subprocess: Sendable {
 
     /// Waits until the program has ended and all its output has been recorded. Returns how it ended.
     ///
-    /// - Throws: ``Hang`` if the program takes too long. It is killed then.
-    package func end() async throws -> Ending {
+    /// - Throws: ``Hang`` if the program takes longer than the time limit. It is killed then.
+    package func end(within timeLimit: Duration = .seconds(50)) async throws -> Ending {
         do {
-            try await status.wait { !$0.isEmpty }
+            try await status.wait(timeout: timeLimit) { !$0.isEmpty }
         } catch is TimeOut {
             let hang = Hang(of: self)
             signal(SIGKILL)

@@ -15,8 +15,12 @@ extension QueueRoutes {
         try requireRunning()
         let wanted = try message.queueRequest()
         let options = try message.options()
-        // A credential that cannot be used now may be repaired later; its requests are held until then.
-        try await requireCredentials([options.credential, options.onDone?.credential], usable: false)
+        // A repeated request is stored already, whether its credential still exists or not.
+        let isKnown = if let id = options.id { try await queue.request(id) != nil } else { false }
+        if !isKnown {
+            // A credential that cannot be used now may be repaired later; its requests are held until then.
+            try await requireCredentials([options.credential, options.onDone?.credential], usable: false)
+        }
         let sent =
             switch try message.queueMode() {
             case .auto: try await sendNow(wanted, options)

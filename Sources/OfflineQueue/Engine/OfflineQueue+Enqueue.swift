@@ -13,7 +13,7 @@ extension OfflineQueue {
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions()
     ) async throws -> Receipt {
-        let new = try NewRequest(request, options: options)
+        let new = try await validated(request, options)
         return Receipt(try await accept([(new, request.body)])[0])
     }
 
@@ -25,8 +25,26 @@ extension OfflineQueue {
         _ requests: [(request: QueueRequest, options: EnqueueOptions)]
     ) async throws -> [Receipt] {
         guard !requests.isEmpty else { return [] }
-        let new = try requests.map { (try NewRequest($0.request, options: $0.options), $0.request.body) }
+        var new: [(NewRequest, QueueRequest.Body)] = []
+        for (request, options) in requests {
+            new.append((try await validated(request, options), request.body))
+        }
         return try await accept(new).map(Receipt.init)
+    }
+
+    /// Validates a request. If its id is known, this call repeats an earlier one, which may have succeeded although its
+    /// caller received no receipt. The times in the options are then checked as they were at the first call.
+    private nonisolated func validated(
+        _ request: QueueRequest,
+        _ options: EnqueueOptions
+    ) async throws -> NewRequest {
+        do throws(QueueError) {
+            return try NewRequest(request, options: options)
+        } catch {
+            guard error.code == .invalidOption, let id = options.id, let known = try await self.request(id)
+            else { throw error }
+            return try NewRequest(request, options: options, now: known.summary.created)
+        }
     }
 
     /// Stores a request on disk, tries it immediately and returns the result of the first attempt.
@@ -45,7 +63,7 @@ extension OfflineQueue {
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions()
     ) async throws -> SendResult {
-        let new = try NewRequest(request, options: options)
+        let new = try await validated(request, options)
         guard sendWaiters[new.id] == nil else {
             let accepted = try await accept([(new, request.body)])[0]
             return accepted.outcome == .dropped

@@ -122,10 +122,12 @@ package struct RequestLifecycle: Hashable, Sendable {
             guard phase == .blocked else { throw .notBlocked }
             phase = .pending(due: now)
         case .dependencyFailed:
-            // A request that a user holds is included, because the hold is not a decision to send the request without
-            // its dependency.
-            guard [.blocked, .held(.user), .held(.dependency)].contains(phase) else { throw .notBlocked }
-            phase = .held(.dependency)
+            // A held request is included, because no hold is a decision to send the request without its dependency.
+            // Imported requests with dependencies may be held for any reason.
+            switch phase {
+            case .blocked, .held: phase = .held(.dependency)
+            case .staging, .pending, .inflight, .finished: throw .notBlocked
+            }
         case .unusable(let reason):
             guard case .pending = phase else { throw .notPending }
             phase = .held(reason)

@@ -98,8 +98,9 @@ extension StoreTransaction {
         let archived = restored.archived
         let (state, reason): (QueuedRequest.State, String?) =
             switch archived.state {
-            case .blocked where open == nil, .held where open == nil: (.held, HoldReason.dependency.rawValue)
-            case .blocked where open?.isEmpty == false: (.blocked, nil)
+            case .pending where open == nil, .blocked where open == nil, .held where open == nil:
+                (.held, HoldReason.dependency.rawValue)
+            case .pending where open?.isEmpty == false, .blocked where open?.isEmpty == false: (.blocked, nil)
             case .held: (.held, archived.holdReason)
             case .pending, .blocked, .dead: (.pending, nil)
             }

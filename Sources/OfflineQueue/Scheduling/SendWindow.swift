@@ -1,8 +1,8 @@
 /// The number of requests that an origin may have in flight, adapted to what the server can take.
 ///
 /// The window grows by 1/N with each success, where N is its size: by one request for each full window of successes.
-/// At a sign of overload it shrinks to 70 %. Postfix uses the same growth. With a step of ±1, Postfix measured that 50
-/// % of deliveries to a limiting server were deferred; with steps of 1/N, 16.5 %.
+/// At a sign of overload it shrinks to 70 %. Postfix uses the same growth. With a step of ±1, Postfix measured that
+/// 50 % of deliveries to a limiting server were deferred; with steps of 1/N, 16.5 %.
 struct SendWindow: Hashable, Sendable {
     /// The factor by which a window shrinks.
     static let defaultDecrease = 0.7

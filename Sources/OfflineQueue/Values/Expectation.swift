@@ -44,8 +44,7 @@ extension Expectation: CustomStringConvertible {
     ///
     /// | part | meaning |
     /// |---|---|
-    /// | `status=…` | a status (`201`), a range (`200-204`) or a class (`2xx`). May occur several times. Without it,
-    /// 200 to 299 are expected |
+    /// | `status=…` | a status (`201`), a range (`200-204`) or a class (`2xx`). May occur several times. Default: `2xx` |
     /// | `type=…` | ``contentType``. May occur once |
     /// | `header=NAME`, `header=NAME=VALUE` | ``Rule/header(_:value:)`` |
     /// | `body=PREFIX` | ``Rule/bodyPrefix(_:)`` |

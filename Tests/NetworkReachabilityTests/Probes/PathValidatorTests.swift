@@ -44,7 +44,7 @@ internal import Testing
         validator.cancel()
         // A further result may have arrived before the cancellation.
         #expect(seen.values.prefix(3).map(\.validation) == [.none, .valid, .valid])
-        #expect(await server.peers(atLeast: 2).count == 2)
+        #expect(await server.peers(atLeast: 2).count >= 2)
     }
 
     @Test func `a check starts a probe unless one is running`() async throws {

@@ -150,15 +150,12 @@ struct CrashSeries: Sendable {
     ///
     /// - Returns: Whether the process ended without being killed.
     private func ends(_ process: Subprocess, within timeLimit: Duration) async throws -> Bool {
-        let killer = Task {
-            try await Task.sleep(for: timeLimit)
-            process.signal(SIGKILL)
+        do {
+            _ = try await process.end(within: timeLimit)
+            return true
+        } catch is Subprocess.Hang {
+            return false
         }
-        // `end()` throws if its own time limit is over, so it is called again until it returns.
-        while (try? await process.end()) == nil {}
-        killer.cancel()
-        if case .success = await killer.result { return false }
-        return true
     }
 
     private func note(_ outcome: Subprocess.Outcome, run: Int, _ record: CrashRecord) {

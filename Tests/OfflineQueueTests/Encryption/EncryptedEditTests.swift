@@ -131,7 +131,9 @@ internal import Testing
         let filter = RequestFilter(states: [.held])
         #expect(try await locked.edit(edit, matching: filter, isDryRun: false).result.done == 1)
         #expect(try await locked.details(of: "a")?.summary.lastError == "HTTP 503")
-        for webhook in try await locked.claimAll() {
+        let webhooks = try await locked.claimAll()
+        #expect(webhooks.count == (edit == .cancel ? 1 : 0))
+        for webhook in webhooks {
             guard case .inline(let body) = webhook.body else { return #expect(Bool(false), "not inline") }
             #expect(String(decoding: body, as: UTF8.self).contains("\"reason\":\"HTTP 503\""))
         }

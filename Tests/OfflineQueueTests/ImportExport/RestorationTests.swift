@@ -126,6 +126,44 @@ final class Counter: Sendable {
         }
     }
 
+    /// An import holds a request for `auth` if an older version stored it with a secret.
+    @Test(arguments: [
+        (#""state":"held","holdReason":"auth""#, QueuedRequest.State.held), (#""state":"pending""#, .blocked),
+    ])
+    func `an imported request is held if its dependency is lost, whatever its state was`(
+        state: String,
+        imported: QueuedRequest.State
+    ) async throws {
+        let data = try await withQueue(first) { queue, _ in
+            try await enqueue("first", to: queue)
+            try await enqueue("second", to: queue) { $0.dependencies = ["first"] }
+            return try await queue.exported()
+        }
+        let lines = lines(data).map { $0.replacing(#""state":"blocked""#, with: state) }
+        let path = try file(try sealed(lines), in: files)
+        try await withQueue(second) { queue, _ in
+            _ = try await queue.importRequests(from: path)
+            #expect(try await queue.request("second")?.summary.state == imported)
+            _ = try await queue.cancel(["first"])
+            #expect(try await queue.request("second")?.summary.holdReason == .dependency)
+        }
+    }
+
+    @Test func `a repeated call is accepted although its deadline has passed since the first call`()
+        async throws
+    {
+        try await withQueue(first) { queue, _ in try await enqueue("a", to: queue) }
+        try edit(first, "UPDATE request SET created_at = created_at - 3600000")
+        try await withQueue(first) { queue, _ in
+            let passed = Date() - 60
+            try await enqueue("a", to: queue) { $0.deadline = passed }
+            await #expect(throws: QueueError.self) {
+                try await enqueue("b", to: queue) { $0.deadline = passed }
+            }
+            #expect(try await queue.counts[.pending] == 1)
+        }
+    }
+
     @Test(arguments: [true, false]) func `of two requests with the same replace key the newer one is kept`(
         isNewer: Bool
     )

@@ -15,11 +15,11 @@ internal import Testing
         to-hold         -       -       -        -          -      to-cancel  to-hold    inflight -        -       -       -          -
         user            -       -       -        superseded dead   cancelled  user       pending  -        pending -       dependency -
         dependency      -       -       -        superseded dead   cancelled  dependency pending  -        pending -       dependency -
-        trust           -       -       -        superseded dead   cancelled  user       pending  pending  pending -       -          -
-        configuration   -       -       -        superseded dead   cancelled  user       pending  -        pending -       -          -
-        auth            -       -       -        superseded dead   cancelled  user       pending  -        pending -       -          -
-        key             -       -       -        superseded dead   cancelled  user       pending  -        pending -       -          -
-        ambiguous       -       -       -        superseded dead   cancelled  ambiguous  pending  -        pending -       -          -
+        trust           -       -       -        superseded dead   cancelled  user       pending  pending  pending -       dependency -
+        configuration   -       -       -        superseded dead   cancelled  user       pending  -        pending -       dependency -
+        auth            -       -       -        superseded dead   cancelled  user       pending  -        pending -       dependency -
+        key             -       -       -        superseded dead   cancelled  user       pending  -        pending -       dependency -
+        ambiguous       -       -       -        superseded dead   cancelled  ambiguous  pending  -        pending -       dependency -
         delivered       -       -       -        -          -      -          -          -        -        -       -       -          -
         dead            -       -       -        -          -      -          -          -        -        pending -       -          -
         cancelled       -       -       -        -          -      -          -          -        -        -       -       -          -
