@@ -13,7 +13,10 @@ internal import Testing
 
     /// Opens a queue without starting it, so that it sends nothing.
     private func open() async throws -> OfflineQueue {
-        try await OfflineQueue(configuration: OfflineQueue.Configuration(directory: directory.file("state")))
+        var configuration = OfflineQueue.Configuration(directory: directory.file("state"))
+        // The credentials can be read at once, but on a busy machine their tasks may start late.
+        (configuration.credentialPatience, configuration.credentialTimeout) = (.seconds(300), .seconds(600))
+        return try await OfflineQueue(configuration: configuration)
     }
 
     private struct Answer {

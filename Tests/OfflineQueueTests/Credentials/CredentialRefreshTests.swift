@@ -87,7 +87,7 @@ internal import Testing
     }
 
     @Test func `an acceptance is reported once for each refresh`() async throws {
-        let resolver = CredentialResolver(timeout: .seconds(60))
+        let resolver = CredentialResolver(timeout: .seconds(600), patience: .seconds(300))
         let accepted = Recorder<String>()
         let token = TestToken("old")
         let credential = try QueueCredential(
