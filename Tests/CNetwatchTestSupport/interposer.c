@@ -1,13 +1,17 @@
-// Reports contended locks of `Synchronization.Mutex` to the thread sanitizer. Without the sanitizer this file is empty.
+// Tells the thread sanitizer about two kinds of synchronization that it does not recognize, and would report as races.
+// Without the sanitizer this file is empty.
 //
-// The uncontended path of a mutex is inlined into our code, which is instrumented. The contended path is in
-// libswiftSynchronization, which is not. So the sanitizer would report a false race when two threads contend for a
-// mutex. The functions in this file replace two functions of the library, because the linker finds them first. They
-// call the library's functions, and report the acquire or release of the mutex to the sanitizer.
+// The functions in this file replace functions of the Swift libraries, because the linker finds them first. They call
+// the libraries' functions, and report the acquire or release to the sanitizer. InterposerTests exercises both kinds.
+// Without this file the sanitizer reports races there.
 //
-// InterposerTests exercises the contended path. Without this file the sanitizer reports a race in it.
+// 1. Contended locks of `Synchronization.Mutex`. The uncontended path of a mutex is inlined into our code, which is instrumented. The contended path is in
+// libswiftSynchronization, which is not. Not covered: the third contended path, `_tryLockSlow` of
+// `withLockIfAvailable`, which netwatch never calls.
 //
-// Not covered: the third contended path, `_tryLockSlow` of `withLockIfAvailable`, which netwatch never calls.
+// 2. Continuations that are resumed before their task suspends. `resume` releases the task, but then the task does not
+// suspend, so that nothing acquires it (`swift_continuation_await` in Task.cpp of Swift 6.3). That function cannot be
+// replaced. But afterwards the task calls `swift_task_switch` to return to its executor, before it uses the value.
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -22,6 +26,7 @@
 
 extern void __tsan_acquire(void *address);
 extern void __tsan_release(void *address);
+extern __attribute__((swiftcall)) void *swift_task_getCurrent(void);
 
 // `Synchronization._MutexHandle._lockSlow(_: UInt32)`
 #define LOCK_SLOW "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
@@ -29,6 +34,8 @@ extern void __tsan_release(void *address);
 #define UNLOCK_SLOW "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
 
 typedef __attribute__((swiftcall)) void (*lock_function)(uint32_t, __attribute__((swift_context)) void *);
+typedef __attribute__((swiftasynccall)) void (*switch_function)(
+    __attribute__((swift_async_context)) void *, void *, void *, void *);
 typedef __attribute__((swiftcall)) void (*unlock_function)(__attribute__((swift_context)) void *);
 
 static void *next_symbol(void **cache, const char *name) {
@@ -58,6 +65,16 @@ void netwatch_unlock_slow(__attribute__((swift_context)) void *handle) {
     static void *library;
     __tsan_release(handle);
     ((unlock_function)next_symbol(&library, UNLOCK_SLOW))(handle);
+}
+
+__attribute__((swiftasynccall, visibility("default")))
+void swift_task_switch(__attribute__((swift_async_context)) void *context, void *resume, void *identity,
+                       void *implementation) {
+    static void *library;
+    switch_function next = (switch_function)next_symbol(&library, "swift_task_switch");
+    void *task = swift_task_getCurrent();
+    if (task) __tsan_acquire(task);
+    __attribute__((musttail)) return next(context, resume, identity, implementation);
 }
 #else
 // An empty translation unit is not ISO C.

@@ -75,12 +75,11 @@ final class ConnectivityRetrier: Sendable {
     }
 
     private func delay(_ outcome: PathWaits.Outcome, retryCount: UInt) -> Duration? {
-        var generator = SystemRandomNumberGenerator()
         let retries = Int(clamping: retryCount)
         return switch outcome {
         case .ended: nil
-        case .alreadyReachable: pacing.delay(after: retries + 1, using: &generator)
-        case .reachable(let offset): offset + pacing.delay(after: retries, using: &generator)
+        case .alreadyReachable: pacing.delay(after: retries + 1)
+        case .reachable(let offset): offset + pacing.delay(after: retries)
         }
     }
 }

@@ -171,8 +171,7 @@ final class PathWaits: Sendable {
     private func resume(_ queue: Queue) {
         queue.watch?.cancel()
         guard queue.wasMissing else { return queue.waiters.forEach { $0.end(.alreadyReachable) } }
-        var generator = SystemRandomNumberGenerator()
-        let offsets = pacing.offsets(of: queue.waiters.count, using: &generator)
+        let offsets = pacing.offsets(of: queue.waiters.count)
         for (waiter, offset) in zip(queue.waiters, offsets) { waiter.end(.reachable(after: offset)) }
     }
 }

@@ -40,10 +40,10 @@ public struct RetryPacing: Hashable, Sendable {
     }
 
     /// Returns the delays, from now, after which `count` waiting requests are retried, in ascending order.
-    func offsets(of count: Int, using generator: inout some RandomNumberGenerator) -> [Duration] {
+    func offsets(of count: Int) -> [Duration] {
         var offset = Duration.zero
         return (0..<count).map { index in
-            if index >= atOnce { offset += interval * Double.random(in: 0.5...1.5, using: &generator) }
+            if index >= atOnce { offset += interval * Double.random(in: 0.5...1.5) }
             return offset
         }
     }
@@ -51,9 +51,8 @@ public struct RetryPacing: Hashable, Sendable {
     /// Returns the delay before a retry of a request.
     ///
     /// - Parameter failures: The number of times that the request failed although there was a path. 0 means no delay.
-    func delay(after failures: Int, using generator: inout some RandomNumberGenerator) -> Duration {
+    func delay(after failures: Int) -> Duration {
         guard failures > 0 else { return .zero }
-        return firstDelay.doubled(times: failures - 1, upTo: longestDelay)
-            * Double.random(in: 0.75...1, using: &generator)
+        return firstDelay.doubled(times: failures - 1, upTo: longestDelay) * Double.random(in: 0.75...1)
     }
 }

@@ -9,19 +9,12 @@ struct MultipartBoundary {
         self.text = text
     }
 
-    /// Returns `netwatch.boundary.` and 16 hexadecimal digits: 64 random bits. Because they are unpredictable, no file
-    /// can be crafted to contain the boundary.
-    static func random() -> String {
-        var generator = SystemRandomNumberGenerator()
-        return random(using: &generator)
-    }
+    /// Returns the text of a boundary with 64 random bits. Because they are unpredictable, no file can be crafted to
+    /// contain the boundary.
+    static func random() -> String { text(.random(in: 0...(.max))) }
 
-    static func random(using generator: inout some RandomNumberGenerator) -> String {
-        let words = [
-            UInt32.random(in: 0...(.max), using: &generator), .random(in: 0...(.max), using: &generator),
-        ]
-        return "netwatch.boundary." + words.map { String(format: "%08x", $0) }.joined()
-    }
+    /// Returns `netwatch.boundary.` and 16 hexadecimal digits.
+    static func text(_ bits: UInt64) -> String { String(format: "netwatch.boundary.%016llx", bits) }
 
     /// Whether the boundary is a token of at most 70 characters. Tokens need no quotation marks in the request's
     /// `Content-Type`.

@@ -124,12 +124,11 @@ internal import Testing
 
     // MARK: Boundaries
 
-    @Test func `a random boundary uses the generator`() {
-        var generator = SeededGenerator(seed: 1)
-        let boundary = MultipartBoundary.random(using: &generator)
+    @Test func `each form has its own boundary`() {
+        let boundary = MultipartFormData().boundary
         #expect(boundary.wholeMatch(of: /netwatch\.boundary\.[0-9a-f]{16}/) != nil)
-        #expect(MultipartBoundary.random(using: &generator) != boundary)
-        #expect(MultipartFormData().boundary != MultipartFormData().boundary)
+        #expect(MultipartFormData().boundary != boundary)
+        #expect(MultipartBoundary.text(0xAB) == "netwatch.boundary.00000000000000ab")
     }
 
     @Test(arguments: ["", "a b", "a\r\nX: y", "\"", String(repeating: "x", count: 71)])

@@ -56,7 +56,7 @@ internal import Testing
         var generator = SeededGenerator(seed: seed)
         var paths: [String] = []
         var expected: [[Found]] = []
-        let boundary = MultipartBoundary.random(using: &generator)
+        let boundary = MultipartBoundary.text(generator.next())
         for number in 0..<150 {
             let form = MultipartFormData(boundary: boundary)
             let parts = randomParts(&generator, boundary)
