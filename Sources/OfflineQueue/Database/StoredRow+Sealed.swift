@@ -33,7 +33,7 @@ extension StoredRow {
     ///
     /// - Throws: ``SealFault`` if the row cannot be decrypted, ``DamagedColumn``.
     func opened(by sealer: Sealer) throws -> StoredRow {
-        guard !isNull("key_id") else { return self }
+        guard !isNull("key_id") else { return try checkedPlain(.headers) }
         return try opened(SealedColumn.ofRequestAndBody, by: sealer, of: try self["id"])
     }
 
@@ -42,8 +42,18 @@ extension StoredRow {
     /// - Parameter id: The id of the request.
     /// - Throws: ``SealFault``, ``DamagedColumn``.
     func openedResponse(by sealer: Sealer, of id: String) throws -> StoredRow {
-        guard !isNull("key_id") else { return self }
+        guard !isNull("key_id") else { return try checkedPlain(.responseHeaders) }
         return try opened(SealedColumn.ofResponse, by: sealer, of: id)
+    }
+
+    /// Returns a row without `key_id` unchanged. Throws if its header fields are encrypted: then someone has removed the
+    /// `key_id`, and the ciphertext would be sent. Plaintext header fields end with a newline, and Base64 does not.
+    private func checkedPlain(_ headers: SealedPart) throws -> StoredRow {
+        guard has("headers"), let text = try self["headers"] as String? else { return self }
+        guard text.isEmpty || text.utf8.last == UInt8(ascii: "\n") else {
+            throw SealFault(cause: .damaged, part: headers.name)
+        }
+        return self
     }
 
     /// Returns the values of columns, encrypted with the current key. The row must be decrypted.

@@ -45,7 +45,7 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
         case .keyMissing(let id): "the encryption key `\(id)` is missing; add it to the key file and restart"
         case .damaged:
             "the encrypted \(part) do not match the request: its row was changed, or was encrypted with "
-                + "another key; cancel the request, or restore the database"
+                + "another key; drop the request, or restore the database"
         case .system(let error): "the encrypted \(part) cannot be read: \(error)"
         }
     }

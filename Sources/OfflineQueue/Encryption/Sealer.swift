@@ -83,8 +83,8 @@ struct Sealer: Sendable {
         guard isLocked, let lastKeyID else { return }
         throw QueueError(
             .encryptionKeyMissing,
-            "the queue was opened without its encryption key `\(lastKeyID)`, and accepts no requests until "
-                + "the key is in the key file; stored requests are kept"
+            "the queue was opened without its encryption key `\(lastKeyID)`, and accepts no requests; add the key to "
+                + "the key file and restart, or if the key is lost, drop all requests and restart"
         )
     }
 }

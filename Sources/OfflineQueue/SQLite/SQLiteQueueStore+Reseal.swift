@@ -202,7 +202,7 @@ extension StoreTransaction {
     ) throws {
         let table = candidate.table.rawValue
         let found = try row(
-            "SELECT \(table).*, bytes FROM \(table) LEFT JOIN body USING (seq) WHERE \(table).seq = ? AND key_id IS NOT ?",
+            "SELECT \(table).*, bytes, sha256 FROM \(table) LEFT JOIN body USING (seq) WHERE \(table).seq = ? AND key_id IS NOT ?",
             [candidate.sequence, keys.current.id]
         )
         guard let found else { return }
@@ -218,13 +218,20 @@ extension StoreTransaction {
         )
         if !row.isNull("bytes") {
             try execute(
-                "UPDATE body SET \(SealedColumn.ofBody.assignments), sha256 = NULL WHERE seq = ?",
-                StatementArguments(bytes) + [candidate.sequence]
+                "UPDATE body SET \(SealedColumn.ofBody.assignments), sha256 = iif(?, NULL, sha256) WHERE seq = ?",
+                StatementArguments(bytes) + [try isSound(row), candidate.sequence]
             )
         }
         guard let copied = copy?.name, copied == file.name, let plain = candidate.plainBody else { return }
         freedFiles.append(plain.name)
         resealed.names.insert(copied)
+    }
+
+    /// Returns whether the inline body of a decrypted row is unchanged. If not, the row keeps its SHA-256, so that the
+    /// change is still detected.
+    private func isSound(_ row: StoredRow) throws -> Bool {
+        guard let accepted = try row["sha256"] as Data? else { return true }
+        return Data(try SHA256.digest(of: try row["bytes"] as Data).bytes) == accepted
     }
 
     /// The columns of a row that name the file of its body.

@@ -120,8 +120,8 @@ package final class SQLiteQueueStore: QueueStore {
                 let (id, requests): (String, Int) = try (row["key_id"], row["number"])
                 guard sealer.keys?[id] == nil else { return nil }
                 return
-                    "the encryption key `\(id)` of \(requests) stored requests is missing; they are held until it is "
-                    + "in the key file again"
+                    "the encryption key `\(id)` of \(requests) stored requests is missing; those that are not finished "
+                    + "are held until it is in the key file again"
             }
     }
 

@@ -72,6 +72,26 @@ internal import Testing
         await store.close()
     }
 
+    @Test func `a body in the database that was changed is encrypted, and is still recognized as changed`()
+        async throws
+    {
+        let plain = try await directory.openEncrypted(in: keys)
+        let body = Data("small".utf8)
+        let request = QueueRequest(method: "POST", url: "http://example.com/a", body: body)
+        let options = EnqueueOptions(id: "a")
+        try await plain.enqueue(
+            try NewRequest(request, options: options, body: .inline(body), now: start.date)
+        )
+        await plain.close()
+        try edit(directory, "UPDATE body SET bytes = zeroblob(length(bytes))")
+        let store = try await openStore()
+        try await store.resealAll()
+        #expect(try await isConverted(store))
+        let report = try await store.inspect()
+        #expect(report.findings.map(\.subject) == ["a"] && report.isDamaged)
+        await store.close()
+    }
+
     @Test func `a body for which the disk has no space is reported, and is encrypted when there is space`()
         async throws
     {

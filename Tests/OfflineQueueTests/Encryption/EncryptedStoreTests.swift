@@ -204,7 +204,9 @@ internal import Testing
         ] {
             #expect(await errorCode(operation) == .encryptionKeyMissing)
         }
-        #expect(wrong.openingNotes.first?.contains("accepts no requests until the key is in") == true)
+        #expect(
+            wrong.openingNotes.first?.contains("accepts no requests; add the key to the key file") == true
+        )
         #expect(try await wrong.reseal(after: ResealCursor()) == nil)
         #expect(try await wrong.statistics().encryption.map(\.isCurrent) == [false, false])
         await wrong.close()
@@ -292,7 +294,7 @@ internal import Testing
         #expect(held.holdReason == .key)
         let reason = try #require(held.lastError)
         #expect(
-            reason.contains("header fields do not match the request") && reason.contains("cancel the request")
+            reason.contains("header fields do not match the request") && reason.contains("drop the request")
         )
         let findings = try await changed.inspect().findings
         #expect(findings.map(\.kind) == [.request] && findings.map(\.subject) == ["a"])
@@ -301,7 +303,7 @@ internal import Testing
 
     @Test(arguments: [
         "url = 'http://evil.example/a'", "method = 'PUT'", "credential = 'other'", "key_header = 'X-Other'",
-        "key_quoted = 1", "body_bytes = 3",
+        "key_quoted = 1", "body_bytes = 3", "key_id = NULL",
     ])
     func `a request is held if a value was changed that decides what is sent and where`(change: String)
         async throws
