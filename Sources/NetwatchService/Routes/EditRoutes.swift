@@ -127,7 +127,7 @@ extension QueueRoutes {
         // No other hold refuses an edit.
         let held =
             "`\(id)` is held because it cannot be decrypted, so \(action) is not possible; "
-            + "`last_error` is the cause"
+            + "its last error is the cause"
         return state == .held ? held : "`\(id)` is \(state.rawValue), so \(action) is not possible"
     }
 

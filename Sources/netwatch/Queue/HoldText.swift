@@ -21,7 +21,9 @@ enum HoldText {
         case .ambiguous:
             "the server may have executed it, so it is not sent again by itself; `netwatch queue retry` sends it "
                 + "again, `netwatch queue drop` ends it"
-        case .user: "by a user; `netwatch queue release` ends the hold"
+        case .user:
+            "by a user, or because a part of it was lost, which `netwatch queue show` names; "
+                + "`netwatch queue release` ends the hold"
         case .dependency:
             "a request that it depends on was not delivered; `netwatch queue release` sends it nevertheless"
         }

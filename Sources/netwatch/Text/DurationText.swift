@@ -3,7 +3,9 @@ internal import ArgumentParser
 /// Parses and formats durations for people.
 enum DurationText {
     /// A description of the forms that ``parse(_:)`` accepts, for messages.
-    static let acceptedForms = "a duration like `500ms`, `5s`, `2m`, `1h30m` or `7d`, at most `9999h`"
+    static let acceptedForms = "\(forms), at most `9999h`"
+
+    fileprivate static let forms = "a duration like `500ms`, `5s`, `2m`, `1h30m` or `7d`"
 
     /// The maximum duration. Users who give a longer one practically mean "forever", and its deadline would not fit the
     /// kernel's timers.
@@ -75,9 +77,10 @@ extension Duration {
         _ words: String
     ) -> @Sendable (String) throws -> Duration {
         { text in
-            let duration = try argument(text)
-            guard range.contains(duration) else {
-                throw ValidationError("\(Printer.quoted(text)) is not a duration from \(words)")
+            let duration = DurationText.parse(text)
+            guard let duration, range.contains(duration) else {
+                let accepted = duration == nil ? "\(DurationText.forms)," : "a duration"
+                throw ValidationError("\(Printer.quoted(text)) is not \(accepted) from \(words)")
             }
             return duration
         }
