@@ -34,9 +34,11 @@ struct TestProcess {
         self.options = options
         try Self.prepareDisk(options)
         var configuration = OfflineQueue.Configuration(directory: options.directory)
-        // The delays are short, because the server fails often and the tests do not check the backoff.
+        // The delays are short and the budget of retries is large, because the server fails often. The tests check
+        // neither.
         configuration.backoffBase = .milliseconds(1)
         configuration.backoffCap = .milliseconds(20)
+        configuration.retryRate = 1000
         configuration.encryptionKeyFile = options.encryptionKeyFile
         queue = try await OfflineQueue(configuration: configuration)
     }

@@ -101,6 +101,10 @@ public actor OfflineQueue {
         /// access to it. It is read when the queue opens. See <doc:EncryptionAtRest>.
         public var encryptionKeyFile: String?
 
+        /// The number of retries per second that are always permitted, for each origin. Tests whose servers fail often
+        /// raise it, because with the default, the last of many failed requests is sent minutes later.
+        package var retryRate = 1.0
+
         /// The time after which stored requests that could not be encrypted with the current key are tried again. The
         /// same as the interval of other background work: 60 s.
         package var resealInterval: Duration = Sweeper.longestPause
@@ -226,6 +230,7 @@ extension Scheduler.Settings {
         inflightPerOrigin = configuration.inflightPerOrigin
         inflight = configuration.inflight
         reconnectSpread = configuration.reconnectSpread
+        retryRate = configuration.retryRate
         rates = configuration.rates
         let weights = configuration.hostWeights.map { (Origin.host(named: $0.key) ?? $0.key, $0.value) }
         // The check of the configuration has refused equal hosts.

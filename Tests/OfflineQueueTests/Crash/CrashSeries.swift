@@ -181,7 +181,7 @@ struct CrashSeries: Sendable {
         options.forgetting = nil
         options.crash = nil
         let process = try Subprocess(Self.program, [try options.argument])
-        _ = try await ends(process, within: .seconds(300))
+        _ = try await ends(process, within: .seconds(120))
         let outcome = try await process.outcome()
         if outcome.ending != .exited(0) {
             record.note { $0.ended(run: kills, words: "\(outcome.ending): \(outcome.output)") }
