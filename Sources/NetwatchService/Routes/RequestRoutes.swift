@@ -120,7 +120,7 @@ extension QueuedRequest {
     /// attempt.
     fileprivate var reason: String? {
         if let holdReason {
-            // A user's hold has nothing to do with the last error.
+            // If a user holds a request, the error is that of the last attempt, which is not the cause.
             let cause = holdReason == .user ? nil : lastError.map { ": \($0)" }
             return "\(QueuedReason.held(holdReason))\(cause ?? "")"
         }

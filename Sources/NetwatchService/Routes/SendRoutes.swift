@@ -16,10 +16,10 @@ extension QueueRoutes {
         let wanted = try message.queueRequest()
         let options = try message.options()
         // A repeated request is stored already, whether its credential still exists or not.
-        let isKnown = if let id = options.id { try await queue.request(id) != nil } else { false }
-        if !isKnown {
+        let credentials = [options.credential, options.onDone?.credential].compactMap(\.self)
+        if !credentials.isEmpty, try await !isKnown(options.id) {
             // A credential that cannot be used now may be repaired later; its requests are held until then.
-            try await requireCredentials([options.credential, options.onDone?.credential], usable: false)
+            try await requireCredentials(credentials, usable: false)
         }
         let sent =
             switch try message.queueMode() {
@@ -27,6 +27,11 @@ extension QueueRoutes {
             case .always: try await enqueue(wanted, options)
             }
         return .json(sent, status: sent.state == "queued" ? .accepted : .ok, encoder: ControlMessage.encoder)
+    }
+
+    private func isKnown(_ id: String?) async throws -> Bool {
+        guard let id else { return false }
+        return try await queue.request(id) != nil
     }
 
     private func sendNow(_ request: QueueRequest, _ options: EnqueueOptions) async throws

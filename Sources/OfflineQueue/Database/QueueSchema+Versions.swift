@@ -4,7 +4,8 @@
 
 extension QueueSchema {
     static let version9 = """
-        -- The SHA-256 of a plaintext body; NULL for an encrypted one, and for those that earlier versions stored.
+        -- The SHA-256 of a plaintext body; NULL for those that earlier versions stored. For an encrypted body NULL, or
+        -- zeros if the body was changed before it was encrypted.
         ALTER TABLE body ADD COLUMN sha256 BLOB;
         """
 }

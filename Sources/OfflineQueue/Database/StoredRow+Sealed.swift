@@ -46,8 +46,8 @@ extension StoredRow {
         return try opened(SealedColumn.ofResponse, by: sealer, of: id)
     }
 
-    /// Returns a row without `key_id` unchanged. Throws if its header fields are encrypted: then someone has removed the
-    /// `key_id`, and the ciphertext would be sent. Plaintext header fields end with a newline, and Base64 does not.
+    /// Returns a row without `key_id` unchanged. Throws if its header fields are encrypted: then someone has removed
+    /// the `key_id`, and the ciphertext would be sent. Plaintext header fields end with a newline, and Base64 does not.
     private func checkedPlain(_ headers: SealedPart) throws -> StoredRow {
         guard has("headers"), let text = try self["headers"] as String? else { return self }
         guard text.isEmpty || text.utf8.last == UInt8(ascii: "\n") else {

@@ -216,7 +216,9 @@ extension SalvagedTable {
         var request = try ArchivedRequest(found).withoutSecrets()
         if request.mayWaitForOthers { find(dependenciesOf: sequence, &request) }
         // Without its lane it is unknown whether the request must wait for earlier ones, so it is held.
-        if lane == nil, request.state != .dead { request.hold(.user) }
+        if lane == nil, request.state != .dead {
+            request.hold(.user, "its lane could not be read, so it may have to wait for other requests")
+        }
         return (request, try StoredBody(whole: found))
     }
 
@@ -252,13 +254,13 @@ extension SalvagedTable {
                 return try row["id"]
             }
         } catch {
-            request.hold(.dependency)
+            request.hold(.dependency, "a request that it depends on could not be read")
         }
     }
 }
 
 extension ArchivedRequest {
-    fileprivate mutating func hold(_ reason: HoldReason) {
-        (state, holdReason, after) = (.held, reason.rawValue, [])
+    fileprivate mutating func hold(_ reason: HoldReason, _ error: String) {
+        (state, holdReason, lastError, after) = (.held, reason.rawValue, error, [])
     }
 }

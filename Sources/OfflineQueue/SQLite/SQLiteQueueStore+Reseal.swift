@@ -211,6 +211,7 @@ extension StoreTransaction {
         let (sealer, id): (Sealer, String) = try (environment.sealer, row["id"])
         let values = try row.sealed(SealedColumn.ofRequest, by: sealer, of: id)
         let bytes = try row.sealed(SealedColumn.ofBody, by: sealer, of: id)
+        let isUnchanged = try isSound(row)
         _ = try sealerForWriting()
         try execute(
             "UPDATE \(table) SET \(SealedColumn.ofRequest.assignments), body_file = ?, body_key = ?, key_id = ? WHERE seq = ?",
@@ -218,8 +219,8 @@ extension StoreTransaction {
         )
         if !row.isNull("bytes") {
             try execute(
-                "UPDATE body SET \(SealedColumn.ofBody.assignments), sha256 = iif(?, NULL, sha256) WHERE seq = ?",
-                StatementArguments(bytes) + [try isSound(row), candidate.sequence]
+                "UPDATE body SET \(SealedColumn.ofBody.assignments), sha256 = iif(?, NULL, zeroblob(32)) WHERE seq = ?",
+                StatementArguments(bytes) + [isUnchanged, candidate.sequence]
             )
         }
         guard let copied = copy?.name, copied == file.name, let plain = candidate.plainBody else { return }
@@ -227,8 +228,8 @@ extension StoreTransaction {
         resealed.names.insert(copied)
     }
 
-    /// Returns whether the inline body of a decrypted row is unchanged. If not, the row keeps its SHA-256, so that the
-    /// change is still detected.
+    /// Returns whether the inline body of a decrypted row is unchanged. If not, its SHA-256 is replaced with zeros, so
+    /// that the change is still detected. The stored one would reveal something about the encrypted body.
     private func isSound(_ row: StoredRow) throws -> Bool {
         guard let accepted = try row["sha256"] as Data? else { return true }
         return Data(try SHA256.digest(of: try row["bytes"] as Data).bytes) == accepted

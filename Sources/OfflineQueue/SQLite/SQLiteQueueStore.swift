@@ -103,7 +103,8 @@ package final class SQLiteQueueStore: QueueStore {
 
     private static func keys(in path: String?) async throws -> KeyRing? {
         guard let path else { return nil }
-        return try await DispatchQueue.global().run { () throws(QueueError) in try KeyFile(path: path).keys()
+        return try await DispatchQueue.global().run { () throws(QueueError) in
+            try KeyFile(path: path).keys()
         }
     }
 
@@ -121,7 +122,7 @@ package final class SQLiteQueueStore: QueueStore {
                 guard sealer.keys?[id] == nil else { return nil }
                 return
                     "the encryption key `\(id)` of \(requests) stored requests is missing; those that are not finished "
-                    + "are held until it is in the key file again"
+                    + "are held until a restart with the key in the key file"
             }
     }
 

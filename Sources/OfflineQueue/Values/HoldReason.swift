@@ -20,7 +20,8 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     /// The server may have applied the request, and might apply it a second time if it were sent again. A user must
     /// decide: ``OfflineQueue/retry(_:newKey:)`` or ``OfflineQueue/cancel(_:)``.
     case ambiguous
-    /// A user or program called ``OfflineQueue/hold(_:)``.
+    /// A user or program called ``OfflineQueue/hold(_:)``. Or the request was imported, and a user must check it first:
+    /// ``QueuedRequest/lastError`` is the reason, for example that exports contain no signatures of URLs.
     case user
     /// A dependency of the request (``EnqueueOptions/dependencies``) was given up or cancelled.
     case dependency
