@@ -1,9 +1,11 @@
 internal import CNetwatchLinux
+internal import CNetwatchTestSupport
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A program in a child process, with its output so far.
+/// A program in a child process, with its output so far. It inherits no descriptors except those that the initialiser
+/// names.
 package final class Subprocess: Sendable {
     /// The way in which a program ended.
     package enum Ending: Hashable, Sendable {
@@ -155,6 +157,8 @@ package final class Subprocess: Sendable {
         posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO)
         posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO)
         if let socket { posix_spawn_file_actions_adddup2(&actions, socket, 3) }
+        // Foundation opens files without O_CLOEXEC, so the program could inherit one that another test writes now.
+        netwatch_close_inherited(&actions, socket == nil ? 3 : 4)
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         // The tests' threads block all signals. The program must not inherit this mask.

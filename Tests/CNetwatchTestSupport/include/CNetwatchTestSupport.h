@@ -1,6 +1,10 @@
 #ifndef CNETWATCH_TEST_SUPPORT_H
 #define CNETWATCH_TEST_SUPPORT_H
 
+/// Makes a program that posix_spawn(3) starts close all inherited descriptors from `first` on. Returns 0 or an error
+/// number. `actions` is a posix_spawn_file_actions_t, whose header Swift would import as a part of this module.
+int netwatch_close_inherited(void *actions, int first);
+
 /// Makes `socket(AF_NETLINK, …)` fail with EPERM, as the seccomp filter of a sandbox does.
 ///
 /// Affects the calling thread, the threads that it starts later, and the programs that these threads start. Cannot be

@@ -15,7 +15,7 @@ struct CrashStoreCopy: Sendable {
     let spool: Set<String>
 
     /// Copies and reads a queue's directory, on a thread that may block. The result has no rows if the store was not
-    /// created yet.
+    /// created completely yet.
     ///
     /// - Parameter keyFile: The path of the file with the encryption keys; `nil` for a store without encryption.
     static func reading(
@@ -63,11 +63,11 @@ struct CrashStoreCopy: Sendable {
     }
 
     private static func rows(_ database: Database, _ keys: KeyRing?) throws -> [String: CrashLedger.Row] {
+        // A process that was killed while it created the store has accepted no request.
+        guard try QueueSchema.migrator.hasCompletedMigrations(database) else { return [:] }
         var rows: [String: CrashLedger.Row] = [:]
-        // The column exists only when all versions of the schema were applied.
-        let keyID = keys == nil ? "NULL AS key_id" : "key_id"
-        for table in ["history", "request"] where try database.tableExists(table) {
-            let sql = "SELECT id, state, key_value, body_file, \(keyID) FROM \(table)"
+        for table in ["history", "request"] {
+            let sql = "SELECT id, state, key_value, body_file, key_id FROM \(table)"
             for row in try Row.fetchAll(database, sql: sql) {
                 rows[row["id"]] = CrashLedger.Row(
                     state: row["state"],
