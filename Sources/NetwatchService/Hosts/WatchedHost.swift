@@ -1,0 +1,57 @@
+package import NetworkReachability
+
+/// A host that the service probes at an interval, and how it decides whether the host is up.
+package struct WatchedHost: Hashable, Sendable {
+    /// What a probe does.
+    package enum Check: Hashable, Sendable {
+        /// Sends a GET request to an `http` or `https` URL. The host is up if the response has one of these statuses.
+        case web(url: String, expectedStatus: ClosedRange<Int>)
+        /// Connects to a TCP port and closes the connection.
+        case tcp(NetworkHost, port: UInt16)
+        /// Sends nothing. The host is up while the kernel has a route to it.
+        case route(NetworkHost)
+    }
+
+    /// The accepted intervals: 1 s to 1 day.
+    package static let acceptedIntervals: ClosedRange<Duration> = .seconds(1)...Duration.seconds(86_400)
+    /// The accepted timeouts: 10 ms to 60 s, the range of the probes.
+    package static let acceptedTimeouts = TCPProbe.acceptedTimeouts
+    /// The accepted values of ``fall`` and ``rise``: 1 to 100.
+    package static let acceptedThresholds = 1...100
+    /// The maximum length of a name: 64 bytes.
+    package static let longestName = 64
+
+    /// The name of the host in outputs, metrics and URLs; see ``isValidName(_:)``.
+    package var name: String
+    package var check: Check
+    /// The time from the end of a probe to the start of the next one, ±10 %. Default: 30 s.
+    package var interval: Duration = .seconds(30)
+    /// The time limit of a probe. Default: 5 s.
+    package var timeout: Duration = .seconds(5)
+    /// The number of consecutive failed probes after which the host is down. Default: 3.
+    package var fall = 3
+    /// The number of consecutive successful probes after which the host is up again. Default: 2.
+    package var rise = 2
+
+    package init(name: String, check: Check) {
+        self.name = name
+        self.check = check
+    }
+
+    /// Whether a text can be a name: 1 to 64 ASCII letters, digits, `.`, `_`, `-` and `:`, the first one a letter or digit.
+    package static func isValidName(_ text: String) -> Bool {
+        guard let first = text.utf8.first, text.utf8.count <= longestName, isAlphanumeric(first) else {
+            return false
+        }
+        return text.utf8.allSatisfy { isAlphanumeric($0) || "._-:".utf8.contains($0) }
+    }
+
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: false
+        }
+    }
+}
