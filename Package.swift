@@ -82,6 +82,7 @@ let package = Package(
             name: "NetwatchService",
             dependencies: [
                 "CNetwatchLinux", "ClientCore", "NetwatchEventLoop", "NetworkReachability", "OfflineQueue",
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -1,0 +1,138 @@
+/// How long the buckets of the history are, and for how long they are kept.
+package enum HistoryTier: Int, Hashable, Sendable, CaseIterable {
+    case minute, hour, day
+
+    /// The length of a bucket in seconds.
+    package var seconds: Int64 {
+        switch self {
+        case .minute: 60
+        case .hour: 3600
+        case .day: 86_400
+        }
+    }
+
+    /// How long a bucket is kept, in seconds: minutes for 24 hours, hours for 30 days, days for 365 days.
+    package var retention: Int64 {
+        switch self {
+        case .minute: 86_400
+        case .hour: 30 * 86_400
+        case .day: 365 * 86_400
+        }
+    }
+
+    /// Returns the start of the bucket that contains a time; both in seconds since 1970.
+    package func start(of time: Int64) -> Int64 { time - (time % seconds + seconds) % seconds }
+}
+
+/// What is known about a host in a minute, an hour or a day (UTC). The rest of the time is unknown.
+package struct HistoryBucket: Hashable, Sendable {
+    /// Milliseconds in which the host was up.
+    package var up: Int64 = 0
+    /// Milliseconds in which the host was down although there was a path to it.
+    package var remote: Int64 = 0
+    /// Milliseconds in which this machine had no path to the host.
+    package var local: Int64 = 0
+    /// The number of probes.
+    package var probes = 0
+    /// The number of failed probes.
+    package var failures = 0
+    /// The latencies of the successful probes.
+    package var latencies = LatencyHistogram()
+
+    package init() {}
+
+    package mutating func add(_ other: HistoryBucket) {
+        up += other.up
+        remote += other.remote
+        local += other.local
+        probes += other.probes
+        failures += other.failures
+        latencies.add(other.latencies)
+    }
+
+    mutating func add(_ milliseconds: Int64, in state: HostState) {
+        switch state {
+        case .unknown: break
+        case .up: up += milliseconds
+        case .down(.remote): remote += milliseconds
+        case .down(.local): local += milliseconds
+        }
+    }
+
+    /// The part of the time with a path in which the host was up, from 0 to 1; `nil` if there was no such time.
+    package var uptime: Double? {
+        up + remote > 0 ? Double(up) / Double(up + remote) : nil
+    }
+}
+
+/// Changes that have not been written to the history yet.
+package struct HistoryBatch: Sendable {
+    struct Key: Hashable, Sendable {
+        let host: String
+        let tier: HistoryTier
+        let start: Int64
+    }
+
+    /// The beginning or the end of an outage.
+    enum OutageEvent: Hashable, Sendable {
+        case began(host: String, OutageCause, at: Int64, reason: String?)
+        case ended(host: String, at: Int64)
+    }
+
+    private(set) var buckets: [Key: HistoryBucket] = [:]
+    private(set) var outages: [OutageEvent] = []
+
+    package init() {}
+
+    package var isEmpty: Bool { buckets.isEmpty && outages.isEmpty }
+
+    package mutating func add(_ span: HostTracker.Span, of host: String) {
+        guard span.state != .unknown else { return }
+        for tier in HistoryTier.allCases {
+            var begin = span.start
+            while begin < span.end {
+                let start = tier.start(of: Int64((Double(begin) / 1000).rounded(.down)))
+                let end = min(span.end, (start + tier.seconds) * 1000)
+                buckets[Key(host: host, tier: tier, start: start), default: HistoryBucket()]
+                    .add(end - begin, in: span.state)
+                begin = end
+            }
+        }
+    }
+
+    /// Adds a probe that ended at a time in milliseconds since 1970.
+    package mutating func addProbe(of host: String, at time: Int64, latency: Duration?, isSuccess: Bool) {
+        for tier in HistoryTier.allCases {
+            let key = Key(host: host, tier: tier, start: tier.start(of: time / 1000))
+            buckets[key, default: HistoryBucket()].probes += 1
+            if !isSuccess { buckets[key]?.failures += 1 }
+            if isSuccess, let latency { buckets[key]?.latencies.add(latency) }
+        }
+    }
+
+    package mutating func add(_ change: HostTracker.Change, of host: String) {
+        if case .down = change.old { outages.append(.ended(host: host, at: change.since)) }
+        if case .down(let cause) = change.new {
+            outages.append(.began(host: host, cause, at: change.since, reason: change.reason))
+        }
+    }
+
+    /// Ends the outage of a host that is not watched any more.
+    package mutating func endOutage(of host: String, at time: Int64) {
+        outages.append(.ended(host: host, at: time))
+    }
+
+    /// Adds the changes of a later batch.
+    package mutating func add(_ later: HistoryBatch) {
+        for (key, bucket) in later.buckets { buckets[key, default: HistoryBucket()].add(bucket) }
+        outages += later.outages
+    }
+
+    /// Removes the oldest buckets of minutes, so that a history that cannot be written takes a bounded amount of memory.
+    mutating func shrink(to most: Int) {
+        guard buckets.count > most else { return }
+        let minutes = buckets.keys.filter { $0.tier == .minute }.sorted { $0.start < $1.start }
+        for key in minutes.prefix(buckets.count - most) { buckets[key] = nil }
+        outages.removeFirst(max(0, outages.count - most))
+    }
+}

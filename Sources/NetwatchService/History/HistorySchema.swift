@@ -1,0 +1,55 @@
+internal import GRDB
+
+/// The schema of the history's database.
+enum HistorySchema {
+    /// The `application_id` of a history's database, "nwhi" in ASCII.
+    static let applicationID = 0x6e77_6869
+
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1") { database in
+            try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+            try database.execute(sql: version1)
+        }
+        return migrator
+    }
+
+    private static let version1 = """
+        -- written_at: when the history was last written, in milliseconds since 1970.
+        CREATE TABLE meta (written_at INTEGER NOT NULL) STRICT;
+        INSERT INTO meta (written_at) VALUES (0);
+
+        CREATE TABLE host (
+            id INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE
+        ) STRICT;
+
+        -- tier: 0 for minutes, 1 for hours, 2 for days. start: in seconds since 1970.
+        -- up, remote and local: milliseconds in each state. latencies: in the format of `LatencyHistogram.stored`.
+        CREATE TABLE bucket (
+            host_id INTEGER NOT NULL REFERENCES host (id) ON DELETE CASCADE,
+            tier INTEGER NOT NULL,
+            start INTEGER NOT NULL,
+            up INTEGER NOT NULL,
+            remote INTEGER NOT NULL,
+            local INTEGER NOT NULL,
+            probes INTEGER NOT NULL,
+            failures INTEGER NOT NULL,
+            latencies TEXT NOT NULL,
+            PRIMARY KEY (host_id, tier, start)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX bucket_age ON bucket (tier, start);
+
+        -- Times in milliseconds since 1970. ended_at: NULL while the outage lasts.
+        CREATE TABLE outage (
+            id INTEGER PRIMARY KEY,
+            host_id INTEGER NOT NULL REFERENCES host (id) ON DELETE CASCADE,
+            cause TEXT NOT NULL CHECK (cause IN ('local', 'remote')),
+            started_at INTEGER NOT NULL,
+            ended_at INTEGER,
+            reason TEXT
+        ) STRICT;
+        CREATE INDEX outage_age ON outage (host_id, started_at);
+        CREATE UNIQUE INDEX outage_open ON outage (host_id) WHERE ended_at IS NULL;
+        """
+}

@@ -1,0 +1,196 @@
+/// Decides whether one host is up, from observations of it. A pure value.
+///
+/// - A lost path makes the host down at once, because the kernel knows that nothing can be sent. So does a captive
+///   portal.
+/// - Failed probes make it down after ``WatchedHost/fall`` in a row. The outage begins with the first of them.
+/// - Successful probes make it up again after ``WatchedHost/rise`` in a row, counted from the first of them. After any
+///   state other than a remote outage, one is enough.
+///
+/// The tracker also accounts for the time that the host spent in each state. Time that a later observation may still
+/// assign to another state is not accounted until that is decided.
+package struct HostTracker: Sendable {
+    /// A point in time on two clocks.
+    package struct Moment: Hashable, Sendable {
+        /// Milliseconds since 1970 on the wall clock.
+        package let wall: Int64
+        /// The time on a clock that nobody sets and that stops while the machine is suspended.
+        package let running: Duration
+
+        package init(wall: Int64, running: Duration) {
+            self.wall = wall
+            self.running = running
+        }
+    }
+
+    /// A time in which the state did not change, in milliseconds since 1970.
+    package struct Span: Hashable, Sendable {
+        package let state: HostState
+        package let start: Int64
+        package let end: Int64
+    }
+
+    /// A change of the state.
+    package struct Change: Hashable, Sendable {
+        package let old: HostState
+        package let new: HostState
+        /// When the old state began; `nil` if it was the first.
+        package let oldSince: Int64?
+        /// When the new state began. This may be before the observation that decided it.
+        package let since: Int64
+        /// Why the host is down or unknown.
+        package let reason: String?
+    }
+
+    /// The beginning of an outage.
+    package struct Outage: Hashable, Sendable {
+        package let cause: OutageCause
+        /// Milliseconds since 1970.
+        package let since: Int64
+
+        package init(cause: OutageCause, since: Int64) {
+            self.cause = cause
+            self.since = since
+        }
+    }
+
+    /// Observations in a row that suggest another state.
+    private struct Doubt: Sendable {
+        let state: HostState
+        let first: Moment
+        var count: Int
+    }
+
+    package private(set) var state: HostState
+    /// When the state began, in milliseconds since 1970; `nil` before the first observation.
+    package private(set) var since: Int64?
+    /// Why the host is down or unknown, or why the last probe of a host that is up failed.
+    package private(set) var reason: String?
+    /// The latency of the last successful probe.
+    package private(set) var latency: Duration?
+    private let fall: Int
+    private let rise: Int
+    private var doubt: Doubt?
+    /// The end of the time that was accounted.
+    private var accounted: Moment
+
+    /// The outage that lasts; `nil` if the host is up or unknown.
+    package var outage: Outage? {
+        guard case .down(let cause) = state, let since else { return nil }
+        return Outage(cause: cause, since: since)
+    }
+
+    /// Whether the host is up, but its last probe failed.
+    package var isDegraded: Bool { state == .up && doubt != nil }
+
+    /// - Parameters:
+    ///   - outage: The outage that the host was in when it was last watched. Default: `nil`, none.
+    ///   - now: The current time.
+    package init(
+        fall: Int,
+        rise: Int,
+        continuing outage: Outage? = nil,
+        now: Moment
+    ) {
+        self.fall = fall
+        self.rise = rise
+        state = outage.map { .down($0.cause) } ?? .unknown
+        since = outage?.since
+        accounted = now
+    }
+
+    /// Records an observation. Returns the change of the state, if any, and the time that can now be accounted.
+    package mutating func take(_ report: HostReport, at now: Moment) -> (change: Change?, spans: [Span]) {
+        switch report {
+        case .unknown(let reason): return enter(.unknown, at: now, now: now, reason)
+        case .noPath(let reason), .captive(let reason):
+            return enter(.down(.local), at: now, now: now, reason)
+        case .path:
+            guard state == .down(.local) else { return (nil, account(until: now)) }
+            return enter(.unknown, at: now, now: now, nil)
+        case .success(let latency):
+            self.latency = latency
+            return suggest(.up, threshold: state == .down(.remote) ? rise : 1, now: now, nil)
+        case .failure(let reason):
+            return suggest(.down(.remote), threshold: fall, now: now, reason)
+        }
+    }
+
+    /// Returns the time up to now that is certain and was not returned before.
+    package mutating func account(until now: Moment) -> [Span] {
+        guard doubt == nil else { return [] }
+        defer { accounted = now }
+        return span(until: now, endingAt: now)
+    }
+
+    // MARK: Decisions
+
+    private mutating func suggest(
+        _ new: HostState,
+        threshold: Int,
+        now: Moment,
+        _ reason: String?
+    ) -> (change: Change?, spans: [Span]) {
+        guard new != state else {
+            doubt = nil
+            self.reason = reason
+            return (nil, account(until: now))
+        }
+        var doubt =
+            self.doubt.flatMap { $0.state == new ? $0 : nil } ?? Doubt(state: new, first: now, count: 0)
+        doubt.count += 1
+        guard doubt.count >= threshold else {
+            // The time until this observation is certain. The time after it is not.
+            let spans = doubt.count == 1 ? account(until: now) : []
+            self.doubt = doubt
+            self.reason = reason ?? self.reason
+            return (nil, spans)
+        }
+        return enter(new, at: doubt.first, now: now, reason)
+    }
+
+    private mutating func enter(
+        _ new: HostState,
+        at begin: Moment,
+        now: Moment,
+        _ reason: String?
+    ) -> (change: Change?, spans: [Span]) {
+        doubt = nil
+        self.reason = reason
+        guard new != state || since == nil else { return (nil, account(until: now)) }
+        let before = span(until: begin, endingAt: now)
+        let change = Change(
+            old: state,
+            new: new,
+            oldSince: since,
+            since: wall(of: begin, now: now),
+            reason: reason
+        )
+        accounted = begin
+        state = new
+        since = change.since
+        return (change, before + account(until: now))
+    }
+
+    // MARK: Time
+
+    /// Returns the unaccounted time until `end`. Its length is that of the running clock, so that a step of the wall
+    /// clock neither adds nor removes time.
+    private func span(until end: Moment, endingAt now: Moment) -> [Span] {
+        let length = (end.running - accounted.running).milliseconds
+        guard length > 0 else { return [] }
+        let last = wall(of: end, now: now)
+        return [Span(state: state, start: last - length, end: last)]
+    }
+
+    /// Returns the time of a moment on the wall clock as it is set now.
+    private func wall(of moment: Moment, now: Moment) -> Int64 {
+        now.wall - (now.running - moment.running).milliseconds
+    }
+}
+
+extension Duration {
+    /// The whole milliseconds of the duration.
+    package var milliseconds: Int64 {
+        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
+    }
+}

@@ -1,0 +1,253 @@
+internal import ClientCore
+internal import FoundationEssentials
+package import Logging
+package import NetworkReachability
+
+/// Watches the configured hosts, logs their changes and records their history.
+package actor HostMonitor {
+    private struct Entry {
+        let watch: HostWatch
+        var tracker: HostTracker
+        var snapshot: HostSnapshot
+    }
+
+    private struct Observation: Sendable {
+        let name: String
+        /// Identifies the watch, because observations of a replaced watch may still arrive.
+        let watch: Int
+        let report: HostReport
+        let time: HostTracker.Moment
+    }
+
+    /// How often time is accounted, and how often it is written.
+    private static let tick = Duration.seconds(10)
+    private static let ticksPerWrite = 6
+    /// The maximum number of buckets that wait in memory while the history cannot be written.
+    private static let mostBuckets = 10_000
+
+    private let monitor: PathMonitor
+    private let history: HostHistory?
+    private let logger: Logger
+    private let clock: @Sendable () -> HostTracker.Moment
+    private let observations: AsyncStream<Observation>
+    private let continuation: AsyncStream<Observation>.Continuation
+    private var entries: [String: Entry] = [:]
+    private var order: [String] = []
+    private var watches: [String: Int] = [:]
+    private var newestWatch = 0
+    /// The outages of hosts that are not watched now, for when they are watched again.
+    private var outages: [String: HostTracker.Outage] = [:]
+    private var batch = HistoryBatch()
+    private var hasWriteFailed = false
+
+    /// - Parameters:
+    ///   - history: Where the history is written; `nil` for nowhere.
+    ///   - clock: Returns the current time. Default: the system's clocks.
+    package init(
+        monitor: PathMonitor,
+        history: HostHistory?,
+        logger: Logger,
+        clock: @escaping @Sendable () -> HostTracker.Moment = { .now }
+    ) {
+        self.monitor = monitor
+        self.history = history
+        self.logger = logger
+        self.clock = clock
+        (observations, continuation) = AsyncStream.makeStream()
+    }
+
+    /// Continues the outages of the history, and watches the hosts until the task is cancelled. Then writes the rest of
+    /// the history.
+    package func run(_ hosts: [WatchedHost]) async {
+        await resume()
+        update(hosts)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { for await observation in self.observations { await self.take(observation) } }
+            group.addTask { await self.keepAccounts() }
+            await group.waitForAll()
+        }
+        // The outages stay open in the history, so that the next run can continue them.
+        for name in order { remove(name) }
+        await write()
+    }
+
+    /// Watches these hosts from now on. A host whose settings did not change keeps its state. Another one keeps its
+    /// outage until it is observed again.
+    package func update(_ hosts: [WatchedHost]) {
+        let names = Set(hosts.map(\.name))
+        for name in order where !names.contains(name) { remove(name) }
+        for host in hosts where entries[host.name]?.snapshot.host != host {
+            remove(host.name)
+            add(host)
+        }
+        order = hosts.map(\.name)
+        for name in outages.keys { batch.endOutage(of: name, at: clock().wall) }
+        outages = [:]
+    }
+
+    /// What is known about each host, in the order of the configuration.
+    package var snapshots: [HostSnapshot] { order.compactMap { entries[$0]?.snapshot } }
+
+    // MARK: Hosts
+
+    private func add(_ host: WatchedHost) {
+        newestWatch += 1
+        let (id, clock, continuation) = (newestWatch, clock, continuation)
+        do {
+            let watch = try HostWatch(host, monitor: monitor) { report in
+                continuation.yield(Observation(name: host.name, watch: id, report: report, time: clock()))
+            }
+            let tracker = HostTracker(
+                fall: host.fall,
+                rise: host.rise,
+                continuing: outages.removeValue(forKey: host.name),
+                now: clock()
+            )
+            entries[host.name] = Entry(watch: watch, tracker: tracker, snapshot: HostSnapshot(host))
+            watches[host.name] = id
+        } catch {
+            logger.error("host `\(host.name)` cannot be watched: \(error)")
+        }
+    }
+
+    private func remove(_ name: String) {
+        guard var entry = entries.removeValue(forKey: name) else { return }
+        watches[name] = nil
+        outages[name] = entry.tracker.outage
+        for span in entry.tracker.account(until: clock()) { batch.add(span, of: name) }
+    }
+
+    private func take(_ observation: Observation) {
+        let name = observation.name
+        guard watches[name] == observation.watch, var entry = entries[name] else { return }
+        let (change, spans) = entry.tracker.take(observation.report, at: observation.time)
+        for span in spans { batch.add(span, of: name) }
+        entry.snapshot.record(observation.report, at: observation.time.wall)
+        entry.snapshot.show(entry.tracker)
+        recordProbe(observation)
+        if let change {
+            entry.snapshot.changes += 1
+            batch.add(change, of: name)
+            log(change, of: name)
+        }
+        entries[name] = entry
+        // Confirms the recovery soon, instead of after the interval.
+        if case .success = observation.report, entry.tracker.state == .down(.remote) { entry.watch.check() }
+    }
+
+    private func recordProbe(_ observation: Observation) {
+        let (name, time) = (observation.name, observation.time.wall)
+        switch observation.report {
+        case .success(let latency?):
+            batch.addProbe(of: name, at: time, latency: latency, isSuccess: true)
+        case .failure:
+            batch.addProbe(of: name, at: time, latency: nil, isSuccess: false)
+        case .success, .unknown, .noPath, .path, .captive:
+            break
+        }
+    }
+
+    private func log(_ change: HostTracker.Change, of name: String) {
+        let reason = change.reason.map { ": \($0)" } ?? ""
+        switch (change.old, change.new) {
+        case (_, .down(let cause)):
+            logger.warning("host `\(name)` is down (\(cause.rawValue))\(reason)")
+        case (.down, .up):
+            let since = change.oldSince.map { "; it was down since \(Date(milliseconds: $0).rfc3339)" } ?? ""
+            logger.notice("host `\(name)` is up\(since)")
+        case (_, .up): logger.notice("host `\(name)` is up")
+        case (.unknown, .unknown): break
+        case (_, .unknown): logger.info("host `\(name)` is unknown\(reason)")
+        }
+    }
+
+    // MARK: History
+
+    private func resume() async {
+        guard let history else { return }
+        do {
+            outages = try await history.resume(now: clock().wall)
+        } catch {
+            logger.warning("the history of the hosts cannot be read: \(error)")
+        }
+    }
+
+    private func keepAccounts() async {
+        var ticks = 0
+        while !Task.isCancelled {
+            try? await Task.sleep(for: Self.tick)
+            let now = clock()
+            for name in entries.keys {
+                for span in entries[name]?.tracker.account(until: now) ?? [] { batch.add(span, of: name) }
+            }
+            ticks += 1
+            if ticks % Self.ticksPerWrite == 0 { await write() }
+            if ticks % (60 * Self.ticksPerWrite) == 1 { try? await history?.removeOld(now: now.wall) }
+        }
+    }
+
+    private func write() async {
+        guard let history, !batch.isEmpty else { return }
+        let written = batch
+        batch = HistoryBatch()
+        do {
+            try await history.write(written, now: clock().wall)
+            hasWriteFailed = false
+        } catch {
+            if !hasWriteFailed { logger.warning("the history of the hosts cannot be written: \(error)") }
+            hasWriteFailed = true
+            let later = batch
+            batch = written
+            batch.add(later)
+            batch.shrink(to: Self.mostBuckets)
+        }
+    }
+}
+
+extension HostSnapshot {
+    /// Counts a probe.
+    fileprivate mutating func record(_ report: HostReport, at time: Int64) {
+        switch report {
+        case .success(let latency):
+            successes += 1
+            succeededAt = time
+            probedAt = time
+            if let latency { latencies.add(latency) }
+        case .failure, .captive:
+            failures += 1
+            probedAt = time
+        case .unknown, .noPath, .path: break
+        }
+    }
+
+    fileprivate mutating func show(_ tracker: HostTracker) {
+        state = tracker.state
+        isDegraded = tracker.isDegraded
+        since = tracker.since
+        reason = tracker.reason
+        latency = tracker.latency
+    }
+}
+
+extension HostTracker.Moment {
+    /// The current time.
+    package static var now: HostTracker.Moment {
+        HostTracker.Moment(
+            wall: Int64(Date().timeIntervalSince1970 * 1000),
+            running: SuspendingClock.now.sinceStart
+        )
+    }
+}
+
+extension SuspendingClock.Instant {
+    /// A fixed reference, because an instant cannot be read as a number.
+    private static let start = SuspendingClock.now
+
+    fileprivate var sinceStart: Duration { self - Self.start }
+}
+
+extension Date {
+    init(milliseconds: Int64) {
+        self.init(timeIntervalSince1970: Double(milliseconds) / 1000)
+    }
+}

@@ -1,0 +1,27 @@
+/// What the monitor knows about a host now.
+package struct HostSnapshot: Hashable, Sendable {
+    package let host: WatchedHost
+    package var state = HostState.unknown
+    /// Whether the host is up, but its last probe failed.
+    package var isDegraded = false
+    /// When the state began, in milliseconds since 1970; `nil` before the first observation.
+    package var since: Int64?
+    /// Why the host is down or unknown, or why its last probe failed.
+    package var reason: String?
+    /// The latency of the last successful probe.
+    package var latency: Duration?
+    /// When the last probe ended, in milliseconds since 1970.
+    package var probedAt: Int64?
+    /// When the last successful probe ended, in milliseconds since 1970.
+    package var succeededAt: Int64?
+    /// The numbers of probes and of changes of the state since the host is watched.
+    package var successes = 0
+    package var failures = 0
+    package var changes = 0
+    /// The latencies of the successful probes since the host is watched.
+    package var latencies = LatencyHistogram()
+
+    package init(_ host: WatchedHost) {
+        self.host = host
+    }
+}

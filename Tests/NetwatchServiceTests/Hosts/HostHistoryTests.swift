@@ -1,0 +1,107 @@
+internal import NetwatchService
+internal import NetwatchTestSupport
+internal import Testing
+
+@Suite struct HostHistoryTests {
+    private let directory: ScratchDirectory
+    private let history: HostHistory
+    /// 2026-11-24 00:00:00 UTC, in milliseconds since 1970.
+    private static let midnight: Int64 = 1_795_478_400_000
+
+    init() throws {
+        directory = try ScratchDirectory()
+        history = try HostHistory(path: directory.file("history.sqlite"))
+    }
+
+    private static func span(_ state: HostState, _ start: Int64, _ end: Int64) -> HostTracker.Span {
+        var tracker = HostTracker(fall: 1, rise: 1, now: .init(wall: midnight + start * 1000, running: .zero))
+        let report: HostReport =
+            switch state {
+            case .up: .success(latency: nil)
+            case .down(.local): .noPath("no carrier")
+            case .down(.remote): .failure("timeout")
+            case .unknown: .path
+            }
+        _ = tracker.take(report, at: .init(wall: midnight + start * 1000, running: .zero))
+        let end = HostTracker.Moment(wall: midnight + end * 1000, running: .seconds(end - start))
+        return tracker.account(until: end)[0]
+    }
+
+    @Test func `time is divided among minutes, hours and days`() async throws {
+        var batch = HistoryBatch()
+        batch.add(Self.span(.up, 3590, 3605), of: "api")
+        batch.add(Self.span(.down(.remote), 3605, 3610), of: "api")
+        try await history.write(batch, now: Self.midnight)
+        let minutes = try await history.buckets(of: "api", .minute, since: 0)
+        let start = Self.midnight / 1000
+        #expect(minutes.mapValues(\.up) == [start + 3540: 10_000, start + 3600: 5000])
+        #expect(minutes[start + 3600]?.remote == 5000)
+        let days = try await history.buckets(of: "api", .day, since: 0)
+        #expect(days.mapValues(\.up) == [start: 15_000])
+        #expect(days[start]?.uptime == 0.75)
+    }
+
+    @Test func `a later batch adds to the buckets, and a reopened history has them all`() async throws {
+        for latency in [10, 20, 400] {
+            var batch = HistoryBatch()
+            batch.addProbe(
+                of: "api",
+                at: Self.midnight,
+                latency: .milliseconds(latency),
+                isSuccess: latency < 400
+            )
+            try await history.write(batch, now: Self.midnight)
+        }
+        try history.close()
+        let again = try HostHistory(path: directory.file("history.sqlite"))
+        let hours = try await again.buckets(of: "api", .hour, since: 0)
+        let bucket = try #require(hours[Self.midnight / 1000])
+        #expect(bucket.probes == 3 && bucket.failures == 1)
+        let median = try #require(bucket.latencies.quantile(0.5))
+        #expect(median >= .milliseconds(10) && median <= .milliseconds(12))
+        let slowest = try #require(bucket.latencies.quantile(1))
+        #expect(slowest >= .milliseconds(20) && slowest <= .milliseconds(23))
+    }
+
+    @Test func `each tier is removed after its own time`() async throws {
+        var batch = HistoryBatch()
+        batch.add(Self.span(.up, 0, 60), of: "api")
+        try await history.write(batch, now: Self.midnight)
+        let day: Int64 = 86_400_000
+        for (days, kept) in [(1, [1, 1, 1]), (2, [0, 1, 1]), (32, [0, 0, 1]), (367, [0, 0, 0])] {
+            try await history.removeOld(now: Self.midnight + Int64(days) * day)
+            var counts: [Int] = []
+            for tier in HistoryTier.allCases {
+                counts.append(try await history.buckets(of: "api", tier, since: 0).count)
+            }
+            #expect(counts == kept, "after \(days) days")
+        }
+    }
+
+    private func beginOutage() async throws {
+        var tracker = HostTracker(fall: 1, rise: 1, now: .init(wall: Self.midnight, running: .zero))
+        let down = tracker.take(.failure("timeout"), at: .init(wall: Self.midnight, running: .zero))
+        var batch = HistoryBatch()
+        batch.add(try #require(down.change), of: "api")
+        try await history.write(batch, now: Self.midnight + 60_000)
+    }
+
+    @Test func `a restart within five minutes continues an outage`() async throws {
+        try await beginOutage()
+        let open = try await history.resume(now: Self.midnight + 60_000 + 299_000)
+        #expect(open == ["api": HostTracker.Outage(cause: .remote, since: Self.midnight)])
+    }
+
+    @Test func `after a longer pause, an outage ended when the history was last written`() async throws {
+        try await beginOutage()
+        #expect(try await history.resume(now: Self.midnight + 60_000 + 301_000) == [:])
+        let outages = try await history.outages(of: "api", since: 0, limit: 10)
+        #expect(outages.map(\.end) == [Self.midnight + 60_000])
+        #expect(outages.map(\.reason) == ["timeout"])
+    }
+
+    @Test func `a file that is not a database is refused`() throws {
+        try directory.write(Array("not a database, but longer than a header of SQLite".utf8), to: "other")
+        #expect(throws: (any Error).self) { try HostHistory(path: directory.file("other")) }
+    }
+}
