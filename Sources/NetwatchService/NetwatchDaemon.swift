@@ -20,6 +20,12 @@ package struct NetwatchDaemon: Sendable {
         package var queue: OfflineQueue.Configuration
         /// The path of the file with the encryption keys of the queue; `nil` for no encryption.
         package var encryptionKey: String?
+        /// The hosts to watch. Default: none.
+        package var hosts: [WatchedHost] = []
+        /// The port on which the status page is served; `nil` for none.
+        package var web: WebAddress?
+        /// The version of netwatch, for clients.
+        package var version = ""
 
         package init(stateDirectory: String, socket: String, credentials: String? = nil) {
             self.stateDirectory = stateDirectory
@@ -99,22 +105,47 @@ package struct NetwatchDaemon: Sendable {
         limits.fit(descriptors: descriptors)
         // A body in Base64 is a third longer. The rest of the space is for the other JSON members.
         limits.bodyBytes = ControlMessage.maximumBodyBytes * 3 / 2
+        let history = openHistory()
+        let hosts = HostMonitor(monitor: monitor, history: history, logger: logger)
+        let view = HostsView(monitor: hosts, history: history)
+        let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: configuration.version)
+        let readOnly =
+            ServiceRoutes(state: state).routes + HostRoutes(hosts: view).routes
+            + PageRoutes(state: state).routes
         let server = try ControlServer(
             path: configuration.socket,
-            router: QueueRoutes(queue: queue, isRunning: true).router,
+            router: ControlRouter(QueueRoutes(queue: queue, isRunning: true).routes + readOnly),
             limits: limits,
             logger: logger
         ) { () throws(ControlSocketError) in try makeSocketDirectory() }
+        let webServer = try configuration.web.map { (address) throws(ControlSocketError) in
+            let router = ControlRouter(readOnly, hosts: HostAllowList(address))
+            return try ControlServer(address: address, router: router, limits: limits, logger: logger)
+        }
         let path = await monitor.statuses(of: .general).first { _ in true }
         try await queue.start()
+        async let _ = hosts.run(configuration.hosts)
         announceReady(path, monitor)
         await logEncryption(of: queue)
         let failure = await firstFailure(of: queue, until: stop)
         logFailure(notifier.notify(.stopping))
         async let isServerStopped: Void = server.stop()
+        async let isWebStopped: Void? = webServer?.stop()
         await queue.stop()
         await isServerStopped
+        await isWebStopped
         if let failure { throw failure }
+    }
+
+    /// Opens the history of the hosts. The service can do without it, so that a damaged history stops nothing else.
+    private func openHistory() -> HostHistory? {
+        let path = "\(configuration.stateDirectory)/history.sqlite"
+        do {
+            return try HostHistory(path: path)
+        } catch {
+            logger.warning("the uptime of hosts is not recorded, because `\(path)` cannot be used: \(error)")
+            return nil
+        }
     }
 
     /// Creates the directory of the control socket. Other users may enter it (mode 0755), because the mode of the

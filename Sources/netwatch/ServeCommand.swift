@@ -72,6 +72,18 @@ struct ServeCommand: AsyncParsableCommand {
     )
     var encryptionKey: String?
 
+    @Option(
+        help: .init(
+            """
+            A loopback address and port for the status page, like 127.0.0.1:9317. Every user of this machine can \
+            read it. Default: none.
+            """,
+            valueName: "address:port"
+        ),
+        transform: WebAddress.argument
+    )
+    var web: WebAddress?
+
     @OptionGroup(title: "Pacing")
     var pacing: PacingOptions
 
@@ -101,6 +113,8 @@ struct ServeCommand: AsyncParsableCommand {
             credentials: credentials ?? paths.credentialsDirectory
         )
         configuration.portalProbe = portalProbe
+        configuration.web = web
+        configuration.version = Netwatch.configuration.version
         pacing.apply(to: &configuration.queue)
         configuration.encryptionKey = encryptionKey ?? paths.encryptionKeyFile
         let daemon = NetwatchDaemon(configuration: configuration, logger: makeLogger())
@@ -122,6 +136,15 @@ struct ServeCommand: AsyncParsableCommand {
         var logger = Logger(label: "netwatch") { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = logLevel
         return logger
+    }
+}
+
+extension WebAddress {
+    fileprivate static func argument(_ text: String) throws -> WebAddress {
+        guard let address = WebAddress(text) else {
+            throw ValidationError("\(Printer.quoted(text)) is not \(acceptedForms)")
+        }
+        return address
     }
 }
 

@@ -40,7 +40,9 @@ final class ControlFixture: Sendable {
             .init(.GET, "/query") { request in
                 .json(request.query.map { "\($0.name)=\($0.value ?? "nil")" })
             },
-            .init(.GET, "/peer") { .json([Int($0.peer.pid), Int($0.peer.uid), Int($0.peer.gid)]) },
+            .init(.GET, "/peer") { request in
+                .json(request.peer.map { [Int($0.pid), Int($0.uid), Int($0.gid)] })
+            },
             .init(.GET, "/large") { _ in
                 ControlResponse(status: .ok, body: Array(repeating: 120, count: 8 << 20))
             },

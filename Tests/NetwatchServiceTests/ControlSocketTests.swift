@@ -199,7 +199,7 @@ internal import Testing
         let registrations = Mutex(0)
         let served = Recorder<CInt>()
         var dependencies = ControlListener.Dependencies(
-            open: { () throws(ControlSocketError) in try ControlSocket.claiming(path, mode: 0o660) },
+            open: { () throws(ControlSocketError) in .unix(try ControlSocket.claiming(path, mode: 0o660)) },
             acceptDelay: { nil },
             onConnection: { descriptor, _ in
                 close(descriptor)

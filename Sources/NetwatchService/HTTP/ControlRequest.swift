@@ -26,15 +26,15 @@ package struct ControlRequest: Sendable {
     package let headers: HTTPHeaders
     /// The body, at most ``ControlServer/Limits/bodyBytes`` long.
     package let body: [UInt8]
-    /// The process that sent the request.
-    package let peer: PeerCredentials
+    /// The process that sent the request; `nil` if it came over TCP.
+    package let peer: PeerCredentials?
 
     init(
         method: HTTPMethod,
         target: RequestTarget,
         headers: HTTPHeaders = [:],
         body: [UInt8] = [],
-        peer: PeerCredentials
+        peer: PeerCredentials?
     ) {
         self.method = method
         path = target.path

@@ -31,7 +31,9 @@ package struct ControlRouter: Sendable {
             self.path = path
             self.classify = classify
             self.handler = handler
-            segments = path.dropFirst().split(separator: "/").map(Segment.init)
+            segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map(
+                Segment.init
+            )
         }
 
         /// Returns the path segments for the names in braces; `nil` if the path does not match.
@@ -61,9 +63,13 @@ package struct ControlRouter: Sendable {
     }
 
     private let routes: [Route]
+    private let hosts: HostAllowList?
 
     /// Creates a router. Traps if a route is given twice, which is a programming error.
-    package init(_ routes: [Route]) {
+    ///
+    /// - Parameter hosts: The accepted values of the `Host` header. Default: `nil`, all.
+    package init(_ routes: [Route], hosts: HostAllowList? = nil) {
+        self.hosts = hosts
         var seen: Set<String> = []
         for route in routes {
             let isNew = seen.insert("\(route.method.rawValue) \(route.path)").inserted
@@ -80,8 +86,9 @@ package struct ControlRouter: Sendable {
     }
 
     /// Returns the response of the route's handler; 404 if no route has the path; 405 with `Allow` if routes have the
-    /// path, but none of them has the method. HEAD uses the handler of GET.
+    /// path, but none of them has the method; 421 for a `Host` that is not accepted. HEAD uses the handler of GET.
     package func respond(to request: ControlRequest) async -> ControlResponse {
+        if let problem = hosts?.problem(of: request) { return ControlResponse(problem) }
         let found = routes.compactMap { route in
             route.parameters(in: request.segments).map { (route: route, parameters: $0) }
         }

@@ -8,6 +8,13 @@ package enum HostState: Hashable, Sendable {
     case down(OutageCause)
 }
 
+extension HostState {
+    /// The cause of the outage; `nil` if the host is not down.
+    package var cause: OutageCause? {
+        if case .down(let cause) = self { cause } else { nil }
+    }
+}
+
 /// Which side an outage of a host is on.
 package enum OutageCause: String, Hashable, Sendable, CaseIterable {
     /// This machine has no path to the host, or a captive portal blocks the path.

@@ -68,7 +68,8 @@ package actor HostMonitor {
         }
         // The outages stay open in the history, so that the next run can continue them.
         for name in order { remove(name) }
-        await write()
+        // In a task of its own, because this one is cancelled and could not write.
+        await Task { await write() }.value
     }
 
     /// Watches these hosts from now on. A host whose settings did not change keeps its state. Another one keeps its
@@ -168,6 +169,7 @@ package actor HostMonitor {
         do {
             outages = try await history.resume(now: clock().wall)
         } catch {
+            guard !Task.isCancelled else { return }
             logger.warning("the history of the hosts cannot be read: \(error)")
         }
     }

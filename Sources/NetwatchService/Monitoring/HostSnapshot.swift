@@ -25,3 +25,14 @@ package struct HostSnapshot: Hashable, Sendable {
         self.host = host
     }
 }
+
+extension HostSnapshot {
+    /// The name of the state in outputs: `up`, `degraded`, `down` or `unknown`.
+    package var stateName: String {
+        switch state {
+        case .unknown: "unknown"
+        case .up: isDegraded ? "degraded" : "up"
+        case .down: "down"
+        }
+    }
+}

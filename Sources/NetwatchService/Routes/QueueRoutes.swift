@@ -19,12 +19,12 @@ package struct QueueRoutes: Sendable {
         self.isRunning = isRunning
     }
 
-    package var router: ControlRouter {
-        ControlRouter(
-            sendRoutes + bodyRoutes + requestRoutes + editRoutes + queueRoutes + archiveRoutes + nameRoutes
-                + eventRoutes
-        )
+    package var routes: [ControlRouter.Route] {
+        sendRoutes + bodyRoutes + requestRoutes + editRoutes + queueRoutes + archiveRoutes + nameRoutes
+            + eventRoutes
     }
+
+    package var router: ControlRouter { ControlRouter(routes) }
 
     /// Creates a route whose handler may throw. Errors become problem responses.
     ///
@@ -40,20 +40,7 @@ package struct QueueRoutes: Sendable {
         classify: @escaping ControlRouter.Classifier = { _ in .call },
         _ handler: @escaping @Sendable (ControlRequest) async throws -> ControlResponse
     ) -> ControlRouter.Route {
-        ControlRouter.Route(method, path, classify: classify) { request in
-            do {
-                try request.checkQuery(takes: query, lists: lists)
-                return try await handler(request)
-            } catch let problem as Problem {
-                return ControlResponse(problem)
-            } catch let error as QueueError {
-                return ControlResponse(Problem(error))
-            } catch {
-                return ControlResponse(
-                    Problem(.internalServerError, code: "internal_error", detail: "\(error)")
-                )
-            }
-        }
+        ControlRouter.Route(method, path, query: query, lists: lists, classify: classify, throwing: handler)
     }
 
     func requireRunning() throws(Problem) {

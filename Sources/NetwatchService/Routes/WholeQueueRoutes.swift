@@ -73,7 +73,7 @@ extension ControlMessage.KeyUse {
 }
 
 extension ControlMessage.ClosedLane {
-    fileprivate init(_ lane: QueueStatistics.ClosedLane) {
+    init(_ lane: QueueStatistics.ClosedLane) {
         self.init(
             host: lane.host,
             lane: lane.label,

@@ -33,7 +33,7 @@ struct ControlConnection {
     }
 
     private let limits: ControlServer.Limits
-    private let peer: PeerCredentials
+    private let peer: PeerCredentials?
     /// Returns the class in which a complete request is served.
     private let classify: (HTTPMethod, RequestTarget) -> ConnectionClass
     private var phase = Phase.opened
@@ -43,7 +43,7 @@ struct ControlConnection {
     private var backlog: [Input] = []
 
     init(
-        peer: PeerCredentials,
+        peer: PeerCredentials?,
         limits: ControlServer.Limits,
         classify: @escaping (HTTPMethod, RequestTarget) -> ConnectionClass
     ) {

@@ -25,7 +25,7 @@ final class ControlConnectionHandler: ChannelInboundHandler {
 
     init(
         id: ControlConnections.ID,
-        peer: PeerCredentials,
+        peer: PeerCredentials?,
         router: ControlRouter,
         limits: ControlServer.Limits,
         connections: ControlConnections

@@ -30,7 +30,7 @@ final class ControlConnections: Sendable {
     }
 
     /// Serves a connected descriptor and takes ownership of it.
-    func serve(_ descriptor: CInt, _ peer: PeerCredentials) {
+    func serve(_ descriptor: CInt, _ peer: PeerCredentials?) {
         guard let id = state.withLock({ $0.isStopped ? nil : $0.limiter.add() }) else {
             close(descriptor)
             return
@@ -195,7 +195,7 @@ extension ControlConnections {
         maximum: 65536
     )
 
-    private func addPipeline(to channel: any Channel, id: ID, peer: PeerCredentials) throws {
+    private func addPipeline(to channel: any Channel, id: ID, peer: PeerCredentials?) throws {
         var decoding = NIOHTTPDecoderLimitConfiguration()
         decoding.maxHeaderListSize = limits.headerBytes
         decoding.maxHeaderFieldSize = limits.headerFieldBytes

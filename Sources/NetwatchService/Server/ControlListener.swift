@@ -13,12 +13,13 @@ final class ControlListener: Sendable {
     /// The listener's dependencies. All closures are called on the listener's thread.
     struct Dependencies: Sendable {
         /// Claims the path and opens the socket.
-        let open: @Sendable () throws(ControlSocketError) -> ControlSocket
+        let open: @Sendable () throws(ControlSocketError) -> ListeningSocket
         /// Closes connections to make room for another one. Returns how long to wait before accepting it; `nil` if it
         /// can be accepted now.
         let acceptDelay: @Sendable () -> Duration?
-        /// Takes ownership of a connected descriptor, which is non-blocking and close-on-exec.
-        let onConnection: @Sendable (CInt, PeerCredentials) -> Void
+        /// Takes ownership of a connected descriptor, which is non-blocking and close-on-exec. The credentials are `nil`
+        /// for a TCP connection.
+        let onConnection: @Sendable (CInt, PeerCredentials?) -> Void
         /// Called every second.
         let onTick: @Sendable () -> Void
         /// Makes the event loop watch the listening descriptor. Tests replace it to simulate failures.
@@ -32,7 +33,7 @@ final class ControlListener: Sendable {
 
     private struct State: ~Copyable {
         /// The bound socket; `nil` while the path cannot be bound again, and after a stop.
-        var socket: ControlSocket?
+        var socket: ListeningSocket?
         var registration: EventLoop.Registration?
         /// Whether accepting is paused.
         var isPaused = false
@@ -80,7 +81,7 @@ final class ControlListener: Sendable {
 
     private func watch() throws(SystemError) {
         try state.withLock { state throws(SystemError) in
-            guard let descriptor = state.socket?.listener.rawValue, state.registration == nil else { return }
+            guard let descriptor = state.socket?.descriptor, state.registration == nil else { return }
             state.registration = try dependencies.register(loop, descriptor) { [weak self] in self?.accept() }
         }
     }
@@ -114,16 +115,17 @@ extension ControlListener {
     /// number.
     private func acceptOne() throws(SystemError) -> CInt? {
         try state.withLock { state throws(SystemError) in
-            guard let descriptor = state.socket?.listener.rawValue else { return nil }
+            guard let descriptor = state.socket?.descriptor else { return nil }
             let flags = CInt(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
             return try systemCall("accept4") { accept4(descriptor, nil, nil, flags) }
         }
     }
 
     private func handOver(_ connection: CInt) throws(SystemError) {
-        let peer: PeerCredentials
+        let peer: PeerCredentials?
         do throws(SystemError) {
-            peer = try PeerCredentials(ofSocket: connection)
+            let hasPeer = state.withLock { $0.socket?.isLocal == true }
+            peer = hasPeer ? try PeerCredentials(ofSocket: connection) : nil
         } catch {
             close(connection)
             throw error

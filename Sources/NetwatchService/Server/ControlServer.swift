@@ -4,7 +4,7 @@ internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
 
-/// The server of the control API: HTTP/1.1 on a unix socket.
+/// A server of the control API: HTTP/1.1 on a unix socket or on a TCP port.
 ///
 /// One thread accepts connections, and another one serves them. Handlers run as tasks. Methods can be called from any
 /// thread.
@@ -44,12 +44,37 @@ package final class ControlServer: Sendable {
             ControlListener.Dependencies(
                 open: { () throws(ControlSocketError) in
                     try prepare()
-                    return try ControlSocket.claiming(path, mode: mode)
+                    return .unix(try ControlSocket.claiming(path, mode: mode))
                 },
-                acceptDelay: { connections.acceptDelay() },
-                onConnection: { connections.serve($0, $1) },
-                onTick: { connections.returnMemory() },
-                logger: logger
+                connections,
+                logger
+            )
+        )
+    }
+
+    /// Listens on a TCP address and starts to serve it. Any user of the machine can connect, so the router must not have
+    /// handlers that change anything.
+    ///
+    /// - Parameters:
+    ///   - address: The address and port.
+    ///   - router: The handlers.
+    ///   - limits: The limits of connections, sizes and times.
+    ///   - logger: Receives failures that no client can see.
+    /// - Throws: ``ControlSocketError``.
+    package init(
+        address: WebAddress,
+        router: ControlRouter,
+        limits: Limits,
+        logger: Logger
+    ) throws(ControlSocketError) {
+        self.limits = limits
+        let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
+        self.connections = connections
+        listener = try ControlListener(
+            ControlListener.Dependencies(
+                open: { () throws(ControlSocketError) in try .listening(on: address) },
+                connections,
+                logger
             )
         )
     }
@@ -65,5 +90,21 @@ package final class ControlServer: Sendable {
 
     deinit {
         listener.stop()
+    }
+}
+
+extension ControlListener.Dependencies {
+    fileprivate init(
+        open: @escaping @Sendable () throws(ControlSocketError) -> ListeningSocket,
+        _ connections: ControlConnections,
+        _ logger: Logger
+    ) {
+        self.init(
+            open: open,
+            acceptDelay: { connections.acceptDelay() },
+            onConnection: { connections.serve($0, $1) },
+            onTick: { connections.returnMemory() },
+            logger: logger
+        )
     }
 }

@@ -11,6 +11,8 @@ package enum ControlSocketError: Error, Hashable, CustomStringConvertible {
     case notASocket(path: String)
     /// A system call failed. The name of the call includes the path.
     case system(SystemError)
+    /// The port of the status page could not be opened.
+    case web(WebAddress, SystemError)
 
     package var description: String {
         switch self {
@@ -24,6 +26,8 @@ package enum ControlSocketError: Error, Hashable, CustomStringConvertible {
             "`\(path)` exists and is not a socket; it was not changed"
         case .system(let error):
             "could not open the control socket: \(error)"
+        case .web(let address, let error):
+            "could not listen on `\(address)`: \(error)"
         }
     }
 }

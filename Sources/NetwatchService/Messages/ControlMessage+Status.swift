@@ -1,0 +1,39 @@
+package import Foundation
+
+extension ControlMessage {
+    /// The response to `GET /v1/status`.
+    package struct Status: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        /// The version of the service.
+        package var version: String
+        package var pid: Int32
+        package var started: Date
+        package var network: Network
+        /// The number of watched hosts in each state: `up`, `degraded`, `down` and `unknown`.
+        package var hosts: [String: Int]
+        package var queue: Queue
+    }
+
+    /// The path of this machine to the public Internet.
+    package struct Network: Codable, Hashable, Sendable {
+        /// `reachable`, `not_reachable` or `unknown`.
+        package var state: String
+        package var interface: String?
+        package var source: String?
+        package var gateway: String?
+        /// Why the state is not `reachable`.
+        package var reason: String?
+    }
+
+    /// The queue in short. `GET /v1/queue/stats` has more.
+    package struct Queue: Codable, Hashable, Sendable {
+        /// The number of requests in each state.
+        package var counts: [String: Int]
+        /// The waiting requests and their size.
+        package var requests: Int
+        package var bytes: Int64
+        /// When the oldest waiting request was accepted.
+        package var oldest: Date?
+        package var paused: Bool
+    }
+}

@@ -1,0 +1,152 @@
+internal import Foundation
+internal import OfflineQueue
+
+/// The metrics of the service. Hosts are labelled by their configured names, so that the number of series is bounded.
+struct ServiceMetrics {
+    private var output = PrometheusText()
+
+    /// The metrics in the Prometheus text format.
+    var text: String { output.text }
+
+    init(
+        version: String,
+        network: ControlMessage.Network,
+        hosts: [HostSnapshot],
+        queue: QueueStatistics,
+        process: ProcessUsage
+    ) {
+        output.add("netwatch_build_info", .gauge, "The version of netwatch.", [(["version": version], 1)])
+        add(network)
+        add(hosts)
+        add(queue)
+        add(process)
+    }
+
+    private mutating func add(_ network: ControlMessage.Network) {
+        output.add(
+            "netwatch_network_reachable",
+            .gauge,
+            "Whether this machine has a path to the public Internet. Missing while that is unknown.",
+            network.state == "unknown" ? nil : network.state == "reachable" ? 1 : 0
+        )
+    }
+
+    // MARK: Hosts
+
+    private mutating func add(_ hosts: [HostSnapshot]) {
+        output.add(
+            "netwatch_host_up",
+            .gauge,
+            "Whether the host is up. Missing while that is unknown.",
+            hosts.filter { $0.state != .unknown }.map { (["host": $0.host.name], $0.state == .up ? 1 : 0) }
+        )
+        output.add(
+            "netwatch_host_outage",
+            .gauge,
+            "Whether the host is down for this cause.",
+            hosts.flatMap { host in
+                OutageCause.allCases.map { cause in
+                    (["host": host.host.name, "cause": cause.rawValue], host.state == .down(cause) ? 1 : 0)
+                }
+            }
+        )
+        output.add(
+            "netwatch_host_probes_total",
+            .counter,
+            "The number of probes since the service started.",
+            hosts.flatMap { host in
+                [
+                    (["host": host.host.name, "result": "success"], Double(host.successes)),
+                    (["host": host.host.name, "result": "failure"], Double(host.failures)),
+                ]
+            }
+        )
+        output.add(
+            "netwatch_host_state_changes_total",
+            .counter,
+            "The number of changes between up, down and unknown since the service started.",
+            hosts.map { (["host": $0.host.name], Double($0.changes)) }
+        )
+        addTimes(hosts)
+    }
+
+    private mutating func addTimes(_ hosts: [HostSnapshot]) {
+        output.add(
+            "netwatch_host_probe_duration_seconds",
+            .gauge,
+            "The duration of the last successful probe.",
+            hosts.compactMap { host in host.latency.map { (["host": host.host.name], $0 / .seconds(1)) } }
+        )
+        output.add(
+            "netwatch_host_last_success_timestamp_seconds",
+            .gauge,
+            "When the last successful probe ended.",
+            hosts.compactMap { host in
+                host.succeededAt.map { (["host": host.host.name], Double($0) / 1000) }
+            }
+        )
+    }
+
+    // MARK: Queue
+
+    private mutating func add(_ queue: QueueStatistics) {
+        output.add(
+            "netwatch_queue_requests",
+            .gauge,
+            "The number of requests in each state. Finished requests are counted while the history keeps them.",
+            queue.counts.byName.sorted { $0.key < $1.key }.map { (["state": $0.key], Double($0.value)) }
+        )
+        output.add("netwatch_queue_bytes", .gauge, "The size of the waiting requests.", Double(queue.bytes))
+        output.add(
+            "netwatch_queue_oldest_timestamp_seconds",
+            .gauge,
+            "When the oldest waiting request was accepted. Missing if none waits.",
+            queue.oldest?.timeIntervalSince1970
+        )
+        output.add("netwatch_queue_paused", .gauge, "Whether the queue is paused.", queue.isPaused ? 1 : 0)
+        output.add(
+            "netwatch_queue_closed_lanes",
+            .gauge,
+            "The number of lanes that wait after failures or a Retry-After.",
+            Double(queue.closedLanes.count)
+        )
+        output.add("netwatch_store_bytes", .gauge, "The size of the database.", Double(queue.databaseBytes))
+        output.add(
+            "netwatch_store_free_bytes",
+            .gauge,
+            "The free space of the database's file system.",
+            Double(queue.freeBytes)
+        )
+        output.add(
+            "netwatch_staged_bytes",
+            .gauge,
+            "The size of uploaded bodies that no request has yet.",
+            Double(queue.stagedBytes)
+        )
+    }
+
+    // MARK: Process
+
+    private mutating func add(_ process: ProcessUsage) {
+        output.add(
+            "process_start_time_seconds",
+            .gauge,
+            "When the service started.",
+            process.started.timeIntervalSince1970
+        )
+        output.add(
+            "process_cpu_seconds_total",
+            .counter,
+            "The processor time of the service.",
+            process.cpuSeconds
+        )
+        output.add(
+            "process_resident_memory_bytes",
+            .gauge,
+            "The resident memory of the service.",
+            process.residentBytes
+        )
+        output.add("process_open_fds", .gauge, "The number of open descriptors.", process.openDescriptors)
+        output.add("process_max_fds", .gauge, "The limit of open descriptors.", process.maximumDescriptors)
+    }
+}

@@ -1,0 +1,49 @@
+internal import FoundationEssentials
+
+/// Reads the state and the history of the hosts for the routes.
+struct HostsView: Sendable {
+    let monitor: HostMonitor
+    /// `nil` if the history could not be opened.
+    let history: HostHistory?
+
+    /// The maximum number of outages in a history.
+    private static let mostOutages = 100
+
+    /// Returns all watched hosts, in the order of the configuration.
+    func all() async throws -> [ControlMessage.Host] {
+        let now = Int64(Date().timeIntervalSince1970)
+        let day = try await sums(.day, now), week = try await sums(.week, now),
+            month = try await sums(.month, now)
+        return await monitor.snapshots.map { snapshot in
+            let name = snapshot.host.name
+            let uptime = ControlMessage.Uptime(
+                day: day[name]?.uptime,
+                week: week[name]?.uptime,
+                month: month[name]?.uptime
+            )
+            return ControlMessage.Host(snapshot, uptime: uptime)
+        }
+    }
+
+    private func sums(_ window: HistoryWindow, _ now: Int64) async throws -> [String: HistoryBucket] {
+        // Few hours describe a month well enough, and are read quickly for many hosts.
+        try await history?.sums(.hour, since: now - window.seconds) ?? [:]
+    }
+
+    /// Returns the history of a host; without any known time if nothing was recorded.
+    func history(of host: String, _ window: HistoryWindow) async throws -> ControlMessage.History {
+        let since = (Int64(Date().timeIntervalSince1970) - window.seconds) * 1000
+        return ControlMessage.History(
+            of: host,
+            window,
+            try await timeline(of: host, window),
+            try await history?.outages(of: host, since: since, limit: Self.mostOutages) ?? []
+        )
+    }
+
+    func timeline(of host: String, _ window: HistoryWindow) async throws -> HistoryTimeline {
+        let now = Int64(Date().timeIntervalSince1970)
+        return try await history?.timeline(of: host, window, now: now)
+            ?? HistoryTimeline(window, [:], now: now)
+    }
+}

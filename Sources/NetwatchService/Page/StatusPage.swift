@@ -1,0 +1,143 @@
+internal import Foundation
+
+/// The status page. Works without a script; the script only loads it again.
+struct StatusPage {
+    let status: ControlMessage.Status
+    let hosts: [(host: ControlMessage.Host, timeline: HistoryTimeline)]
+    /// The newest first.
+    let outages: [HostHistory.Outage]
+    let closedLanes: [ControlMessage.ClosedLane]
+    /// Whether the history can be recorded.
+    let hasHistory: Bool
+    let now: Date
+
+    var html: HTML {
+        """
+        <!DOCTYPE html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <noscript><meta http-equiv="refresh" content="30"></noscript>
+        <title>\(title)</title>
+        <link rel="stylesheet" href="/page.css">
+        <script src="/page.js" defer></script>
+        </head>
+        <body>
+        <header><p class="name">netwatch</p></header>
+        <main>
+        <h1 class="\(isGood ? "up" : "down")">\(sentence)</h1>
+        <p class="note">\(TextFormat.time(now))<span id="stale" role="status"></span></p>
+        \(hostSection)
+        \(OutageList(outages: outages, now: now).html)
+        \(queueSection)
+        </main>
+        <footer><p>netwatch \(status.version), process \(Int(status.pid)), started \
+        \(TextFormat.time(status.started)). The same data: <a href="/v1/status">status</a>, \
+        <a href="/v1/hosts">hosts</a>, <a href="/metrics">metrics</a>.</p></footer>
+        </body>
+        </html>
+
+        """
+    }
+
+    // MARK: Summary
+
+    private var isGood: Bool {
+        status.network.state == "reachable" && !hosts.contains { $0.host.state == "down" }
+    }
+
+    private var title: String {
+        let network = status.network.state == "reachable" ? "online" : "offline"
+        return "netwatch: \(status.network.state == "unknown" ? "unknown" : network), \(hostSummary)"
+    }
+
+    private var hostSummary: String {
+        let up = hosts.count { $0.host.state == "up" || $0.host.state == "degraded" }
+        return hosts.isEmpty ? "no hosts" : "\(up) of \(TextFormat.count(hosts.count, "host")) up"
+    }
+
+    private var sentence: String {
+        let waiting = status.queue.requests
+        let queue = waiting == 0 ? "No requests waiting" : "\(TextFormat.count(waiting, "request")) waiting"
+        return "\(network). \(hostSummary.prefix(1).uppercased() + hostSummary.dropFirst()). \(queue)."
+    }
+
+    private var network: String {
+        let network = status.network
+        switch network.state {
+        case "reachable": return "Online" + (network.interface.map { " via \($0)" } ?? "")
+        case "unknown": return "Network unknown" + (network.reason.map { ": \($0)" } ?? "")
+        default: return "Offline" + (network.reason.map { ": \($0)" } ?? "")
+        }
+    }
+
+    // MARK: Hosts
+
+    private var hostSection: HTML {
+        guard !hosts.isEmpty else {
+            return """
+                <section aria-labelledby="hosts"><h2 id="hosts">Hosts</h2>
+                <p>No host is watched. Add a <code>[[host]]</code> to the configuration and reload the service.</p>
+                </section>
+                """
+        }
+        return """
+            <section aria-labelledby="hosts"><h2 id="hosts">Hosts</h2>
+            \(historyNote)
+            <div class="scroll" role="region" aria-labelledby="hosts" tabindex="0"><table>
+            <thead><tr><th scope="col">Host</th><th scope="col">State</th><th scope="col">Last 24 hours</th>\
+            <th scope="col">Latency</th><th scope="col">24 h</th><th scope="col">7 d</th><th scope="col">30 d</th></tr>\
+            </thead>
+            <tbody>
+            \(hosts.map { HostRow(host: $0.host, timeline: $0.timeline).html })
+            </tbody></table></div>
+            <p class="note legend"><span class="up">■ up</span> <span class="partly">■ partly up</span> \
+            <span class="local">■ own link down</span> <span class="remote">■ host down</span> \
+            <span class="unknown">■ unknown</span>. Uptime counts only time in which this machine had a path to the \
+            host.</p>
+            </section>
+            """
+    }
+
+    private var historyNote: HTML {
+        hasHistory
+            ? "" : "<p class=\"remote\">The history cannot be recorded; the service's log has the reason.</p>"
+    }
+
+    // MARK: Queue
+
+    private var queueSection: HTML {
+        """
+        <section aria-labelledby="queue"><h2 id="queue">Queue</h2>
+        \(pauseNote)
+        \(queueCounts)
+        <p class="note">\(oldest)</p>
+        \(closedLaneList)
+        </section>
+        """
+    }
+
+    private var pauseNote: HTML {
+        status.queue.paused ? "<p class=\"partly\">The queue is paused.</p>" : ""
+    }
+
+    private var queueCounts: HTML {
+        let counts = status.queue.counts.filter { $0.value > 0 }.sorted { $0.key < $1.key }
+        let items = counts.map { HTML("<div><dt>\($0.key)</dt><dd>\($0.value)</dd></div>") }
+        return items.isEmpty ? "<p>The queue is empty.</p>" : "<dl>\(items)</dl>"
+    }
+
+    private var oldest: String {
+        status.queue.oldest.map { "The oldest request waits since \(TextFormat.time($0))." } ?? ""
+    }
+
+    private var closedLaneList: HTML {
+        guard !closedLanes.isEmpty else { return "" }
+        let items = closedLanes.prefix(20).map { lane in
+            let origin = lane.origin ?? lane.host
+            return HTML("<li>\(origin): \(lane.reason); next attempt \(TextFormat.time(lane.until))</li>")
+        }
+        return "<h3>Waiting after failures</h3><ul>\(Array(items))</ul>"
+    }
+}

@@ -1,0 +1,49 @@
+internal import NIOHTTP1
+internal import OfflineQueue
+
+/// The routes for the service as a whole.
+struct ServiceRoutes: Sendable {
+    let state: ServiceState
+
+    var routes: [ControlRouter.Route] {
+        [
+            .init(.GET, "/healthz", throwing: { _ in try await health() }),
+            .init(
+                .GET,
+                "/v1/status",
+                throwing: { _ in
+                    .json(try await state.status(), encoder: ControlMessage.encoder)
+                }
+            ),
+            .init(.GET, "/metrics", throwing: { _ in try await metrics() }),
+        ]
+    }
+
+    /// Responds with 200 if the store can be read; otherwise the error of the store becomes the response.
+    private func health() async throws -> ControlResponse {
+        _ = try await state.queue.counts
+        return .text("ok\n")
+    }
+
+    private func metrics() async throws -> ControlResponse {
+        let metrics = ServiceMetrics(
+            version: state.version,
+            network: await state.network(),
+            hosts: await state.hosts.monitor.snapshots,
+            queue: try await state.queue.statistics(),
+            process: ProcessUsage(started: state.started)
+        )
+        return .text(metrics.text, type: PrometheusText.contentType)
+    }
+}
+
+extension ControlResponse {
+    /// Returns a response with a text.
+    static func text(_ text: String, type: String = "text/plain; charset=utf-8") -> ControlResponse {
+        ControlResponse(
+            status: .ok,
+            headers: ["content-type": type, "cache-control": "no-store"],
+            body: Array(text.utf8)
+        )
+    }
+}

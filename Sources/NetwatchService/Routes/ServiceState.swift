@@ -1,0 +1,52 @@
+internal import Foundation
+internal import Glibc
+internal import NetworkReachability
+internal import OfflineQueue
+
+/// Reads the state of the whole service for the routes.
+struct ServiceState: Sendable {
+    let queue: OfflineQueue
+    let monitor: PathMonitor
+    let hosts: HostsView
+    /// The version of netwatch.
+    let version: String
+    let started = Date()
+
+    func status() async throws -> ControlMessage.Status {
+        let statistics = try await queue.statistics()
+        var hosts: [String: Int] = [:]
+        for snapshot in await self.hosts.monitor.snapshots { hosts[snapshot.stateName, default: 0] += 1 }
+        return ControlMessage.Status(
+            version: version,
+            pid: getpid(),
+            started: started,
+            network: await network(),
+            hosts: hosts,
+            queue: ControlMessage.Queue(
+                counts: statistics.counts.byName,
+                requests: statistics.requests,
+                bytes: statistics.bytes,
+                oldest: statistics.oldest,
+                paused: statistics.isPaused
+            )
+        )
+    }
+
+    func network() async -> ControlMessage.Network {
+        let status = await monitor.statuses(of: .general).first { _ in true }
+        let path = status?.path
+        let state =
+            switch status?.verdict {
+            case .reachable: "reachable"
+            case .notReachable: "not_reachable"
+            case .unknown, nil: "unknown"
+            }
+        return ControlMessage.Network(
+            state: state,
+            interface: path?.interfaceName,
+            source: path?.source?.description,
+            gateway: path?.gateway?.description,
+            reason: status?.reason?.description
+        )
+    }
+}

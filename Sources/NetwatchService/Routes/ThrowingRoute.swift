@@ -1,0 +1,34 @@
+internal import NIOHTTP1
+internal import OfflineQueue
+
+extension ControlRouter.Route {
+    /// Creates a route whose handler may throw. Errors become problem responses.
+    ///
+    /// - Parameters:
+    ///   - query: The accepted names of its query. Default: none.
+    ///   - lists: The accepted names that may be repeated. Default: none.
+    ///   - classify: Returns the class in which a complete request is served.
+    init(
+        _ method: HTTPMethod,
+        _ path: String,
+        query: [String] = [],
+        lists: [String] = [],
+        classify: @escaping ControlRouter.Classifier = { _ in .call },
+        throwing handler: @escaping @Sendable (ControlRequest) async throws -> ControlResponse
+    ) {
+        self.init(method, path, classify: classify) { request in
+            do {
+                try request.checkQuery(takes: query, lists: lists)
+                return try await handler(request)
+            } catch let problem as Problem {
+                return ControlResponse(problem)
+            } catch let error as QueueError {
+                return ControlResponse(Problem(error))
+            } catch {
+                return ControlResponse(
+                    Problem(.internalServerError, code: "internal_error", detail: "\(error)")
+                )
+            }
+        }
+    }
+}

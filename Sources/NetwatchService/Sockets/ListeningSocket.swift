@@ -1,0 +1,58 @@
+internal import CNetwatchLinux
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// A listening socket of either kind.
+enum ListeningSocket: ~Copyable {
+    case unix(ControlSocket)
+    case tcp(FileDescriptor)
+
+    var descriptor: CInt {
+        switch self {
+        case .unix(let socket): socket.listener.rawValue
+        case .tcp(let descriptor): descriptor.rawValue
+        }
+    }
+
+    /// Whether clients are processes whose credentials the kernel knows.
+    var isLocal: Bool {
+        switch self {
+        case .unix: true
+        case .tcp: false
+        }
+    }
+
+    /// Whether clients that connect to the address reach this socket.
+    var isInPlace: Bool {
+        switch self {
+        case .unix(let socket): socket.isInPlace
+        case .tcp: true
+        }
+    }
+
+    /// Listens on a TCP port.
+    static func listening(on address: WebAddress) throws(ControlSocketError) -> ListeningSocket {
+        do throws(SystemError) {
+            return .tcp(try listener(on: address))
+        } catch {
+            throw .web(address, error)
+        }
+    }
+
+    private static func listener(on address: WebAddress) throws(SystemError) -> FileDescriptor {
+        let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        let family = address.address.description.contains(":") ? AF_INET6 : AF_INET
+        let listener = FileDescriptor(owning: try systemCall("socket") { socket(family, kind, 0) })
+        let descriptor = listener.rawValue
+        // Without this option the port would stay in use for a minute after a restart.
+        var isOn: CInt = 1
+        try systemCall("setsockopt SO_REUSEADDR") {
+            setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(MemoryLayout<CInt>.size))
+        }
+        try systemCall("bind") {
+            address.address.withSocketAddress(port: address.port) { bind(descriptor, $0, $1) }
+        }
+        try systemCall("listen") { listen(descriptor, SOMAXCONN) }
+        return listener
+    }
+}

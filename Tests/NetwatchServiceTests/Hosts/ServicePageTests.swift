@@ -1,0 +1,235 @@
+internal import Foundation
+internal import FoundationNetworking
+internal import Logging
+internal import NIOHTTP1
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import OfflineQueue
+internal import Testing
+
+@testable internal import NetwatchService
+
+/// The routes for hosts, metrics and the status page.
+@Suite(.timeLimit(.minutes(2))) struct ServicePageTests {
+    private let directory = try! ScratchDirectory()
+
+    /// Starts to watch hosts, and calls a function with a router for them.
+    private func serving(
+        _ hosts: [WatchedHost],
+        until isReady: @escaping ([HostSnapshot]) -> Bool = { _ in true },
+        hosts allowed: HostAllowList? = nil,
+        _ body: (ControlRouter) async throws -> Void
+    ) async throws {
+        let configuration = OfflineQueue.Configuration(directory: directory.file("state"))
+        let queue = try await OfflineQueue(configuration: configuration)
+        let history = try HostHistory(path: directory.file("history.sqlite"))
+        let monitor = HostMonitor(monitor: .shared, history: history, logger: Logger(label: "test"))
+        let view = HostsView(monitor: monitor, history: history)
+        let state = ServiceState(queue: queue, monitor: .shared, hosts: view, version: "1.2.3")
+        let running = Task { await monitor.run(hosts) }
+        try await poll {
+            let snapshots = await monitor.snapshots
+            return snapshots.count == hosts.count && isReady(snapshots)
+        }
+        let routes =
+            ServiceRoutes(state: state).routes + HostRoutes(hosts: view).routes
+            + PageRoutes(state: state).routes
+        try await body(ControlRouter(routes, hosts: allowed))
+        running.cancel()
+        await running.value
+    }
+
+    private func get(
+        _ router: ControlRouter,
+        _ target: String,
+        method: HTTPMethod = .GET,
+        host: String? = nil
+    ) async throws -> (status: UInt, text: String, headers: HTTPHeaders) {
+        let request = ControlRequest(
+            method: method,
+            target: try #require(RequestTarget(target)),
+            headers: host.map { ["host": $0] } ?? [:],
+            peer: nil
+        )
+        let response = await router.respond(to: request)
+        return (response.status.code, String(decoding: response.body, as: UTF8.self), response.headers)
+    }
+
+    private static func tcp(_ name: String, port: UInt16) throws -> WatchedHost {
+        WatchedHost(name: name, check: .tcp(try NetworkHost(validating: "127.0.0.1"), port: port))
+    }
+
+    // MARK: Hosts
+
+    @Test func `a host is listed with its state, and has a history`() async throws {
+        let server = try SocketServer.echo()
+        let hosts = [try Self.tcp("db", port: server.port)]
+        try await serving(hosts, until: { $0.first?.state == .up }) { router in
+            let listed = try await get(router, "/v1/hosts")
+            let message = try ControlMessage.decoder.decode(
+                ControlMessage.Hosts.self,
+                from: Data(listed.text.utf8)
+            )
+            let host = try #require(message.hosts.first)
+            #expect(host.name == "db" && host.state == "up" && host.cause == nil)
+            #expect(host.check == "tcp 127.0.0.1:\(server.port)")
+            #expect(host.latencySeconds ?? 0 > 0)
+            #expect(host.intervalSeconds == 30 && host.fall == 3)
+            let history = try await get(router, "/v1/hosts/db/history?window=7d")
+            let steps = try ControlMessage.decoder.decode(
+                ControlMessage.History.self,
+                from: Data(history.text.utf8)
+            )
+            #expect(steps.steps.count == 84 && steps.window == "7d")
+        }
+    }
+
+    @Test(arguments: [
+        ("/v1/hosts/nothing", 404, "unknown_host"), ("/v1/hosts/nothing/history", 404, "unknown_host"),
+        ("/v1/hosts/db/history?window=1h", 400, "invalid_window"),
+        ("/v1/hosts/db/history?windows=24h", 400, "unknown_parameter"),
+        ("/badge/db/size.svg", 404, "not_found"),
+    ])
+    func `wrong names are refused`(target: String, status: UInt, code: String) async throws {
+        try await serving([try Self.tcp("db", port: 1)]) { router in
+            let answer = try await get(router, target)
+            #expect(answer.status == status)
+            #expect(answer.text.contains(#""code":"\#(code)""#), "\(answer.text)")
+        }
+    }
+
+    // MARK: Page
+
+    @Test func `the page shows names and reasons as text`() async throws {
+        let check = WatchedHost.Check.web(url: "http://127.0.0.1:1/?a=<b>&c", expectedStatus: 200...299)
+        try await serving([WatchedHost(name: "api", check: check)]) { router in
+            let page = try await get(router, "/")
+            #expect(page.status == 200)
+            #expect(page.text.contains("http://127.0.0.1:1/?a=&lt;b&gt;&amp;c"))
+            #expect(!page.text.contains("<b>"))
+            #expect(page.headers["content-security-policy"].first?.contains("default-src 'none'") == true)
+        }
+    }
+
+    @Test func `the page without hosts says how to add one`() async throws {
+        try await serving([]) { router in
+            let page = try await get(router, "/").text
+            #expect(page.contains("No host is watched") && page.contains("<code>[[host]]</code>"))
+            #expect(page.contains("<p>The queue is empty.</p>"))
+        }
+    }
+
+    @Test func `a page with 20 hosts and a varied day is smaller than 60 kB`() async throws {
+        let now = Int64(Date().timeIntervalSince1970) * 1000
+        var batch = HistoryBatch()
+        var generator = SeededGenerator(seed: 7)
+        let names = (1...20).map { "host-\($0).example.com" }
+        for name in names {
+            for quarter in 0..<96 {
+                let start = now - Int64(quarter + 1) * 900_000
+                let state = [HostState.up, .down(.remote), .down(.local)].randomElement(using: &generator)!
+                batch.add(.init(state: state, start: start, end: start + 900_000), of: name)
+                let latency = Duration.microseconds(Int.random(in: 1000...900_000, using: &generator))
+                batch.addProbe(of: name, at: start, latency: latency, isSuccess: true)
+            }
+        }
+        try await HostHistory(path: directory.file("history.sqlite")).write(batch, now: now)
+        try await serving(try names.map { try Self.tcp($0, port: 1) }) { router in
+            let page = try await get(router, "/").text
+            #expect(names.allSatisfy(page.contains))
+            #expect(page.utf8.count < 60_000, "\(page.utf8.count) bytes")
+            #expect(page.utf8.count > 30_000, "the bars are missing")
+        }
+    }
+
+    @Test func `local outages that began together are one entry`() {
+        func outage(_ host: String, _ cause: OutageCause, _ start: Int64) -> HostHistory.Outage {
+            .init(host: host, cause: cause, start: start, end: nil, reason: nil)
+        }
+        let groups = OutageList.grouped([
+            outage("a", .local, 100_000), outage("b", .local, 99_000), outage("c", .remote, 99_000),
+            outage("a", .local, 50_000), outage("b", .local, 20_000),
+        ])
+        #expect(groups.map { $0.map(\.host) } == [["a", "b"], ["c"], ["a"], ["b"]])
+    }
+
+    @Test(arguments: [(1.0, "100 %"), (0.99999, "99.99 %"), (0.5, "50.00 %"), (0.9005, "90.05 %")])
+    func `uptime is rounded down`(part: Double, text: String) {
+        #expect(TextFormat.percentage(part) == text)
+    }
+
+    // MARK: The TCP port
+
+    @Test(arguments: ["evil.example", "evil.example:9317", "127.0.0.1", "127.0.0.1:9318", ""])
+    func `a request for another host is refused`(host: String) async throws {
+        let address = try #require(WebAddress("127.0.0.1:9317"))
+        try await serving([], hosts: HostAllowList(address)) { router in
+            var statuses: [UInt] = []
+            for name in [host, "LocalHost:9317", "127.0.0.1:9317"] {
+                statuses.append(try await get(router, "/", host: name).status)
+            }
+            #expect(statuses == [421, 200, 200])
+        }
+    }
+
+    @Test(arguments: [
+        "0.0.0.0:80", "192.0.2.1:80", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", "::1:80", "localhost:80",
+    ])
+    func `only loopback addresses with a port are accepted for the page`(text: String) {
+        #expect(WebAddress(text) == nil)
+    }
+
+    @Test func `the page is served over TCP, and nothing there changes anything`() async throws {
+        let port = try SocketServer.echo().port
+        let address = try #require(WebAddress("127.0.0.1:\(port)"))
+        try await serving([], hosts: HostAllowList(address)) { router in
+            let server = try ControlServer(
+                address: address,
+                router: router,
+                limits: ControlServer.Limits(),
+                logger: Logger(label: "test")
+            )
+            let (data, response) = try await URLSession.shared.data(
+                from: try #require(URL(string: "http://\(address)/healthz"))
+            )
+            #expect((response as? HTTPURLResponse)?.statusCode == 200)
+            #expect(String(decoding: data, as: UTF8.self) == "ok\n")
+            for path in ["/", "/v1/hosts", "/metrics", "/v1/status"] {
+                let answer = try await get(router, path, method: .POST, host: "\(address)")
+                #expect(answer.status == 405, "\(path)")
+            }
+            await server.stop()
+        }
+    }
+
+    // MARK: Metrics
+
+    @Test func `promtool accepts the metrics`() async throws {
+        let server = try SocketServer.echo()
+        let hosts = [try Self.tcp("db", port: server.port), try Self.tcp("a-b.c:1", port: 1)]
+        try await serving(hosts, until: { $0.first?.state == .up }) { router in
+            let metrics = try await get(router, "/metrics")
+            #expect(metrics.headers["content-type"] == ["text/plain; version=0.0.4; charset=utf-8"])
+            for line in [
+                #"netwatch_build_info{version="1.2.3"} 1"#, #"netwatch_host_up{host="db"} 1"#,
+                #"netwatch_host_outage{cause="remote",host="db"} 0"#, "netwatch_queue_paused 0",
+                #"netwatch_queue_requests{state="pending"} 0"#,
+            ] {
+                #expect(metrics.text.contains(line + "\n"), "\(line)")
+            }
+            try await Self.checkWithPromtool(metrics.text, in: directory)
+        }
+    }
+
+    private static let promtool = "/usr/bin/promtool"
+
+    private static func checkWithPromtool(_ text: String, in directory: ScratchDirectory) async throws {
+        guard FileManager.default.isExecutableFile(atPath: promtool) else {
+            return print("skipped: promtool is not installed")
+        }
+        let file = try directory.write(Array(text.utf8), to: "metrics")
+        let check = try Subprocess("/bin/sh", ["-c", "\(promtool) check metrics < \(file)"])
+        let outcome = try await check.outcome()
+        #expect(outcome.ending == .exited(0), "\(outcome.output + outcome.errors)")
+    }
+}
