@@ -1,6 +1,7 @@
 # The tasks of the project. CONTRIBUTING.md says when to run them.
 
-BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev libsqlite3-dev pkgconf
+BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev libsqlite3-dev \
+	libtomlplusplus-dev pkgconf
 DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
 # Each is needed by some tests, which are skipped without it.
 TEST_PACKAGES := curl jq openssl systemd python3-httpbin gunicorn

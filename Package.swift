@@ -78,10 +78,11 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .target(name: "CNetwatchTOML"),
         .target(
             name: "NetwatchService",
             dependencies: [
-                "CNetwatchLinux", "ClientCore", "NetwatchEventLoop", "NetworkReachability", "OfflineQueue",
+                "CNetwatchLinux", "CNetwatchTOML", "ClientCore", "NetwatchEventLoop", "NetworkReachability", "OfflineQueue",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -224,7 +225,8 @@ let package = Package(
         ),
         .tests("CommandTests", ["CNetwatchLinux", "CNetwatchTestSupport", "NetwatchEventLoop"]),
     ],
-    swiftLanguageModes: [.v6]
+    swiftLanguageModes: [.v6],
+    cxxLanguageStandard: .cxx17
 )
 
 // For the address sanitizer, `make sanitize` builds only the targets that share memory with the kernel or a C library.

@@ -2,55 +2,41 @@ internal import ClientCore
 package import Logging
 internal import NetwatchEventLoop
 internal import NetworkReachability
-package import OfflineQueue
+internal import OfflineQueue
 
 /// The service: the queue, the path monitor that starts its attempts, and the control socket.
 package struct NetwatchDaemon: Sendable {
-    /// The configuration of the service.
-    package struct Configuration: Sendable {
-        /// The directory of the queue.
-        package var stateDirectory: String
-        /// The path of the control socket.
-        package var socket: String
-        /// The directory of the credential files; `nil` for none.
-        package var credentials: String?
-        /// The URL with which paths are probed for captive portals; `nil` for no probes.
-        package var portalProbe: String?
-        /// The settings of the queue. The service itself sets the stop timeout and the probe.
-        package var queue: OfflineQueue.Configuration
-        /// The path of the file with the encryption keys of the queue; `nil` for no encryption.
-        package var encryptionKey: String?
-        /// The hosts to watch. Default: none.
-        package var hosts: [WatchedHost] = []
-        /// The port on which the status page is served; `nil` for none.
-        package var web: WebAddress?
-        /// The version of netwatch, for clients.
-        package var version = ""
-
-        package init(stateDirectory: String, socket: String, credentials: String? = nil) {
-            self.stateDirectory = stateDirectory
-            queue = OfflineQueue.Configuration(directory: stateDirectory)
-            self.socket = socket
-            self.credentials = credentials
-        }
-    }
-
-    private let configuration: Configuration
+    private let configuration: ServiceConfiguration
     private let logger: Logger
+    private let threshold: LogThreshold
+    private let reread: @Sendable () throws(InvalidConfiguration) -> ServiceConfiguration
     private let notifier = SystemdNotifier.fromEnvironment()
     private let inheritedSockets = InheritedSockets.fromEnvironment()
 
-    package init(configuration: Configuration, logger: Logger) {
+    /// - Parameters:
+    ///   - threshold: The threshold of the logger, which a reload sets.
+    ///   - reread: Reads the configuration again, for a reload.
+    package init(
+        configuration: ServiceConfiguration,
+        logger: Logger,
+        threshold: LogThreshold,
+        reread: @escaping @Sendable () throws(InvalidConfiguration) -> ServiceConfiguration
+    ) {
         self.configuration = configuration
         self.logger = logger
+        self.threshold = threshold
+        self.reread = reread
     }
 
     /// Runs the service.
     ///
-    /// - Parameter stop: The first element of this stream starts a clean shutdown.
+    /// - Parameters:
+    ///   - stop: The first element of this stream starts a clean shutdown.
+    ///   - reloads: Each element makes the service read its configuration again. With any fault, the service keeps its
+    ///     configuration and logs all faults.
     /// - Throws: ``InvalidCredentialDirectory``, ``QueueError`` if the store cannot be opened or fails later,
     ///   ``ControlSocketError`` if the control socket cannot be opened.
-    package func run(until stop: AsyncStream<Void>) async throws {
+    package func run(until stop: AsyncStream<Void>, reloads: AsyncStream<Void>) async throws {
         ProcessLimits.returnLargeBlocks()
         let descriptors = ProcessLimits.raiseDescriptors()
         let credentials = CredentialDirectory(path: configuration.credentials)
@@ -78,7 +64,7 @@ package struct NetwatchDaemon: Sendable {
         let watching = Task { await watch.run(for: queue) }
         defer { watching.cancel() }
         do {
-            try await serve(queue, monitor, descriptors: descriptors, until: stop)
+            try await serve(queue, monitor, descriptors: descriptors, until: stop, reloads: reloads)
         } catch {
             await queue.stop()
             throw error
@@ -99,7 +85,8 @@ package struct NetwatchDaemon: Sendable {
         _ queue: OfflineQueue,
         _ monitor: PathMonitor,
         descriptors: Int,
-        until stop: AsyncStream<Void>
+        until stop: AsyncStream<Void>,
+        reloads: AsyncStream<Void>
     ) async throws {
         var limits = ControlServer.Limits()
         limits.fit(descriptors: descriptors)
@@ -125,6 +112,7 @@ package struct NetwatchDaemon: Sendable {
         let path = await monitor.statuses(of: .general).first { _ in true }
         try await queue.start()
         async let _ = hosts.run(configuration.hosts)
+        async let _ = reload(hosts, at: reloads)
         announceReady(path, monitor)
         await logEncryption(of: queue)
         let failure = await firstFailure(of: queue, until: stop)
@@ -135,6 +123,31 @@ package struct NetwatchDaemon: Sendable {
         await isServerStopped
         await isWebStopped
         if let failure { throw failure }
+    }
+
+    // MARK: Reloading
+
+    private func reload(_ hosts: HostMonitor, at reloads: AsyncStream<Void>) async {
+        for await _ in reloads {
+            logFailure(notifier.notify(.reloading))
+            do {
+                await apply(try reread(), hosts)
+            } catch {
+                for problem in error.problems { logger.error("\(problem)") }
+                logger.error("the configuration was not changed, because the new one has faults")
+            }
+            logFailure(notifier.notify(.ready))
+        }
+    }
+
+    private func apply(_ new: ServiceConfiguration, _ hosts: HostMonitor) async {
+        threshold.level = new.logLevel
+        await hosts.update(new.hosts)
+        let keys = SettingTable.restartKeys.filter { new.settings[$0] != configuration.settings[$0] }
+        logger.notice("the configuration was read again", metadata: ["hosts": "\(new.hosts.count)"])
+        guard !keys.isEmpty else { return }
+        let list = keys.map { "`\($0)`" }.joined(separator: ", ")
+        logger.warning("these settings change only when the service is restarted: \(list)")
     }
 
     /// Opens the history of the hosts. The service can do without it, so that a damaged history stops nothing else.

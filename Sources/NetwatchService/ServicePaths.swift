@@ -45,6 +45,12 @@ package struct ServicePaths: Sendable {
         return value("NETWATCH_SOCKET") != nil || access(own, F_OK) == 0 ? own : Self.systemSocket
     }
 
+    /// The main configuration file: `NETWATCH_CONFIG`, or `netwatch.toml` in `CONFIGURATION_DIRECTORY`, which the
+    /// service manager sets; `nil` if neither is set.
+    package var configurationFile: String? {
+        value("NETWATCH_CONFIG") ?? value("CONFIGURATION_DIRECTORY").map { first($0) + "/netwatch.toml" }
+    }
+
     /// The directory of the credential files: `CREDENTIALS_DIRECTORY`, which the service manager sets; `nil` if it is
     /// not set.
     package var credentialsDirectory: String? { value("CREDENTIALS_DIRECTORY") }

@@ -10,21 +10,24 @@ struct Netwatch: AsyncParsableCommand {
             netwatch example.com             watch whether a host is reachable
             netwatch monitor                 show changes in the network
             netwatch status                  show the network, the queue and the service
+            netwatch history                 show the uptime and outages of the watched hosts
             netwatch wait                    wait until this machine is online
             netwatch send URL -d @order.json deliver a request now, or when online
             netwatch queue list              list waiting and finished requests
             netwatch queue retry ID          try a failed request again
             netwatch serve                   run the service in the foreground
+            netwatch config check            check the configuration of the service
 
             A first argument with a dot or a colon, or `localhost`, is short for `host ARGUMENT`.
 
             Exit status: 0 yes, 1 no, 2 unknown or failed, 64 wrong arguments, 69 service not running, \
-            75 service busy or request not finished, 77 permission denied, 78 the queue's store is unusable.
+            75 service busy or request not finished, 77 permission denied, 78 the queue's store or the configuration is unusable.
             """,
         version: "0.1.0",
         subcommands: [
             HostCommand.self, MonitorCommand.self, StatusCommand.self, WaitCommand.self,
-            SendCommand.self, QueueCommand.self, ServeCommand.self,
+            HistoryCommand.self, SendCommand.self, QueueCommand.self, ServeCommand.self,
+            ConfigCommand.self,
         ]
     )
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Foundation
+internal import NetwatchService
 internal import OfflineQueue
 
 /// The options of `netwatch serve` that limit what it sends, and when.
@@ -137,12 +138,13 @@ struct PacingOptions: ParsableArguments {
         }
     }
 
+    /// Replaces the values of the configuration with those that were given.
     func apply(to configuration: inout OfflineQueue.Configuration) {
-        configuration.reconnectSpread = reconnectSpread ?? .zero
-        configuration.rates = rate.map(\.limit)
-        configuration.hostWeights = Self.dictionary(hostWeight)
-        configuration.laneWeights = Self.dictionary(laneWeight)
-        configuration.meteredInterfaces = metered
+        configuration.reconnectSpread = reconnectSpread ?? configuration.reconnectSpread
+        if !rate.isEmpty { configuration.rates = rate.map(\.limit) }
+        if !hostWeight.isEmpty { configuration.hostWeights = Self.dictionary(hostWeight) }
+        if !laneWeight.isEmpty { configuration.laneWeights = Self.dictionary(laneWeight) }
+        if !metered.isEmpty { configuration.meteredInterfaces = metered }
     }
 
     private static func dictionary(_ weights: [Weight]) -> [String: Int] {

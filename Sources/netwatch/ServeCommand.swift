@@ -16,15 +16,18 @@ struct ServeCommand: AsyncParsableCommand {
 
             The service uses the variables STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY and \
             NOTIFY_SOCKET that a service \
-            manager sets. SIGTERM and SIGINT stop the service. It then waits up to 3 s for requests in flight; \
+            manager sets. Options replace the values of the configuration file; see `netwatch config`. SIGHUP makes \
+            the service read the file again. SIGTERM and SIGINT stop the service. It then waits up to 3 s for requests in flight; \
             requests that are not delivered stay in the queue.
 
             Exit status: 0 after a signal; 2 if another process has the store open, the disk failed, or the \
             socket could not be opened; 64 for wrong arguments; 78 if a restart cannot help: the store is \
             damaged, belongs to another program or a newer netwatch, or was removed, moved or replaced while \
-            the service ran; or the directory of credentials or the file of encryption keys cannot be used.
+            the service ran; the configuration has faults; or the directory of credentials or the file of encryption keys cannot be used.
             """
     )
+
+    @OptionGroup var file: ConfigurationOption
 
     @Option(
         help: """
@@ -87,8 +90,11 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup(title: "Pacing")
     var pacing: PacingOptions
 
-    @Option(help: "The lowest level to log: \(Logger.Level.names).", transform: Logger.Level.named)
-    var logLevel = Logger.Level.info
+    @Option(
+        help: "The lowest level to log: \(Logger.Level.names). Default info.",
+        transform: Logger.Level.named
+    )
+    var logLevel: Logger.Level?
 
     func validate() throws {
         let paths = [
@@ -107,22 +113,33 @@ struct ServeCommand: AsyncParsableCommand {
         let paths = ServicePaths()
         let socket = socket ?? paths.socket
         try SocketPath.requireUsable(socket)
-        var configuration = NetwatchDaemon.Configuration(
+        var base = ServiceConfiguration(
             stateDirectory: stateDir ?? paths.stateDirectory,
             socket: socket,
             credentials: credentials ?? paths.credentialsDirectory
         )
-        configuration.portalProbe = portalProbe
-        configuration.web = web
-        configuration.version = Netwatch.configuration.version
-        pacing.apply(to: &configuration.queue)
-        configuration.encryptionKey = encryptionKey ?? paths.encryptionKeyFile
-        let daemon = NetwatchDaemon(configuration: configuration, logger: makeLogger())
+        base.encryptionKey = encryptionKey ?? paths.encryptionKeyFile
+        base.version = Netwatch.configuration.version
+        let configuration = try file.reading { () throws(InvalidConfiguration) in
+            try self.configuration(base)
+        }
+        let threshold = LogThreshold(configuration.logLevel)
+        let daemon = NetwatchDaemon(
+            configuration: configuration,
+            logger: Logger(label: "netwatch") { ServiceLogHandler(label: $0, threshold: threshold) },
+            threshold: threshold
+        ) { [self, base] () throws(InvalidConfiguration) in
+            try self.configuration(base)
+        }
         let (stop, continuation) = AsyncStream.makeStream(of: Void.self)
+        let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        // Their default action would end the service.
+        for unused in [SIGUSR1, SIGUSR2] { signal(unused, SIG_IGN) }
         let signals = SignalWatch([SIGTERM, SIGINT], of: .service) { continuation.yield() }
-        defer { withExtendedLifetime(signals) {} }
+        let hangUps = SignalWatch([SIGHUP], of: .service) { reload.yield() }
+        defer { withExtendedLifetime((signals, hangUps)) {} }
         do {
-            try await daemon.run(until: stop)
+            try await daemon.run(until: stop, reloads: reloads)
         } catch let error as QueueError {
             throw CommandError(opening: error)
         } catch let error as InvalidCredentialDirectory {
@@ -132,10 +149,16 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
-    private func makeLogger() -> Logger {
-        var logger = Logger(label: "netwatch") { StreamLogHandler.standardError(label: $0) }
-        logger.logLevel = logLevel
-        return logger
+    /// Reads the configuration files. Options replace their values.
+    private func configuration(
+        _ base: ServiceConfiguration
+    ) throws(InvalidConfiguration) -> ServiceConfiguration {
+        var configuration = try file.files.read(into: base).configuration
+        configuration.portalProbe = portalProbe ?? configuration.portalProbe
+        configuration.web = web ?? configuration.web
+        configuration.logLevel = logLevel ?? configuration.logLevel
+        pacing.apply(to: &configuration.queue)
+        return configuration
     }
 }
 

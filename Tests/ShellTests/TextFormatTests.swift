@@ -1,3 +1,4 @@
+internal import NetwatchService
 internal import Testing
 
 @testable internal import netwatch

@@ -25,17 +25,21 @@ package struct WatchedHost: Hashable, Sendable {
     package var name: String
     package var check: Check
     /// The time from the end of a probe to the start of the next one, ±10 %. Default: 30 s.
-    package var interval: Duration = .seconds(30)
+    package var interval: Duration
     /// The time limit of a probe. Default: 5 s.
-    package var timeout: Duration = .seconds(5)
+    package var timeout: Duration
     /// The number of consecutive failed probes after which the host is down. Default: 3.
-    package var fall = 3
+    package var fall: Int
     /// The number of consecutive successful probes after which the host is up again. Default: 2.
-    package var rise = 2
+    package var rise: Int
 
-    package init(name: String, check: Check) {
+    package init(name: String, check: Check, defaults: HostDefaults = HostDefaults()) {
         self.name = name
         self.check = check
+        interval = defaults.interval
+        timeout = defaults.timeout
+        fall = defaults.fall
+        rise = defaults.rise
     }
 
     /// Whether a text can be a name: 1 to 64 ASCII letters, digits, `.`, `_`, `-` and `:`, the first one a letter or digit.

@@ -1,15 +1,15 @@
 internal import FoundationEssentials
 
-/// Texts for people on the page.
-enum TextFormat {
+/// Texts for people.
+package enum TextFormat {
     /// `12.4 ms`, `340 ms` or `2.1 s`.
-    static func latency(_ milliseconds: Double) -> String {
+    package static func latency(_ milliseconds: Double) -> String {
         if milliseconds >= 1000 { return "\(rounded(milliseconds / 1000, digits: 1)) s" }
         return "\(rounded(milliseconds, digits: milliseconds < 100 ? 1 : 0)) ms"
     }
 
     /// `99.95 %`, rounded down, so that 100 % means that there was no outage.
-    static func percentage(_ part: Double) -> String {
+    package static func percentage(_ part: Double) -> String {
         if part >= 1 { return "100 %" }
         let hundredths = Int((part * 10_000).rounded(.down))
         return "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100) %"

@@ -9,6 +9,8 @@ package struct SystemdNotifier: Sendable {
     package enum State: Hashable, Sendable {
         /// `READY=1`: the service is up.
         case ready
+        /// `RELOADING=1` with the current time as `MONOTONIC_USEC=…`: the service reads its configuration again.
+        case reloading
         /// `STOPPING=1`: the service is shutting down.
         case stopping
         /// `STATUS=…`: a line for people, which `systemctl status` shows.
@@ -72,9 +74,17 @@ extension SystemdNotifier.State {
     fileprivate var line: String {
         switch self {
         case .ready: "READY=1"
+        case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(Self.monotonicMicroseconds)"
         case .stopping: "STOPPING=1"
         case .status(let text): "STATUS=\(Self.oneLine(text))"
         }
+    }
+
+    /// The time on `CLOCK_MONOTONIC`.
+    private static var monotonicMicroseconds: Int64 {
+        var now = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1000
     }
 
     /// Replaces line breaks, which would start another assignment, and control characters, which could affect a

@@ -75,7 +75,7 @@ extension OfflineQueue.Configuration {
 
     /// The values that the settings for requests in flight accept. The upper bound is generous: each request needs a
     /// file descriptor for its connection, and a process has a limited number of them.
-    private static let inflightRange = 1...65_536
+    package static let inflightRange = 1...65_536
 }
 
 extension QueueLimits {

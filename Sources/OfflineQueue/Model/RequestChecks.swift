@@ -88,7 +88,7 @@ package enum RequestChecks {
 
 extension RequestChecks {
     /// The maximum of each duration that a caller can set: 366 days, so that no request waits for ever.
-    static let longestTime: Duration = .seconds(366 * 86_400)
+    package static let longestTime: Duration = .seconds(366 * 86_400)
     private static let maximumDependencies = 64
 
     static func check(

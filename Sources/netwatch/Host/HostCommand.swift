@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import NetwatchService
 internal import NetworkReachability
 
 /// The `netwatch host` command.

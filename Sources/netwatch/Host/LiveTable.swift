@@ -1,3 +1,4 @@
+internal import NetwatchService
 internal import NetworkReachability
 
 /// A table of hosts that is redrawn in place.

@@ -1,3 +1,5 @@
+internal import NetwatchService
+
 /// How long a host was in each state, and how often its state changed.
 struct HostTally {
     private var times: [Reachability: Duration] = [:]

@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import NetwatchEventLoop
+internal import NetwatchService
 internal import NetworkReachability
 
 /// A run of `netwatch wait`.

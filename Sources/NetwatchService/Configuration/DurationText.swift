@@ -1,11 +1,9 @@
-internal import ArgumentParser
-
 /// Parses and formats durations for people.
-enum DurationText {
+package enum DurationText {
     /// A description of the forms that ``parse(_:)`` accepts, for messages.
-    static let acceptedForms = "\(forms), at most `9999h`"
+    package static let acceptedForms = "\(forms), at most `9999h`"
 
-    fileprivate static let forms = "a duration like `500ms`, `5s`, `2m`, `1h30m` or `7d`"
+    package static let forms = "a duration like `500ms`, `5s`, `2m`, `1h30m` or `7d`"
 
     /// The maximum duration. Users who give a longer one practically mean "forever", and its deadline would not fit the
     /// kernel's timers.
@@ -18,7 +16,7 @@ enum DurationText {
 
     /// Parses whole numbers with units, such as `1h30m`. Larger units come first, and each unit occurs at most once.
     /// `0` needs no unit. Returns `nil` for other text and for more than ``longest``.
-    static func parse(_ text: String) -> Duration? {
+    package static func parse(_ text: String) -> Duration? {
         if text == "0" { return .zero }
         var rest = text[...]
         var sum = Duration.zero
@@ -40,8 +38,20 @@ enum DurationText {
         return digits
     }
 
+    /// Formats a duration as ``parse(_:)`` reads it: `1h30m`. Less than a millisecond is dropped.
+    package static func exact(_ duration: Duration) -> String {
+        var rest = duration
+        var text = ""
+        for unit in units where rest >= unit.length {
+            let count = Int64(rest / unit.length)
+            text += "\(count)\(unit.name)"
+            rest -= unit.length * Int(count)
+        }
+        return text.isEmpty ? "0s" : text
+    }
+
     /// Formats a duration for people: in tenths of a second below a minute, otherwise in its two largest units.
-    static func format(_ duration: Duration) -> String {
+    package static func format(_ duration: Duration) -> String {
         // The duration is negative if it is an age and the clock was set back.
         let duration = max(duration, .zero)
         let seconds = duration.components.seconds
@@ -57,37 +67,5 @@ enum DurationText {
         let (seconds, attoseconds) = duration.components
         let tenths = seconds * 10 + attoseconds / 100_000_000_000_000_000
         return "\(tenths / 10).\(tenths % 10)"
-    }
-}
-
-extension Duration {
-    /// Parses a command-line argument.
-    static func argument(_ text: String) throws -> Duration {
-        guard let duration = DurationText.parse(text) else {
-            throw ValidationError("\(Printer.quoted(text)) is not \(DurationText.acceptedForms)")
-        }
-        return duration
-    }
-
-    /// Returns a function that parses a command-line argument and refuses a duration outside a range.
-    ///
-    /// - Parameter words: The range for messages, such as `1ms to 24h`.
-    static func argument(
-        in range: ClosedRange<Duration>,
-        _ words: String
-    ) -> @Sendable (String) throws -> Duration {
-        { text in
-            let duration = DurationText.parse(text)
-            guard let duration, range.contains(duration) else {
-                let accepted = duration == nil ? "\(DurationText.forms)," : "a duration"
-                throw ValidationError("\(Printer.quoted(text)) is not \(accepted) from \(words)")
-            }
-            return duration
-        }
-    }
-
-    /// The duration as a number of seconds, for machine-readable output.
-    var seconds: Double {
-        Double(components.seconds) + Double(components.attoseconds) / 1e18
     }
 }

@@ -1,0 +1,103 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+
+/// The configuration of the service in TOML files: a main file, and the files `*.toml` in the directory
+/// `<main file>.d`, in the order of their names.
+package struct ConfigurationFiles: Sendable {
+    /// The main file of the system's service.
+    package static let systemFile = "/etc/netwatch/netwatch.toml"
+    /// The maximum size of a file: 1 MiB.
+    package static let longestFile = 1 << 20
+
+    /// The path of the main file.
+    package let path: String
+    /// Whether the main file must exist, because the user named it.
+    let isRequired: Bool
+
+    /// - Parameter path: The path of the main file. Default: `nil`, ``systemFile``, which may be missing.
+    package init(path: String? = nil) {
+        self.path = path ?? Self.systemFile
+        isRequired = path != nil
+    }
+
+    /// The effective configuration.
+    package struct Result: Sendable {
+        package let configuration: ServiceConfiguration
+        /// The files that were read.
+        package let files: [String]
+        let origins: [String: ConfigurationReader.Origin]
+        let hosts: [ConfigurationReader.Origin]
+    }
+
+    /// Reads the files.
+    ///
+    /// - Parameter base: The settings that no file changes.
+    /// - Throws: ``InvalidConfiguration`` with all faults.
+    package func read(into base: ServiceConfiguration) throws(InvalidConfiguration) -> Result {
+        var reader = ConfigurationReader(base)
+        var files: [String] = []
+        var unreadable: [ConfigurationProblem] = []
+        for (file, isRequired) in candidates(&unreadable) {
+            do throws(SystemError) {
+                reader.read(file, try Self.content(of: file))
+                files.append(file)
+            } catch {
+                if error.errno == ENOENT, !isRequired { continue }
+                unreadable.append(Self.problem(file, error))
+            }
+        }
+        reader.finish()
+        let problems = unreadable + reader.problems
+        guard problems.isEmpty else { throw InvalidConfiguration(problems: problems) }
+        var configuration = reader.configuration
+        configuration.settings = reader.origins.mapValues(\.text)
+        return Result(
+            configuration: configuration,
+            files: files,
+            origins: reader.origins,
+            hosts: reader.hostOrigins
+        )
+    }
+
+    private func candidates(_ problems: inout [ConfigurationProblem]) -> [(String, isRequired: Bool)] {
+        let directory = path + ".d"
+        let names: [String]
+        if access(directory, F_OK) == -1, errno == ENOENT {
+            names = []
+        } else if let found = try? FileManager.default.contentsOfDirectory(atPath: directory) {
+            names = found
+        } else {
+            names = []
+            let error = SystemError(call: "opendir", errno: errno)
+            problems.append(Self.problem(directory, error))
+        }
+        let dropIns = names.filter { $0.hasSuffix(".toml") && !$0.hasPrefix(".") }
+        // In the order of the bytes of the names, which does not depend on the locale.
+        let sorted = dropIns.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+        return [(path, isRequired)] + sorted.map { ("\(directory)/\($0)", true) }
+    }
+
+    /// Reads a file, but not much more than ``longestFile``.
+    private static func content(of path: String) throws(SystemError) -> [UInt8] {
+        let file = try FileDescriptor.opening(path)
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65_536)
+        while bytes.count <= longestFile {
+            let count = try systemCall("read") { Glibc.read(file.rawValue, &piece, piece.count) }
+            if count == 0 { break }
+            bytes += piece.prefix(count)
+        }
+        return bytes
+    }
+
+    private static func problem(_ file: String, _ error: SystemError) -> ConfigurationProblem {
+        let text = String(cString: strerror(error.errno))
+        return ConfigurationProblem(
+            file: file,
+            line: 0,
+            column: 0,
+            message: "the file cannot be read: \(text)"
+        )
+    }
+}

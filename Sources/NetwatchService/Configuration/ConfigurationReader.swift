@@ -1,0 +1,161 @@
+internal import OfflineQueue
+
+/// A fault of a configuration file.
+package struct ConfigurationProblem: Hashable, Sendable, CustomStringConvertible {
+    package let file: String
+    /// 0 if the fault has no position.
+    package let line: UInt32
+    package let column: UInt32
+    package let message: String
+
+    package var description: String {
+        line == 0 ? "\(file): \(message)" : "\(file):\(line):\(column): \(message)"
+    }
+}
+
+/// All faults of a configuration, in the order of the files.
+package struct InvalidConfiguration: Error, Hashable, Sendable, CustomStringConvertible {
+    package let problems: [ConfigurationProblem]
+
+    package var description: String { problems.map(\.description).joined(separator: "\n") }
+}
+
+/// Reads configuration files into a configuration, and collects all faults.
+struct ConfigurationReader {
+    /// Where the value of a key comes from.
+    struct Origin: Hashable, Sendable {
+        let file: String
+        let line: UInt32
+        /// The value as TOML.
+        let text: String
+    }
+
+    private struct Host {
+        let file: String
+        let node: TOMLNode
+        let entries: [(key: String, node: TOMLNode)]
+    }
+
+    private static let settings = Dictionary(
+        uniqueKeysWithValues: SettingTable.settings.map { ($0.path, $0) }
+    )
+
+    private(set) var configuration: ServiceConfiguration
+    private(set) var problems: [ConfigurationProblem] = []
+    /// By the path of the key.
+    private(set) var origins: [String: Origin] = [:]
+    /// In the order of the files.
+    private(set) var hostOrigins: [Origin] = []
+    private var hosts: [Host] = []
+    private var file = ""
+
+    init(_ configuration: ServiceConfiguration) {
+        self.configuration = configuration
+    }
+
+    /// Reads a file. Its values replace those of earlier files, and its hosts are added to theirs.
+    mutating func read(_ file: String, _ document: [UInt8]) {
+        self.file = file
+        guard document.count <= ConfigurationFiles.longestFile else {
+            return report("the file has more than \(ConfigurationFiles.longestFile) bytes", at: nil)
+        }
+        do {
+            if case .table(let entries) = try TOMLNode.parse(document).value { read(entries, in: "") }
+        } catch {
+            report(error.message, at: error.position)
+        }
+    }
+
+    /// Builds the hosts, when all files were read, so that `[defaults]` of any file applies to them.
+    mutating func finish() {
+        var names: Set<String> = []
+        for host in hosts {
+            file = host.file
+            let table = HostTable(host.entries, defaults: configuration.hostDefaults)
+            for fault in table.faults {
+                let position = host.entries.first { $0.key == fault.key }?.node.position ?? host.node.position
+                report("host: \(fault.message)", at: position)
+            }
+            guard let watched = table.host else { continue }
+            guard names.insert(watched.name).inserted else {
+                report("there is already a host with the name `\(watched.name)`", at: host.node.position)
+                continue
+            }
+            configuration.hosts.append(watched)
+        }
+        if configuration.queue.backoffCap < configuration.queue.backoffBase {
+            file = origins["queue.backoff-cap"]?.file ?? origins["queue.backoff-base"]?.file ?? file
+            report("`queue.backoff-cap` is less than `queue.backoff-base`", at: nil)
+        }
+    }
+
+    // MARK: Tables
+
+    private mutating func read(_ entries: [(key: String, node: TOMLNode)], in table: String) {
+        for (key, node) in entries {
+            let path = table.isEmpty ? key : "\(table).\(key)"
+            if let setting = Self.settings[path] {
+                read(setting, node)
+            } else if path == "host" {
+                readHosts(node)
+            } else if Self.isTable(path) {
+                guard case .table(let entries) = node.value else {
+                    report("`\(path)` is \(node.value.kind); it must be a table", at: node.position)
+                    continue
+                }
+                read(entries, in: path)
+            } else {
+                let prefix = table.isEmpty ? "" : "[\(table)]: "
+                report(prefix + UnknownName.message(key, accepted: Self.names(in: table)), at: node.position)
+            }
+        }
+    }
+
+    private mutating func read(_ setting: Setting, _ node: TOMLNode) {
+        guard setting.apply(&configuration, node.value) != nil else {
+            return report(
+                "`\(setting.path)` is \(node.value.text); it must be \(setting.accepted)",
+                at: node.position
+            )
+        }
+        origins[setting.path] = Origin(file: file, line: node.position.line, text: node.value.text)
+    }
+
+    private mutating func readHosts(_ node: TOMLNode) {
+        guard case .array(let nodes) = node.value else {
+            return report(
+                "`host` is \(node.value.kind); write each host as a table `[[host]]`",
+                at: node.position
+            )
+        }
+        for node in nodes {
+            guard case .table(let entries) = node.value else {
+                report(
+                    "a host is \(node.value.kind); write each host as a table `[[host]]`",
+                    at: node.position
+                )
+                continue
+            }
+            hosts.append(Host(file: file, node: node, entries: entries))
+            hostOrigins.append(Origin(file: file, line: node.position.line, text: node.value.text))
+        }
+    }
+
+    private static func isTable(_ path: String) -> Bool {
+        settings.values.contains { $0.table == path || $0.table.hasPrefix(path + ".") }
+    }
+
+    /// The names of the keys and tables in a table.
+    private static func names(in table: String) -> [String] {
+        let prefix = table.isEmpty ? "" : table + "."
+        let names = settings.keys.filter { $0.hasPrefix(prefix) }.map { path in
+            String(path.dropFirst(prefix.count).prefix { $0 != "." })
+        }
+        return Set(names + (table.isEmpty ? ["host"] : [])).sorted()
+    }
+
+    private mutating func report(_ message: String, at position: TOMLPosition?) {
+        let (line, column) = (position?.line ?? 0, position?.column ?? 0)
+        problems.append(ConfigurationProblem(file: file, line: line, column: column, message: message))
+    }
+}

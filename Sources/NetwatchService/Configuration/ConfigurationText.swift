@@ -1,0 +1,80 @@
+/// Configuration files as text.
+package enum ConfigurationText {
+    /// The default file: every key with its documentation, and with its default in a comment.
+    package static var defaultFile: String {
+        var text = """
+            ## The configuration of `netwatch serve`. Lines with one `#` show the defaults, or examples for keys without a
+            ## default. `netwatch config check` checks this file, `systemctl reload netwatch` applies it. Drop-ins in
+            ## netwatch.toml.d/*.toml are read after it.
+
+            """
+        var table = ""
+        for setting in SettingTable.settings {
+            if setting.table != table {
+                table = setting.table
+                text += "\n[\(table)]\n"
+            }
+            text += "\n" + comment(setting) + "#\(setting.name) = \(setting.example)\n"
+        }
+        return text + "\n" + hostExample
+    }
+
+    private static func comment(_ setting: Setting) -> String {
+        let restart = setting.isReloadable ? "" : " A change needs a restart."
+        return wrapped("\(setting.help)\(restart) Accepted: \(setting.accepted).")
+    }
+
+    private static func wrapped(_ text: String) -> String {
+        var lines = [""]
+        for word in text.split(separator: " ") {
+            if lines[lines.count - 1].count + word.count > 110 { lines.append("") }
+            lines[lines.count - 1] += lines[lines.count - 1].isEmpty ? String(word) : " " + word
+        }
+        return lines.map { "## \($0)\n" }.joined()
+    }
+
+    private static let hostExample = """
+        ## A host to watch; repeat the table for each. It has one of `url`, `tcp` and `route`. `interval`, `timeout`,
+        ## `fall` and `rise` replace the values of [defaults]. A host without a name has that of its URL or address.
+        #[[host]]
+        #name = "api"
+        #url = "https://api.example.com/healthz"
+        #expect-status = "200-299"
+
+        #[[host]]
+        #tcp = "db.example.com:5432"
+        #interval = "10s"
+
+        #[[host]]
+        #route = "192.0.2.1"
+
+        """
+
+    /// The effective configuration, with the origin of each value.
+    package static func effective(_ result: ConfigurationFiles.Result) -> String {
+        var text = "", table = ""
+        for setting in SettingTable.settings {
+            let origin = result.origins[setting.path]
+            guard origin != nil || setting.hasDefault else { continue }
+            if setting.table != table {
+                text += table.isEmpty ? "" : "\n"
+                table = setting.table
+                text += "[\(table)]\n"
+            }
+            let source = origin.map { "\($0.file):\($0.line)" } ?? "default"
+            text += "\(setting.name) = \(origin?.text ?? setting.example)  # \(source)\n"
+        }
+        for host in result.hosts {
+            text += "\n[[host]]  # \(host.file):\(host.line)\n" + lines(of: host.text)
+        }
+        return text
+    }
+
+    /// The keys of an inline table, one in each line.
+    private static func lines(of table: String) -> String {
+        guard case .table(let entries)? = try? TOMLNode.parse(Array("host = \(table)".utf8)).value,
+            case .table(let keys)? = entries.first?.node.value
+        else { return "" }
+        return keys.map { "\(TOMLNode.Value.key($0.key)) = \($0.node.value.text)\n" }.joined()
+    }
+}

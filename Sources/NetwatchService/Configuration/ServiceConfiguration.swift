@@ -1,0 +1,37 @@
+package import Logging
+package import OfflineQueue
+
+/// The configuration of the service.
+package struct ServiceConfiguration: Sendable {
+    /// The directory of the queue.
+    package var stateDirectory: String
+    /// The path of the control socket.
+    package var socket: String
+    /// The directory of the credential files; `nil` for none.
+    package var credentials: String?
+    /// The URL with which paths are probed for captive portals; `nil` for no probes.
+    package var portalProbe: String?
+    /// The settings of the queue. The service itself sets the stop timeout and the probe.
+    package var queue: OfflineQueue.Configuration
+    /// The path of the file with the encryption keys of the queue; `nil` for no encryption.
+    package var encryptionKey: String?
+    /// The lowest level to log.
+    package var logLevel = Logger.Level.info
+    /// The settings of hosts that do not have their own.
+    package var hostDefaults = HostDefaults()
+    /// The hosts to watch. Default: none.
+    package var hosts: [WatchedHost] = []
+    /// The port on which the status page is served; `nil` for none.
+    package var web: WebAddress?
+    /// The version of netwatch, for clients.
+    package var version = ""
+    /// The values of the keys in configuration files, as TOML. A reload compares them.
+    package var settings: [String: String] = [:]
+
+    package init(stateDirectory: String, socket: String, credentials: String? = nil) {
+        self.stateDirectory = stateDirectory
+        queue = OfflineQueue.Configuration(directory: stateDirectory)
+        self.socket = socket
+        self.credentials = credentials
+    }
+}

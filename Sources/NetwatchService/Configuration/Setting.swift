@@ -1,0 +1,186 @@
+internal import OfflineQueue
+
+/// A key of the configuration file: its documentation, and how its value is read.
+struct Setting: Sendable {
+    /// The tables of the key: `queue.limits`.
+    let table: String
+    let name: String
+    /// The type of the values and the accepted values, for messages: `an integer from 1 to 65536`.
+    let accepted: String
+    /// What the key sets, as sentences.
+    let help: String
+    /// The default as TOML; an example if there is no default.
+    let example: String
+    let hasDefault: Bool
+    /// Whether a reload changes the setting of a running service.
+    var isReloadable = false
+    /// Stores a value; `nil` if the value is not accepted.
+    let apply: @Sendable (inout ServiceConfiguration, TOMLNode.Value) -> Void?
+
+    var path: String { table.isEmpty ? name : "\(table).\(name)" }
+}
+
+// MARK: - Kinds of values
+
+extension Setting {
+    typealias Configuration = ServiceConfiguration
+    typealias Path<Value> = any (WritableKeyPath<Configuration, Value> & Sendable)
+
+    static func integer(
+        _ table: String,
+        _ name: String,
+        _ range: ClosedRange<Int>,
+        _ path: Path<Int>,
+        _ help: String
+    ) -> Setting {
+        let top = range.upperBound == .max ? "an integer, \(range.lowerBound) or more" : nil
+        return Setting(
+            table: table,
+            name: name,
+            accepted: top ?? "an integer from \(range.lowerBound) to \(range.upperBound)",
+            help: help,
+            example: "\(defaults[keyPath: path])",
+            hasDefault: true
+        ) { configuration, value in
+            guard case .integer(let number) = value, let number = Int(exactly: number), range.contains(number)
+            else { return nil }
+            configuration[keyPath: path] = number
+            return ()
+        }
+    }
+
+    static func duration(
+        _ table: String,
+        _ name: String,
+        _ range: ClosedRange<Duration>,
+        _ path: Path<Duration>,
+        _ help: String
+    ) -> Setting {
+        Setting(
+            table: table,
+            name: name,
+            accepted: durationForms(range),
+            help: help,
+            example: "\"\(DurationText.exact(defaults[keyPath: path]))\"",
+            hasDefault: true
+        ) { configuration, value in
+            guard let duration = duration(value, in: range) else { return nil }
+            configuration[keyPath: path] = duration
+            return ()
+        }
+    }
+
+    static func durationForms(_ range: ClosedRange<Duration>) -> String {
+        "\(DurationText.forms), from \(DurationText.exact(range.lowerBound)) to \(DurationText.exact(range.upperBound))"
+    }
+
+    static func duration(_ value: TOMLNode.Value, in range: ClosedRange<Duration>) -> Duration? {
+        guard case .string(let text) = value, let duration = DurationText.parse(text),
+            range.contains(duration)
+        else { return nil }
+        return duration
+    }
+
+    /// A size from 1 byte on.
+    static func size(_ table: String, _ name: String, _ path: Path<Int64>, _ help: String) -> Setting {
+        Setting(
+            table: table,
+            name: name,
+            accepted: ByteSizeText.acceptedForms,
+            help: help,
+            example: "\"\(ByteSizeText.exact(defaults[keyPath: path]))\"",
+            hasDefault: true
+        ) { configuration, value in
+            switch value {
+            case .integer(let bytes) where bytes > 0: configuration[keyPath: path] = bytes
+            case .string(let text):
+                guard let bytes = ByteSizeText.parse(text), bytes > 0 else { return nil }
+                configuration[keyPath: path] = bytes
+            default: return nil
+            }
+            return ()
+        }
+    }
+
+    /// A text that another type parses.
+    static func text(
+        _ table: String,
+        _ name: String,
+        accepted: String,
+        example: String,
+        isDefault: Bool = false,
+        _ help: String,
+        _ apply: @escaping @Sendable (inout Configuration, String) -> Void?
+    ) -> Setting {
+        Setting(
+            table: table,
+            name: name,
+            accepted: accepted,
+            help: help,
+            example: TOMLNode.Value.quoted(example),
+            hasDefault: isDefault
+        ) { configuration, value in
+            guard case .string(let text) = value else { return nil }
+            return apply(&configuration, text)
+        }
+    }
+
+    /// An array of texts that another type parses.
+    static func texts(
+        _ table: String,
+        _ name: String,
+        accepted: String,
+        _ help: String,
+        _ apply: @escaping @Sendable (inout Configuration, [String]) -> Void?
+    ) -> Setting {
+        Setting(
+            table: table,
+            name: name,
+            accepted: accepted,
+            help: help,
+            example: "[]",
+            hasDefault: true
+        ) { configuration, value in
+            guard case .array(let nodes) = value else { return nil }
+            var texts: [String] = []
+            for node in nodes {
+                guard case .string(let text) = node.value else { return nil }
+                texts.append(text)
+            }
+            return apply(&configuration, texts)
+        }
+    }
+
+    /// A table of weights by name.
+    static func weights(
+        _ table: String,
+        _ name: String,
+        _ help: String,
+        _ apply: @escaping @Sendable (inout Configuration, [String: Int]) -> Void?
+    ) -> Setting {
+        Setting(
+            table: table,
+            name: name,
+            accepted: "a table of names and integers from 1 to 100",
+            help: help,
+            example: "{}",
+            hasDefault: true
+        ) { configuration, value in
+            guard case .table(let entries) = value else { return nil }
+            var weights: [String: Int] = [:]
+            for (key, node) in entries {
+                guard case .integer(let weight) = node.value, (1...100).contains(weight) else { return nil }
+                weights[key] = Int(weight)
+            }
+            return apply(&configuration, weights)
+        }
+    }
+
+    private static let defaults = Configuration(stateDirectory: "", socket: "")
+
+    func reloadable() -> Setting {
+        var setting = self
+        setting.isReloadable = true
+        return setting
+    }
+}

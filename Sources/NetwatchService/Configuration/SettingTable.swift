@@ -1,0 +1,199 @@
+internal import ClientCore
+internal import Logging
+internal import OfflineQueue
+
+/// All keys of the configuration file, in the order of the default file. The keys of `[[host]]` are in
+/// ``HostTable``.
+enum SettingTable {
+    static let settings: [Setting] = service + web + queue + limits + hosts
+
+    /// The paths of the keys that a reload does not change.
+    static var restartKeys: [String] { settings.filter { !$0.isReloadable }.map(\.path) }
+
+    private static let service: [Setting] = [
+        .text(
+            "service",
+            "log-level",
+            accepted: "one of " + Logger.Level.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", "),
+            example: Logger.Level.info.rawValue,
+            isDefault: true,
+            "The lowest level to log."
+        ) { configuration, text in
+            Logger.Level(rawValue: text).map { configuration.logLevel = $0 }
+        }.reloadable(),
+        .text(
+            "service",
+            "portal-probe",
+            accepted: "an http URL that responds with 204",
+            example: "http://example.com/generate_204",
+            """
+            The URL that is requested before plain http requests are sent on a new path. While a captive portal \
+            responds, the requests wait. Default: no such probe.
+            """
+        ) { configuration, text in
+            guard (try? CaptivePortalProbe.generate204(text)) != nil else { return nil }
+            configuration.portalProbe = text
+            return ()
+        },
+    ]
+
+    private static let web: [Setting] = [
+        .text(
+            "web",
+            "listen",
+            accepted: WebAddress.acceptedForms,
+            example: "127.0.0.1:9317",
+            """
+            The loopback address and port of the status page and the metrics. Every user of this machine can read \
+            them. Default: none.
+            """
+        ) { configuration, text in
+            WebAddress(text).map { configuration.web = $0 }
+        }
+    ]
+
+    // MARK: Queue
+
+    private static let inflight = OfflineQueue.Configuration.inflightRange
+    private static let longest = RequestChecks.longestTime
+
+    private static let queue: [Setting] = [
+        .integer(
+            "queue",
+            "inflight",
+            inflight,
+            \.queue.inflight,
+            "The maximum number of requests in flight."
+        ),
+        .integer(
+            "queue",
+            "inflight-per-origin",
+            inflight,
+            \.queue.inflightPerOrigin,
+            "The maximum number of requests in flight to each scheme, host and port."
+        ),
+        .integer(
+            "queue",
+            "inflight-per-lane",
+            inflight,
+            \.queue.inflightPerLane,
+            "The maximum number of requests in flight in each lane that is not FIFO."
+        ),
+        .duration(
+            "queue",
+            "backoff-base",
+            .milliseconds(1)...longest,
+            \.queue.backoffBase,
+            "The minimum delay after a failure. The maximum doubles with each failure in a row."
+        ),
+        .duration(
+            "queue",
+            "backoff-cap",
+            .milliseconds(1)...longest,
+            \.queue.backoffCap,
+            "The maximum delay after failures, at least `backoff-base`."
+        ),
+        .duration(
+            "queue",
+            "reconnect-spread",
+            .zero...longest,
+            \.queue.reconnectSpread,
+            "The maximum of a random delay before the first requests after an outage, and after the start."
+        ),
+        .duration(
+            "queue",
+            "credential-timeout",
+            .milliseconds(1)...Duration.seconds(3600),
+            \.queue.credentialTimeout,
+            "The time limit for reading a credential."
+        ),
+        .texts(
+            "queue",
+            "metered-interfaces",
+            accepted: "an array of interface names; each is \(MeteredInterfaces.accepted)",
+            "The interfaces whose connections are metered, in addition to mobile networks."
+        ) { configuration, names in
+            guard names.allSatisfy(MeteredInterfaces.isValid) else { return nil }
+            configuration.queue.meteredInterfaces = names
+            return ()
+        },
+        .texts(
+            "queue",
+            "rates",
+            accepted:
+                "an array of rates like `\"10/s\"` or `\"example.com=30/m,burst=5\"`, one for each host",
+            "The maximum rates of requests: for all together, or for one host."
+        ) { configuration, texts in
+            let rates = texts.compactMap { try? RateLimit(parsing: $0) }
+            let hosts = Set(rates.map { $0.host?.lowercased() ?? "" })
+            guard rates.count == texts.count, hosts.count == rates.count else { return nil }
+            configuration.queue.rates = rates
+            return ()
+        },
+        .weights("queue", "host-weights", "The weights of hosts in the use of the slots.") {
+            configuration,
+            weights in
+            let hosts = weights.keys.compactMap { try? Origin.configuredHost($0) }
+            guard Set(hosts).count == weights.count else { return nil }
+            configuration.queue.hostWeights = weights
+            return ()
+        },
+        .weights("queue", "lane-weights", "The weights of lanes, by label, among the lanes of their origin.")
+        {
+            configuration,
+            weights in
+            configuration.queue.laneWeights = weights
+            return ()
+        },
+    ]
+
+    private static let limits: [Setting] = [
+        .integer(
+            "queue.limits",
+            "requests",
+            1...Int.max,
+            \.queue.limits.requests,
+            "The maximum number of unfinished requests."
+        ),
+        .size("queue.limits", "bytes", \.queue.limits.bytes, "The maximum size of all unfinished requests."),
+        .size(
+            "queue.limits",
+            "disk-reserve",
+            \.queue.limits.diskReserve,
+            "The space that new requests leave free on the file system."
+        ),
+    ]
+
+    // MARK: Hosts
+
+    private static let hosts: [Setting] = [
+        .duration(
+            "defaults",
+            "interval",
+            WatchedHost.acceptedIntervals,
+            \.hostDefaults.interval,
+            "The time between two probes of a host, ±10 %."
+        ).reloadable(),
+        .duration(
+            "defaults",
+            "timeout",
+            WatchedHost.acceptedTimeouts,
+            \.hostDefaults.timeout,
+            "The time limit of a probe."
+        ).reloadable(),
+        .integer(
+            "defaults",
+            "fall",
+            WatchedHost.acceptedThresholds,
+            \.hostDefaults.fall,
+            "The number of failed probes in a row after which a host is down."
+        ).reloadable(),
+        .integer(
+            "defaults",
+            "rise",
+            WatchedHost.acceptedThresholds,
+            \.hostDefaults.rise,
+            "The number of successful probes in a row after which a host is up again."
+        ).reloadable(),
+    ]
+}

@@ -1,0 +1,88 @@
+internal import ArgumentParser
+internal import NetwatchService
+
+/// The `netwatch config` commands.
+struct ConfigCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config",
+        abstract: "Check and show the configuration of the service.",
+        discussion: """
+            netwatch config check
+            netwatch config show --config ./netwatch.toml
+            netwatch config default > netwatch.toml
+            """,
+        subcommands: [Check.self, Show.self, Default.self]
+    )
+
+    /// The `netwatch config check` command.
+    struct Check: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Check the configuration files.",
+            discussion: """
+                netwatch config check && systemctl reload netwatch
+
+                Prints every fault with its file, line and column.
+
+                Exit status: 0 if the service would accept the files; 78 if they have faults.
+                """
+        )
+
+        @OptionGroup var file: ConfigurationOption
+
+        func run() throws {
+            let result = try file.reading { () throws(InvalidConfiguration) in try file.files.read() }
+            if result.files.isEmpty {
+                Printer.line("there is no configuration file, so the defaults apply")
+            } else {
+                Printer.line("no faults: \(Printer.printable(result.files.joined(separator: ", ")))")
+            }
+        }
+    }
+
+    /// The `netwatch config show` command.
+    struct Show: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show the effective configuration, with the origin of each value.",
+            discussion: """
+                netwatch config show
+
+                The output is a configuration file. It does not contain what options of `netwatch serve` replace.
+
+                Exit status: 0 if the configuration was printed; 78 if the files have faults.
+                """
+        )
+
+        @OptionGroup var file: ConfigurationOption
+
+        func run() throws {
+            let result = try file.reading { () throws(InvalidConfiguration) in try file.files.read() }
+            Printer.data(ConfigurationText.effective(result).trimmingLastNewline)
+        }
+    }
+
+    /// The `netwatch config default` command.
+    struct Default: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print a configuration file with every key, its default and its documentation."
+        )
+
+        func run() {
+            Printer.data(ConfigurationText.defaultFile.trimmingLastNewline)
+        }
+    }
+}
+
+extension ConfigurationFiles {
+    /// Reads the files alone.
+    fileprivate func read() throws(InvalidConfiguration) -> Result {
+        let paths = ServicePaths()
+        return try read(
+            into: ServiceConfiguration(stateDirectory: paths.stateDirectory, socket: paths.socket)
+        )
+    }
+}
+
+extension String {
+    /// The text without a line break at its end, which the output adds.
+    fileprivate var trimmingLastNewline: String { hasSuffix("\n") ? String(dropLast()) : self }
+}

@@ -1,0 +1,38 @@
+internal import ArgumentParser
+internal import NetwatchService
+
+/// The option that names the configuration file of the service.
+struct ConfigurationOption: ParsableArguments {
+    @Option(
+        help: .init(
+            """
+            The configuration file. Files in FILE.d/*.toml are read after it. Default: $NETWATCH_CONFIG; otherwise \
+            netwatch.toml in $CONFIGURATION_DIRECTORY, or \(ConfigurationFiles.systemFile) if it exists.
+            """,
+            valueName: "file"
+        )
+    )
+    var config: String?
+
+    func validate() throws {
+        if config?.isEmpty == true { throw ValidationError("`--config` must not be empty") }
+    }
+
+    var files: ConfigurationFiles { ConfigurationFiles(path: config ?? ServicePaths().configurationFile) }
+
+    /// Calls a function that reads the files. If they have faults, prints all of them.
+    ///
+    /// - Throws: ``CommandError`` with the exit status 78 for faults.
+    func reading<Result>(_ body: () throws(InvalidConfiguration) -> Result) throws(CommandError) -> Result {
+        do {
+            return try body()
+        } catch {
+            for problem in error.problems.dropLast() { Printer.error(Printer.printable("\(problem)")) }
+            throw CommandError(
+                .unusableStore,
+                error.problems.last.map { Printer.printable("\($0)") } ?? "the configuration has faults",
+                hint: "`netwatch config default` prints all keys with their accepted values"
+            )
+        }
+    }
+}

@@ -1,0 +1,103 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct ConfigCommandTests {
+    private let directory = try! ScratchDirectory()
+
+    private func write(_ text: String) throws -> String {
+        try directory.write(Array(text.utf8), to: "netwatch.toml")
+    }
+
+    @Test func `a correct file is named, and a wrong one ends with 78 and all faults`() async throws {
+        let file = try write("[queue]\ninflight = 3\n")
+        let good = try await Command.run("config", "check", "--config", file)
+        #expect(good.ending == .exited(0) && good.output == ["no faults: \(file)"])
+        #expect(good.errors == [])
+        _ = try write("[queue]\ninflight = 0\ninflght = 1\n")
+        for arguments in [["config", "check"], ["config", "show"], ["serve"]] {
+            let bad = try await Command.start(arguments + ["--config", file]).outcome()
+            #expect(bad.ending == .exited(78), "\(arguments)")
+            #expect(bad.output == [])
+            #expect(
+                bad.errors.prefix(2).map { $0.hasPrefix("error: \(file):") } == [true, true],
+                "\(bad.errors)"
+            )
+        }
+    }
+
+    @Test func `the default configuration is the one of the package`() async throws {
+        let printed = try await Command.run("config", "default")
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let file = try String(contentsOf: root.appending(path: "systemd/netwatch.toml"), encoding: .utf8)
+        #expect(printed.output.joined(separator: "\n") + "\n" == file)
+    }
+
+    @Test func `options replace the values of the file`() async throws {
+        let file = try write("[service]\nlog-level = \"error\"\n")
+        let service = try await RunningService(
+            in: directory,
+            options: ["--config", file, "--log-level", "info"]
+        )
+        // The line `ready` has the level `info`. Waiting for it was the test.
+        withExtendedLifetime(service) {}
+    }
+
+    @Test func `a reload applies a correct configuration, and keeps the old one otherwise`() async throws {
+        let server = try SocketServer.echo()
+        let host = "[[host]]\nname = \"NAME\"\ntcp = \"127.0.0.1:\(server.port)\"\n"
+        let file = try write(host.replacing("NAME", with: "first"))
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        try await poll { try await states(service) == ["first": "up"] }
+        _ = try write("[queue]\ninflight = 0\n" + host.replacing("NAME", with: "second"))
+        service.process.signal(SIGHUP)
+        try await service.process.errors.wait { $0.contains { $0.contains("not changed") } }
+        #expect(service.process.errors.values.contains { $0.contains("\(file):2:1: `queue.inflight` is 0") })
+        #expect(try await states(service) == ["first": "up"])
+        _ = try write("[queue]\ninflight = 5\n" + host.replacing("NAME", with: "second"))
+        service.process.signal(SIGHUP)
+        try await poll { try await states(service) == ["second": "up"] }
+        try await service.process.errors.wait { lines in
+            lines.contains { $0.contains("only when the service is restarted: `queue.inflight`") }
+        }
+    }
+
+    private func states(_ service: RunningService) async throws -> [String: String] {
+        let outcome = try await service.run("history", "--format", "json")
+        #expect(outcome.ending == .exited(0), "\(outcome.errors)")
+        let names = try outcome.output.map { try Command.json($0)["name"] as? String ?? "" }
+        var states: [String: String] = [:]
+        for name in names {
+            let text = try await service.run("history", name)
+            states[name] = text.output.first?.split(separator: " ").dropFirst().first.map {
+                String($0.prefix { $0 != "," })
+            }
+        }
+        return states
+    }
+
+    @Test func `SIGUSR1 and SIGUSR2 do not end the service`() async throws {
+        let service = try await RunningService(in: directory)
+        service.process.signal(SIGUSR1)
+        service.process.signal(SIGUSR2)
+        #expect(try await service.run("queue", "list").ending == .exited(0))
+        service.process.signal(SIGTERM)
+        #expect(try await service.process.end() == .exited(0))
+    }
+
+    @Test func `the service manager is told about a reload`() async throws {
+        let manager = try NotifySocket(directory.file("notify"))
+        let service = try await RunningService(
+            in: directory,
+            environment: ["NOTIFY_SOCKET": directory.file("notify")]
+        )
+        #expect(try manager.receive().hasPrefix("READY=1\n"))
+        service.process.signal(SIGHUP)
+        let lines = try manager.receive().split(separator: "\n")
+        #expect(lines.first == "RELOADING=1")
+        #expect(lines.dropFirst().first?.hasPrefix("MONOTONIC_USEC=") == true)
+        #expect(try manager.receive() == "READY=1")
+    }
+}

@@ -1,0 +1,54 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+@Suite(.timeLimit(.minutes(2))) struct HistoryCommandTests {
+    private let directory = try! ScratchDirectory()
+
+    @Test func `an outage is listed, and the history survives a restart`() async throws {
+        var server: SocketServer? = try SocketServer.echo()
+        let port = try #require(server?.port)
+        let text = "[[host]]\nname = \"db\"\ntcp = \"127.0.0.1:\(port)\"\ninterval = \"1s\"\nfall = 1\n"
+        let file = try directory.write(Array(text.utf8), to: "netwatch.toml")
+        var service: RunningService? = try await RunningService(in: directory, options: ["--config", file])
+        try await poll { try await summary(service).hasPrefix("db  up") }
+        server = nil
+        try await poll { try await summary(service).hasPrefix("db  down (remote)") }
+        server = try SocketServer.echo(port: port)
+        try await poll { try await summary(service).hasPrefix("db  up") }
+        service?.process.signal(SIGTERM)
+        #expect(try await service?.process.end() == .exited(0))
+        service = try await RunningService(in: directory, options: ["--config", file])
+        let json = try await service?.run("history", "db", "--format", "json")
+        let history = try Command.json(try #require(json?.output.first))
+        #expect(history["v"] as? Int == 1 && history["window"] as? String == "24h")
+        let outages = try #require(history["outages"] as? [[String: Any]])
+        #expect(outages.count == 1)
+        #expect(outages.first?["cause"] as? String == "remote")
+        #expect(outages.first?["reason"] as? String == "connection refused")
+        let lines = try await service?.run("history").output
+        #expect(lines?.count == 4, "\(lines ?? [])")
+        #expect(
+            lines?[1].contains("█") == true || lines?[1].contains("▄") == true
+                || lines?[1].contains("x") == true
+        )
+        #expect(lines?[3].contains("host down for") == true)
+        withExtendedLifetime(server) {}
+    }
+
+    private func summary(_ service: RunningService?) async throws -> String {
+        try await service?.run("history", "db").output.first ?? ""
+    }
+
+    @Test func `an unknown host and an unknown window are refused`() async throws {
+        let service = try await RunningService(in: directory)
+        let host = try await service.run("history", "nothing")
+        #expect(host.ending == .exited(1))
+        #expect(host.errors.first == "error: the service watches no host `nothing`")
+        let window = try await service.run("history", "--window", "1h")
+        #expect(window.ending == .exited(64))
+        #expect(window.errors.first?.contains("`1h` is not a window") == true)
+        #expect(try await service.run("history").errors == ["the service watches no hosts"])
+    }
+}

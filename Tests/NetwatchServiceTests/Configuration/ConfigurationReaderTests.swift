@@ -1,0 +1,227 @@
+internal import Foundation
+internal import Logging
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+@testable internal import NetwatchService
+
+@Suite struct ConfigurationReaderTests {
+    private static let base = ServiceConfiguration(stateDirectory: "/s", socket: "/s/socket")
+
+    private static func read(_ documents: String...) -> ConfigurationReader {
+        var reader = ConfigurationReader(base)
+        for (number, document) in documents.enumerated() { reader.read("\(number)", Array(document.utf8)) }
+        reader.finish()
+        return reader
+    }
+
+    private static func problems(_ document: String) -> [String] {
+        read(document).problems.map(\.description)
+    }
+
+    @Test func `values of all kinds are read`() {
+        let reader = Self.read(
+            """
+            [service]
+            log-level = "debug"
+            [web]
+            listen = "[::1]:9317"
+            [queue]
+            inflight = 7
+            backoff-base = "1m30s"
+            rates = ["10/s", "example.com=30/m,burst=5"]
+            metered-interfaces = ["wlan*"]
+            host-weights = { "example.com" = 3 }
+            [queue.limits]
+            bytes = "256 MiB"
+            """
+        )
+        #expect(reader.problems == [])
+        let configuration = reader.configuration
+        #expect(configuration.logLevel == .debug)
+        #expect(configuration.web?.description == "[::1]:9317")
+        #expect(configuration.queue.inflight == 7)
+        #expect(configuration.queue.backoffBase == .seconds(90))
+        #expect(configuration.queue.rates.count == 2)
+        #expect(configuration.queue.meteredInterfaces == ["wlan*"])
+        #expect(configuration.queue.hostWeights == ["example.com": 3])
+        #expect(configuration.queue.limits.bytes == 256 << 20)
+    }
+
+    @Test func `hosts get their names, checks and the defaults of any file`() {
+        let reader = Self.read(
+            """
+            [[host]]
+            url = "https://api.example.com/healthz"
+            expect-status = 204
+            [[host]]
+            tcp = "[2001:db8::1]:5432"
+            name = "db"
+            interval = "10s"
+            """,
+            """
+            [defaults]
+            interval = "1m"
+            fall = 5
+            [[host]]
+            route = "192.0.2.1"
+            """
+        )
+        #expect(reader.problems == [])
+        let hosts = reader.configuration.hosts
+        #expect(hosts.map(\.name) == ["api.example.com", "db", "192.0.2.1"])
+        #expect(
+            hosts.map(\.checkText)
+                == ["https://api.example.com/healthz", "tcp [2001:db8::1]:5432", "route 192.0.2.1"]
+        )
+        #expect(hosts[0].check == .web(url: "https://api.example.com/healthz", expectedStatus: 204...204))
+        #expect(hosts.map(\.interval) == [.seconds(60), .seconds(10), .seconds(60)])
+        #expect(hosts.allSatisfy { $0.fall == 5 && $0.rise == 2 })
+    }
+
+    @Test func `a later file replaces values and adds hosts`() {
+        let reader = Self.read(
+            "[queue]\ninflight = 7\n[[host]]\nroute = \"192.0.2.1\"",
+            "[queue]\ninflight = 9\n[[host]]\nroute = \"192.0.2.2\""
+        )
+        #expect(reader.configuration.queue.inflight == 9)
+        #expect(reader.configuration.hosts.count == 2)
+        #expect(reader.origins["queue.inflight"] == .init(file: "1", line: 2, text: "9"))
+    }
+
+    @Test func `all faults are reported at once, with their positions`() {
+        let problems = Self.problems(
+            """
+            [service]
+            log-level = "loud"
+            [queue]
+              inflght = 3
+            inflight = "4"
+            backoff-base = "5 minutes"
+            [qeue]
+            a = 1
+            [[host]]
+            url = "ftp://x/"
+            [[host]]
+            tcp = "db:99999"
+            fall = 0
+            """
+        )
+        #expect(
+            problems.map { $0.prefix { $0 != " " } }
+                == ["0:2:1:", "0:4:3:", "0:5:1:", "0:6:1:", "0:7:2:", "0:10:1:", "0:13:1:", "0:12:1:"]
+        )
+        let words = [
+            "\"loud\"", "did you mean `inflight`?", "\"4\"", "5 minutes", "did you mean `queue`?", "ftp",
+            "fall", "99999",
+        ]
+        for (problem, word) in zip(problems, words) { #expect(problem.contains(word), "\(problem)") }
+    }
+
+    @Test(arguments: [
+        ("[queue]\ninflight = 0", "an integer from 1 to 65536"),
+        ("queue = 3", "must be a table"),
+        ("host = \"a\"", "[[host]]"),
+        ("[[host]]\n", "none of `url`, `tcp` and `route`"),
+        ("[[host]]\nurl = \"http://a/\"\nroute = \"b\"", "more than one"),
+        ("[[host]]\nurl = \"http://a/\"\n[[host]]\nurl = \"http://a/b\"", "already a host with the name `a`"),
+        ("[[host]]\nurl = \"http://a/\"\nexpect-status = \"300-200\"", "statuses like"),
+        ("[[host]]\nroute = \"a b\"", "route"),
+        ("[[host]]\nname = \"a b\"\nroute = \"a\"", "letters, digits"),
+        ("[defaults]\ntimeout = \"61s\"", "from 10ms to 1m"),
+        ("[queue]\nbackoff-base = \"20m\"", "less than `queue.backoff-base`"),
+        ("[web]\nlisten = \"0.0.0.0:80\"", "loopback"),
+        ("a = 1979-05-27", "`a` is not a key"),
+        ("a = [1,", "0:1:"),
+        ("[queue]\nrates = [\"1/s\", \"2/s\"]", "one for each host"),
+    ])
+    func `a fault says what is accepted`(document: String, words: String) {
+        let problems = Self.problems(document)
+        #expect(problems.count == 1, "\(problems)")
+        #expect(problems.first?.contains(words) == true, "\(problems)")
+    }
+
+    @Test func `the default file sets nothing, and with its examples it has no faults`() {
+        let file = ConfigurationText.defaultFile
+        let plain = Self.read(file)
+        #expect(plain.problems == [] && plain.origins.isEmpty && plain.configuration.hosts.isEmpty)
+        let active = file.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { $0.hasPrefix("#") && !$0.hasPrefix("##") ? $0.dropFirst() : $0 }.joined(separator: "\n")
+        let reader = Self.read(active)
+        #expect(reader.problems == [])
+        #expect(Set(reader.origins.keys) == Set(SettingTable.settings.map(\.path)))
+        #expect(reader.configuration.hosts.count == 3)
+        // The defaults in the file are those of the program.
+        #expect(reader.configuration.queue == Self.base.queue)
+        #expect(reader.configuration.hostDefaults == HostDefaults())
+        #expect(reader.configuration.logLevel == Self.base.logLevel)
+    }
+
+    @Test func `the effective configuration is a configuration with the same values`() throws {
+        let directory = try ScratchDirectory()
+        let file = try directory.write(
+            Array("[queue]\ninflight = 7\n[[host]]\nname = \"a\"\nroute = \"192.0.2.1\"\nfall = 1\n".utf8),
+            to: "a.toml"
+        )
+        let result = try ConfigurationFiles(path: file).read(into: Self.base)
+        let text = ConfigurationText.effective(result)
+        #expect(text.contains("inflight = 7  # \(file):2\n"))
+        #expect(text.contains("inflight-per-lane = 8  # default\n"))
+        let again = Self.read(text)
+        #expect(again.problems == [])
+        #expect(again.configuration.queue == result.configuration.queue)
+        #expect(again.configuration.hosts == result.configuration.hosts)
+    }
+
+    @Test func `drop-ins are read in the order of their names, and other files are not`() throws {
+        let directory = try ScratchDirectory()
+        let file = try directory.write([], to: "a.toml")
+        try FileManager.default.createDirectory(atPath: file + ".d", withIntermediateDirectories: false)
+        for (name, value) in [("20.toml", 20), ("10.toml", 10), ("30.toml~", 30), (".40.toml", 40)] {
+            _ = try directory.write(Array("[queue]\ninflight = \(value)".utf8), to: "a.toml.d/\(name)")
+        }
+        let result = try ConfigurationFiles(path: file).read(into: Self.base)
+        #expect(result.configuration.queue.inflight == 20)
+        #expect(result.files == [file, "\(file).d/10.toml", "\(file).d/20.toml"])
+    }
+
+    @Test func `a missing file that was named, and a file that is too large, are faults`() throws {
+        let directory = try ScratchDirectory()
+        let missing = directory.file("missing")
+        let error = #expect(throws: InvalidConfiguration.self) {
+            try ConfigurationFiles(path: missing).read(into: Self.base)
+        }
+        #expect(error?.description == "\(missing): the file cannot be read: No such file or directory")
+        let large = try directory.write(
+            [UInt8](repeating: UInt8(ascii: "\n"), count: ConfigurationFiles.longestFile + 1),
+            to: "large"
+        )
+        #expect(throws: InvalidConfiguration.self) {
+            try ConfigurationFiles(path: large).read(into: Self.base)
+        }
+    }
+
+    /// Random changes of the default file must end with a configuration or with faults.
+    @Test func `damaged files are read without a crash`() {
+        let file = Array(ConfigurationText.defaultFile.replacing("\n#", with: "\n").utf8)
+        var generator = SeededGenerator(seed: UInt64(CheckSize.choose(small: 1, medium: 2, full: 3)))
+        for _ in 0..<CheckSize.choose(small: 200, medium: 2000, full: 20_000) {
+            var bytes = file
+            for _ in 0..<Int.random(in: 1...8, using: &generator) {
+                bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(
+                    in: 0...255,
+                    using: &generator
+                )
+            }
+            bytes.removeLast(Int.random(in: 0..<bytes.count, using: &generator))
+            var reader = ConfigurationReader(Self.base)
+            reader.read("file", bytes)
+            reader.finish()
+        }
+        // The parser limits the nesting.
+        var reader = ConfigurationReader(Self.base)
+        reader.read("nested", Array(("a = " + String(repeating: "[", count: 100_000)).utf8))
+        #expect(reader.problems.count == 1)
+    }
+}
