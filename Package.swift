@@ -82,7 +82,8 @@ let package = Package(
         .target(
             name: "NetwatchService",
             dependencies: [
-                "CNetwatchLinux", "CNetwatchTOML", "ClientCore", "NetwatchEventLoop", "NetworkReachability", "OfflineQueue",
+                "CNetwatchLinux", "CNetwatchTOML", "ClientCore", "NetwatchEventLoop", "NetworkReachability",
+                "OfflineQueue",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),

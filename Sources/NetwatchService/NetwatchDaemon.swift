@@ -1,4 +1,5 @@
 internal import ClientCore
+internal import Foundation
 package import Logging
 internal import NetwatchEventLoop
 internal import NetworkReachability
@@ -113,6 +114,7 @@ package struct NetwatchDaemon: Sendable {
         try await queue.start()
         async let _ = hosts.run(configuration.hosts)
         async let _ = reload(hosts, at: reloads)
+        async let _ = reportProgress(of: queue, monitor)
         announceReady(path, monitor)
         await logEncryption(of: queue)
         let failure = await firstFailure(of: queue, until: stop)
@@ -123,6 +125,20 @@ package struct NetwatchDaemon: Sendable {
         await isServerStopped
         await isWebStopped
         if let failure { throw failure }
+    }
+
+    /// Tells the service manager's watchdog that the service makes progress, three times per interval. If the store or
+    /// the path monitor hangs, the next report is late, and the service manager restarts the service.
+    private func reportProgress(of queue: OfflineQueue, _ monitor: PathMonitor) async {
+        let environment = ProcessInfo.processInfo.environment
+        guard let interval = SystemdNotifier.watchdogInterval(environment) else { return }
+        while !Task.isCancelled {
+            // An error is progress, too. The service ends by itself after errors that last.
+            _ = try? await queue.counts
+            _ = await monitor.statuses(of: .general).first { _ in true }
+            logFailure(notifier.notify(.watchdog))
+            try? await Task.sleep(for: interval / 3)
+        }
     }
 
     // MARK: Reloading

@@ -12,7 +12,9 @@ internal import Testing
     @Test func `an unknown command without a similar one lists all commands`() async throws {
         let result = try await Command.run("frobnicate")
         #expect(result.ending == .exited(64))
-        let commands = ["host", "monitor", "status", "wait", "send", "queue", "serve", "help"]
+        let commands = [
+            "host", "monitor", "status", "wait", "history", "send", "queue", "serve", "config", "help",
+        ]
         let list = commands.map { "`\($0)`" }.joined(separator: ", ")
         #expect(result.errors.last == "hint: accepted: \(list)")
     }

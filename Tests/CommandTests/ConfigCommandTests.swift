@@ -35,6 +35,26 @@ internal import Testing
         #expect(printed.output.joined(separator: "\n") + "\n" == file)
     }
 
+    @Test func `the documentation has a row for every key`() async throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let page = try String(contentsOf: root.appending(path: "docs/configuration.md"), encoding: .utf8)
+        var table = "", missing: [String] = [], count = 0
+        for line in try await Command.run("config", "default").output {
+            if line.hasPrefix("[") { table = String(line.dropFirst().dropLast()) }
+            guard !line.hasPrefix("##"), !line.hasPrefix("#[["),
+                let match = line.firstMatch(of: /^#([a-z-]+) = (.*)$/)
+            else { continue }
+            // The keys after the tables are those of the examples of hosts.
+            if match.1 == "name" { break }
+            count += 1
+            let row = "| `\(table).\(match.1)` | `\(match.2)` |", without = "| `\(table).\(match.1)` | none |"
+            if !page.contains(row), !page.contains(without) { missing.append(row) }
+        }
+        #expect(count > 20)
+        #expect(missing == [])
+    }
+
     @Test func `options replace the values of the file`() async throws {
         let file = try write("[service]\nlog-level = \"error\"\n")
         let service = try await RunningService(
@@ -85,6 +105,18 @@ internal import Testing
         #expect(try await service.run("queue", "list").ending == .exited(0))
         service.process.signal(SIGTERM)
         #expect(try await service.process.end() == .exited(0))
+    }
+
+    @Test func `the service reports its progress to the watchdog`() async throws {
+        let manager = try NotifySocket(directory.file("notify"))
+        let service = try await RunningService(
+            in: directory,
+            environment: ["NOTIFY_SOCKET": directory.file("notify"), "WATCHDOG_USEC": "300000"]
+        )
+        var messages: [String] = []
+        while messages.count(where: { $0 == "WATCHDOG=1" }) < 3 { messages.append(try manager.receive()) }
+        #expect(messages.contains { $0.hasPrefix("READY=1") })
+        withExtendedLifetime(service) {}
     }
 
     @Test func `the service manager is told about a reload`() async throws {

@@ -16,6 +16,18 @@ internal import Testing
         #expect(try manager.receive() == "STOPPING=1")
     }
 
+    @Test func `the watchdog's interval applies to this process only`() {
+        let interval = ["WATCHDOG_USEC": "60000000"]
+        #expect(SystemdNotifier.watchdogInterval(interval) == .seconds(60))
+        let own = interval.merging(["WATCHDOG_PID": "\(getpid())"]) { $1 }
+        #expect(SystemdNotifier.watchdogInterval(own) == .seconds(60))
+        let other = interval.merging(["WATCHDOG_PID": "1"]) { $1 }
+        #expect(SystemdNotifier.watchdogInterval(other) == nil)
+        for text in ["0", "-1", "x", ""] {
+            #expect(SystemdNotifier.watchdogInterval(["WATCHDOG_USEC": text]) == nil)
+        }
+    }
+
     @Test func `states are sent to an abstract name`() throws {
         let name = "netwatch-test-\(getpid())"
         let manager = try NotifySocket("\0\(name)")

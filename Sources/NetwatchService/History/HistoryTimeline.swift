@@ -59,15 +59,3 @@ package struct HistoryTimeline: Hashable, Sendable {
         steps.reduce(into: HistoryBucket()) { $0.add($1) }
     }
 }
-
-extension HostHistory {
-    /// Returns the history of a host in a window; without any known time if the host has no history.
-    ///
-    /// - Parameter now: Seconds since 1970.
-    package func timeline(of host: String, _ window: HistoryWindow, now: Int64) async throws
-        -> HistoryTimeline
-    {
-        let oldest = now - window.seconds - window.step
-        return HistoryTimeline(window, try await buckets(of: host, window.tier, since: oldest), now: now)
-    }
-}

@@ -62,7 +62,7 @@ package actor HostMonitor {
         await resume()
         update(hosts)
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { for await observation in self.observations { await self.take(observation) } }
+            group.addTask { await self.takeObservations() }
             group.addTask { await self.keepAccounts() }
             await group.waitForAll()
         }
@@ -88,6 +88,16 @@ package actor HostMonitor {
 
     /// What is known about each host, in the order of the configuration.
     package var snapshots: [HostSnapshot] { order.compactMap { entries[$0]?.snapshot } }
+
+    /// Returns the buckets of a tier that have not been written yet, by host and start.
+    func unwritten(_ tier: HistoryTier) -> [String: [Int64: HistoryBucket]] {
+        account()
+        var buckets: [String: [Int64: HistoryBucket]] = [:]
+        for (key, bucket) in batch.buckets where key.tier == tier {
+            buckets[key.host, default: [:]][key.start] = bucket
+        }
+        return buckets
+    }
 
     // MARK: Hosts
 
@@ -118,9 +128,17 @@ package actor HostMonitor {
         for span in entry.tracker.account(until: clock()) { batch.add(span, of: name) }
     }
 
-    private func take(_ observation: Observation) {
+    private func takeObservations() async {
+        for await observation in observations {
+            // A change is written at once, so that a crash does not lose the beginning or the end of an outage.
+            if take(observation), !Task.isCancelled { await write() }
+        }
+    }
+
+    /// Returns whether the state of the host has changed.
+    private func take(_ observation: Observation) -> Bool {
         let name = observation.name
-        guard watches[name] == observation.watch, var entry = entries[name] else { return }
+        guard watches[name] == observation.watch, var entry = entries[name] else { return false }
         let (change, spans) = entry.tracker.take(observation.report, at: observation.time)
         for span in spans { batch.add(span, of: name) }
         entry.snapshot.record(observation.report, at: observation.time.wall)
@@ -134,6 +152,7 @@ package actor HostMonitor {
         entries[name] = entry
         // Confirms the recovery soon, instead of after the interval.
         if case .success = observation.report, entry.tracker.state == .down(.remote) { entry.watch.check() }
+        return change != nil
     }
 
     private func recordProbe(_ observation: Observation) {
@@ -178,13 +197,18 @@ package actor HostMonitor {
         var ticks = 0
         while !Task.isCancelled {
             try? await Task.sleep(for: Self.tick)
-            let now = clock()
-            for name in entries.keys {
-                for span in entries[name]?.tracker.account(until: now) ?? [] { batch.add(span, of: name) }
-            }
+            account()
             ticks += 1
             if ticks % Self.ticksPerWrite == 0 { await write() }
-            if ticks % (60 * Self.ticksPerWrite) == 1 { try? await history?.removeOld(now: now.wall) }
+            if ticks % (60 * Self.ticksPerWrite) == 1 { try? await history?.removeOld(now: clock().wall) }
+        }
+    }
+
+    /// Adds the time until now to the batch.
+    private func account() {
+        let now = clock()
+        for name in entries.keys {
+            for span in entries[name]?.tracker.account(until: now) ?? [] { batch.add(span, of: name) }
         }
     }
 

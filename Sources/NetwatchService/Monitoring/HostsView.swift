@@ -26,8 +26,13 @@ struct HostsView: Sendable {
     }
 
     private func sums(_ window: HistoryWindow, _ now: Int64) async throws -> [String: HistoryBucket] {
-        // Few hours describe a month well enough, and are read quickly for many hosts.
-        try await history?.sums(.hour, since: now - window.seconds) ?? [:]
+        // Hours describe a day well enough, and are read quickly for many hosts.
+        let start = now - window.seconds
+        var sums = try await history?.sums(.hour, since: start) ?? [:]
+        for (host, buckets) in await monitor.unwritten(.hour) {
+            for (_, bucket) in buckets { sums[host, default: HistoryBucket()].add(bucket) }
+        }
+        return sums
     }
 
     /// Returns the history of a host; without any known time if nothing was recorded.
@@ -43,7 +48,11 @@ struct HostsView: Sendable {
 
     func timeline(of host: String, _ window: HistoryWindow) async throws -> HistoryTimeline {
         let now = Int64(Date().timeIntervalSince1970)
-        return try await history?.timeline(of: host, window, now: now)
-            ?? HistoryTimeline(window, [:], now: now)
+        let oldest = now - window.seconds - window.step
+        var buckets = try await history?.buckets(of: host, window.tier, since: oldest) ?? [:]
+        for (start, bucket) in await monitor.unwritten(window.tier)[host] ?? [:] {
+            buckets[start, default: HistoryBucket()].add(bucket)
+        }
+        return HistoryTimeline(window, buckets, now: now)
     }
 }

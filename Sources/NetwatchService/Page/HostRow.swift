@@ -11,8 +11,8 @@ struct HostRow {
         <td><span class="state \(style)">\(symbol) \(word)</span>\(detail)</td>\
         <td>\(HistoryGraphics(timeline: timeline).bars)</td>\
         <td>\(latency)\(HistoryGraphics(timeline: timeline).sparkline)</td>\
-        <td>\(percentage(host.uptime.day))</td><td>\(percentage(host.uptime.week))</td>\
-        <td>\(percentage(host.uptime.month))</td></tr>
+        <td class="part">\(percentage(host.uptime.day))</td><td class="part">\(percentage(host.uptime.week))</td>\
+        <td class="part">\(percentage(host.uptime.month))</td></tr>
         """
     }
 

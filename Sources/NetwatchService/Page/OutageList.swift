@@ -23,7 +23,7 @@ struct OutageList {
 
     private func table(_ rows: [HTML]) -> HTML {
         """
-        <div class="scroll" role="region" aria-labelledby="outages" tabindex="0"><table>
+        <div class="scroll" role="region" aria-label="table of outages" tabindex="0"><table>
         <thead><tr><th scope="col">Began</th><th scope="col">Duration</th><th scope="col">Cause</th>\
         <th scope="col">Hosts</th><th scope="col">Reason</th></tr></thead>
         <tbody>

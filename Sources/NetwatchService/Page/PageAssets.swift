@@ -19,6 +19,7 @@ enum PageAssets {
         th, td { padding: .5rem .75rem .5rem 0; border-bottom: 1px solid var(--line); text-align: left;
           vertical-align: top; overflow-wrap: anywhere; }
         thead th { font-size: .875rem; color: var(--note); white-space: nowrap; }
+        tbody th, td:nth-child(2) { min-width: 10rem; } td.part { white-space: nowrap; }
         .state { font-weight: 600; white-space: nowrap; }
         .up { color: var(--up); } .partly { color: var(--partly); } .remote, h1.down { color: var(--remote); }
         .local { color: var(--local); } .unknown { color: var(--unknown); }

@@ -85,7 +85,7 @@ struct StatusPage {
         return """
             <section aria-labelledby="hosts"><h2 id="hosts">Hosts</h2>
             \(historyNote)
-            <div class="scroll" role="region" aria-labelledby="hosts" tabindex="0"><table>
+            <div class="scroll" role="region" aria-label="table of hosts" tabindex="0"><table>
             <thead><tr><th scope="col">Host</th><th scope="col">State</th><th scope="col">Last 24 hours</th>\
             <th scope="col">Latency</th><th scope="col">24 h</th><th scope="col">7 d</th><th scope="col">30 d</th></tr>\
             </thead>
@@ -94,7 +94,7 @@ struct StatusPage {
             </tbody></table></div>
             <p class="note legend"><span class="up">■ up</span> <span class="partly">■ partly up</span> \
             <span class="local">■ own link down</span> <span class="remote">■ host down</span> \
-            <span class="unknown">■ unknown</span>. Uptime counts only time in which this machine had a path to the \
+            <span class="unknown">■ unknown</span> Uptime counts only time in which this machine had a path to the \
             host.</p>
             </section>
             """

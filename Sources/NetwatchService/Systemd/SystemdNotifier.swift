@@ -11,6 +11,8 @@ package struct SystemdNotifier: Sendable {
         case ready
         /// `RELOADING=1` with the current time as `MONOTONIC_USEC=…`: the service reads its configuration again.
         case reloading
+        /// `WATCHDOG=1`: the service makes progress.
+        case watchdog
         /// `STOPPING=1`: the service is shutting down.
         case stopping
         /// `STATUS=…`: a line for people, which `systemctl status` shows.
@@ -28,6 +30,15 @@ package struct SystemdNotifier: Sendable {
     /// Reads `NOTIFY_SOCKET` of this process.
     package static func fromEnvironment() -> SystemdNotifier {
         SystemdNotifier(address: getenv("NOTIFY_SOCKET").map { String(cString: $0) })
+    }
+
+    /// How often the service manager expects ``State/watchdog`` (`sd_watchdog_enabled(3)`); `nil` for never.
+    package static func watchdogInterval(_ environment: [String: String], pid: Int32 = getpid()) -> Duration?
+    {
+        guard let text = environment["WATCHDOG_USEC"], let microseconds = Int64(text), microseconds > 0,
+            environment["WATCHDOG_PID"].map({ $0 == "\(pid)" }) ?? true
+        else { return nil }
+        return .microseconds(microseconds)
     }
 
     /// Sends the states in one datagram.
@@ -75,6 +86,7 @@ extension SystemdNotifier.State {
         switch self {
         case .ready: "READY=1"
         case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(Self.monotonicMicroseconds)"
+        case .watchdog: "WATCHDOG=1"
         case .stopping: "STOPPING=1"
         case .status(let text): "STATUS=\(Self.oneLine(text))"
         }

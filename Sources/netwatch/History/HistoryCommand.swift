@@ -15,7 +15,7 @@ struct HistoryCommand: AsyncParsableCommand {
             The service records the history of the hosts in its configuration. The first line of symbols shows \
             the states: `█` up, `▄` up for a part of the time, `x` host down, `-` own link down, `·` unknown. The \
             second one shows the median latency on a logarithmic scale. Uptime counts only time in which this \
-            machine had a path to the host. The last minute may be missing.
+            machine had a path to the host.
 
             Exit status: 0 if the history was printed; 1 if the service watches no such host; 69 if the service \
             is not running.
