@@ -8,9 +8,8 @@ TEST_PACKAGES := curl jq openssl systemd python3-httpbin gunicorn
 # For the compared clients and queues: Redis's programs without its service, and the tools that install Python queues.
 BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
-UNITS := $(PREFIX)/lib/systemd/system
 
-.PHONY: demo test quick sanitize random soak fuzz bench check docs run install clean
+.PHONY: demo test quick sanitize random soak fuzz bench check docs run release install uninstall clean
 
 ## demo: show the main job in private network namespaces: disconnect, keep requests, reconnect, deliver them
 demo:
@@ -71,13 +70,18 @@ run:
 	@scripts/build --product netwatch
 	.build/debug/netwatch host $(HOST)
 
-## install: install a release build and the systemd units in PREFIX (default /usr/local)
-install:
+## release: build the command for installation, without dependencies on Swift's libraries
+release:
 	@scripts/setup $(BUILD_PACKAGES)
-	swift build -c release --product netwatch --static-swift-stdlib
-	install -D -m 755 .build/release/netwatch $(DESTDIR)$(PREFIX)/bin/netwatch
-	install -D -m 644 -t $(DESTDIR)$(UNITS) $(wildcard systemd/*.service systemd/*.socket systemd/*.target)
-	sed -i 's,/usr/bin/netwatch,$(PREFIX)/bin/netwatch,' $(DESTDIR)$(UNITS)/netwatch*.service
+	swift build -c release --product netwatch --static-swift-stdlib -Xlinker -z -Xlinker now
+
+## install: install the built command and the systemd units in PREFIX (default /usr/local); never compiles
+install:
+	@scripts/install install "$(DESTDIR)" "$(PREFIX)"
+
+## uninstall: remove what `make install` installed, but neither the configuration nor the queue
+uninstall:
+	@scripts/install uninstall "$(DESTDIR)" "$(PREFIX)"
 
 clean:
 	rm -rf .build

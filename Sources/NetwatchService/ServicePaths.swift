@@ -6,12 +6,15 @@ package struct ServicePaths: Sendable {
     private let environment: [String: String]
     private let isRoot: Bool
 
+    package static let isStartedByRoot = geteuid() == 0
+
     /// - Parameters:
     ///   - environment: The environment of the process.
-    ///   - isRoot: Whether the effective user is root.
+    ///   - isRoot: Whether the effective user is root. Default: whether it was root at the first use of this type,
+    ///     because a command of root may become the owner of a queue.
     package init(
         environment: [String: String] = ProcessInfo.processInfo.environment,
-        isRoot: Bool = geteuid() == 0
+        isRoot: Bool = Self.isStartedByRoot
     ) {
         self.environment = environment
         self.isRoot = isRoot

@@ -3,24 +3,39 @@ internal import NetwatchEventLoop
 
 /// Checks a queue's directory before it is opened.
 enum StoreDirectory {
-    /// Checks that this user owns the directory. Even root must not open another user's queue, because the service
-    /// could not use the files that root creates there.
+    /// Checks that this user owns the directory. Root becomes its owner for the rest of the process, because the service
+    /// could not use the files that root would create there.
     ///
     /// - Throws: An error with status 77 that names the owner, or with status 64 if there is no queue.
     static func requireOwn(_ path: String) throws(CommandError) {
         let owner = try owner(of: path)
-        guard owner == geteuid() else {
-            let name = userName(owner)
+        if geteuid() == 0, owner.user != 0 { try become(owner, of: path) }
+        guard owner.user == geteuid() else {
             throw CommandError(
                 .noPermission,
-                "the queue in `\(path)` belongs to \(name.summary), and no service is running for it",
-                hint:
-                    "run the command as that user: `setpriv --reuid=\(name.argument) --clear-groups netwatch queue …`"
+                "the queue in `\(path)` belongs to \(userName(owner.user)), and no service is running for it",
+                hint: "run the command as root or as that user"
             )
         }
         // The lock file remains after a store was set aside.
         guard ["queue.sqlite", "queue.lock"].contains(where: { access("\(path)/\($0)", F_OK) == 0 }) else {
             throw missing(path)
+        }
+    }
+
+    /// Gives this process the user and the group of the directory, and no other groups. glibc changes all threads.
+    private static func become(_ owner: Owner, of path: String) throws(CommandError) {
+        do throws(SystemError) {
+            try systemCall("setgroups") { setgroups(0, nil) }
+            try systemCall("setgid") { setgid(owner.group) }
+            try systemCall("setuid") { setuid(owner.user) }
+            try systemCall("access \(path)") { access(path, R_OK | W_OK | X_OK) }
+        } catch {
+            throw CommandError(
+                .noPermission,
+                "could not open `\(path)` as its owner, \(userName(owner.user)): \(error)",
+                hint: "the owner needs access to the directory and to all directories above it"
+            )
         }
     }
 
@@ -32,7 +47,12 @@ enum StoreDirectory {
         )
     }
 
-    private static func owner(of path: String) throws(CommandError) -> uid_t {
+    private struct Owner {
+        let user: uid_t
+        let group: gid_t
+    }
+
+    private static func owner(of path: String) throws(CommandError) -> Owner {
         var status = stat()
         guard stat(path, &status) == 0 else {
             let error = errno
@@ -48,14 +68,12 @@ enum StoreDirectory {
         guard status.st_mode & S_IFMT == S_IFDIR else {
             throw missing(path, "it is not a directory")
         }
-        return status.st_uid
+        return Owner(user: status.st_uid, group: status.st_gid)
     }
 
-    /// Returns a description of a user, and the argument for setpriv(1). Without a name, both use the id: a dynamic
-    /// user of a service manager has no name after its service has ended.
-    private static func userName(_ id: uid_t) -> (summary: String, argument: String) {
-        guard let entry = getpwuid(id) else { return ("the user \(id)", "\(id)") }
-        let name = String(cString: entry.pointee.pw_name)
-        return ("the user `\(name)`", name)
+    /// The user for people: by its name, if it has one.
+    private static func userName(_ id: uid_t) -> String {
+        guard let entry = getpwuid(id) else { return "the user \(id)" }
+        return "the user `\(String(cString: entry.pointee.pw_name))`"
     }
 }
