@@ -5,11 +5,12 @@ BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev 
 DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
 # Each is needed by some tests, which are skipped without it.
 TEST_PACKAGES := curl jq openssl systemd python3-httpbin gunicorn
+DEB_PACKAGES := dpkg-dev binutils chrpath python3
 # For the compared clients and queues: Redis's programs without its service, and the tools that install Python queues.
 BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
 
-.PHONY: demo test quick sanitize random soak fuzz bench check docs run release install uninstall clean
+.PHONY: demo test quick sanitize random soak fuzz bench check docs run release deb install uninstall clean
 
 ## demo: show the main job in private network namespaces: disconnect, keep requests, reconnect, deliver them
 demo:
@@ -73,7 +74,12 @@ run:
 ## release: build the command for installation, without dependencies on Swift's libraries
 release:
 	@scripts/setup $(BUILD_PACKAGES)
-	swift build -c release --product netwatch --static-swift-stdlib -Xlinker -z -Xlinker now
+	swift build -c release --product netwatch --static-swift-stdlib -Xlinker -z -Xlinker now -Xlinker --build-id
+
+## deb: build the Debian packages from the release build, in .build/deb
+deb: release
+	@scripts/setup $(DEB_PACKAGES)
+	@scripts/deb
 
 ## install: install the built command and the systemd units in PREFIX (default /usr/local); never compiles
 install:

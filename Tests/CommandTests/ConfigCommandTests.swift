@@ -66,8 +66,7 @@ internal import Testing
     }
 
     @Test func `a reload applies a correct configuration, and keeps the old one otherwise`() async throws {
-        let server = try SocketServer.echo()
-        let host = "[[host]]\nname = \"NAME\"\ntcp = \"127.0.0.1:\(server.port)\"\n"
+        let host = "[[host]]\nname = \"NAME\"\nroute = \"127.0.0.1\"\n"
         let file = try write(host.replacing("NAME", with: "first"))
         let service = try await RunningService(in: directory, options: ["--config", file])
         try await poll { try await states(service) == ["first": "up"] }

@@ -6,20 +6,26 @@ internal import Testing
 @Suite(.timeLimit(.minutes(2))) struct HistoryCommandTests {
     private let directory = try! ScratchDirectory()
 
-    @Test func `an outage is listed, and the history survives a restart`() async throws {
-        var server: SocketServer? = try SocketServer.echo()
+    @Test(.enabled(if: NetworkNamespace.isAvailable))
+    func `an outage is listed, and the history survives a restart`() async throws {
+        let namespace = try NetworkNamespace()
+        var server: ScriptedServer? = try ScriptedServer(in: namespace)
         let port = try #require(server?.port)
         let text = "[[host]]\nname = \"db\"\ntcp = \"127.0.0.1:\(port)\"\ninterval = \"1s\"\nfall = 1\n"
         let file = try directory.write(Array(text.utf8), to: "netwatch.toml")
-        var service: RunningService? = try await RunningService(in: directory, options: ["--config", file])
+        var service: RunningService? = try await RunningService(
+            in: directory,
+            namespace: namespace,
+            options: ["--config", file]
+        )
         try await poll { try await summary(service).hasPrefix("db  up") }
         server = nil
         try await poll { try await summary(service).hasPrefix("db  down (remote)") }
-        server = try SocketServer.echo(port: port)
+        server = try ScriptedServer(port: port, in: namespace)
         try await poll { try await summary(service).hasPrefix("db  up") }
         service?.process.signal(SIGTERM)
         #expect(try await service?.process.end() == .exited(0))
-        service = try await RunningService(in: directory, options: ["--config", file])
+        service = try await RunningService(in: directory, namespace: namespace, options: ["--config", file])
         let json = try await service?.run("history", "db", "--format", "json")
         let history = try Command.json(try #require(json?.output.first))
         #expect(history["v"] as? Int == 1 && history["window"] as? String == "24h")
@@ -35,6 +41,24 @@ internal import Testing
         )
         #expect(lines?[3].contains("host down for") == true)
         withExtendedLifetime(server) {}
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable))
+    func `the status page is served on a loopback port, to requests for its address only`() async throws {
+        let namespace = try NetworkNamespace()
+        let service = try await RunningService(
+            in: directory,
+            namespace: namespace,
+            options: ["--web", "127.0.0.1:9317"]
+        )
+        func get(_ arguments: String...) async throws -> [String] {
+            let options = ["-sS", "-w", "%{http_code}", "http://127.0.0.1:9317/healthz"]
+            return try await Subprocess("/usr/bin/curl", options + arguments, in: namespace).outcome().output
+        }
+        #expect(try await get() == ["ok", "200"])
+        #expect(try await get("-H", "Host: other.example").last == "421")
+        #expect(try await get("-X", "POST").last?.hasSuffix("405") == true)
+        withExtendedLifetime(service) {}
     }
 
     private func summary(_ service: RunningService?) async throws -> String {
