@@ -50,8 +50,9 @@ internal import Testing
         #expect(secure == .delivered(id: "secure", status: 200, body: Data()))
         #expect(sender.attempts.map(\.id) == ["secure"])
         gate.turn(.reachable(generation: 2))
-        (try await portals.nextProbe()).end(.clear)
+        let clearing = portals.endAll(.clear)
         #expect(try await queue.result(of: "a")?.summary.state == .delivered)
+        clearing.cancel()
         await queue.stop()
     }
 
@@ -86,6 +87,9 @@ internal import Testing
         let probe = try await portals.nextProbe()
         #expect(sender.attempts.count == 1)
         probe.end(.clear)
+        // The retry may be due before the flush, and then the first probe is obsolete.
+        let clearing = portals.endAll(.clear)
+        defer { clearing.cancel() }
         sender.answer(await sender.nextAttempt(), .status(200))
         #expect(try await queue.result(of: "a")?.summary.attempts == 1)
         await queue.stop()

@@ -92,20 +92,19 @@ final class FakeGate: HostGate {
         continuation.onTermination = { [weak self] _ in
             self?.state.withLock { $0.streams[id] = nil }
         }
-        let current = state.withLock { state in
+        // Yields within the lock, so that the state of a concurrent ``turn(_:)`` remains the newest one.
+        state.withLock { state in
             state.streams[id] = continuation
-            return state.current
+            continuation.yield(state.current)
         }
-        continuation.yield(current)
         return stream
     }
 
     func turn(_ next: GateState) {
-        let streams = state.withLock { state in
+        state.withLock { state in
             state.current = next
-            return Array(state.streams.values)
+            for stream in state.streams.values { stream.yield(next) }
         }
-        for stream in streams { stream.yield(next) }
     }
 }
 
@@ -181,5 +180,13 @@ final class FakePortalDetector: PortalDetector {
         var probes = probes.makeAsyncIterator()
         guard let probe = await probes.next() else { throw CancellationError() }
         return probe
+    }
+
+    /// Ends every probe with `finding` that no earlier call has returned, until the returned task is cancelled.
+    ///
+    /// A path is probed again after a time. Therefore a test that changes the path of an earlier probe cannot know
+    /// whether the next probe is of the new path.
+    func endAll(_ finding: PortalFinding) -> Task<Void, Never> {
+        Task { while let probe = try? await nextProbe() { probe.end(finding) } }
     }
 }
