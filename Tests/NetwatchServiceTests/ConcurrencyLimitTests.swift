@@ -2,7 +2,7 @@ internal import Testing
 
 @testable internal import NetwatchService
 
-@Suite(.timeLimit(.minutes(1))) struct ConcurrencyLimitTests {
+@Suite(.timeLimit(.minutes(3))) struct ConcurrencyLimitTests {
     /// Returns when exactly `count` tasks are waiting for a slot.
     private func isWaited(for limit: ConcurrencyLimit, by count: Int) async {
         while limit.waitingCount != count { await Task.yield() }

@@ -4,7 +4,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Requests to servers that ask for credentials.
-@Suite(.timeLimit(.minutes(1))) struct AuthenticationTests {
+@Suite(.timeLimit(.minutes(3))) struct AuthenticationTests {
     private static let basic = ScriptedServer.Header("WWW-Authenticate", "Basic realm=\"netwatch\"")
     private static let digest = ScriptedServer.Header(
         "WWW-Authenticate",

@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-@Suite(.timeLimit(.minutes(1))) struct PropertyListEncodingTests {
+@Suite(.timeLimit(.minutes(3))) struct PropertyListEncodingTests {
     private func refusal(_ parameters: Parameters, _ encoding: PropertyListEncoding) throws
         -> InvalidPropertyList
     {

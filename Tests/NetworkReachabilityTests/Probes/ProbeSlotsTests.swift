@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-@Suite(.timeLimit(.minutes(1))) struct ProbeSlotsTests {
+@Suite(.timeLimit(.minutes(3))) struct ProbeSlotsTests {
     private let slots = ProbeSlots(count: 1)
 
     /// Yields until `count` tasks wait for a slot.
