@@ -97,13 +97,6 @@ internal import Testing
         #expect(await engine.run(TransferRequest(url: url)).head?.status == 200)
     }
 
-    @Test func `proxy variables are not read`() async throws {
-        let proxy = try RefusingPort()
-        setenv("http_proxy", proxy.url, 1)
-        let server = try ScriptedServer()
-        #expect(await engine.run(TransferRequest(url: server.url)).head?.status == 200)
-    }
-
     @Test func `a redirect is not followed`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 302, headers: [.init("Location", "/other")]) }
         #expect(await engine.run(TransferRequest(url: server.url)).head?.status == 302)

@@ -4,11 +4,16 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Processes that exit, fork or run out of descriptors while they use the library.
+/// Processes that exit, fork, run out of descriptors or have proxy variables while they use the library.
 @Suite(.timeLimit(.minutes(3))) struct ProcessTests {
-    private func run(_ url: String, _ action: ProcessOptions.Action) async throws -> Subprocess.Outcome {
+    private func run(
+        _ url: String,
+        _ action: ProcessOptions.Action,
+        environment: [String: String] = [:]
+    ) async throws -> Subprocess.Outcome {
         let options = ClientProcessOptions.process(ProcessOptions(url: url, action: action))
-        return try await Subprocess(ClientTestProcess.path, [try options.argument]).outcome()
+        let path = ClientTestProcess.path
+        return try await Subprocess(path, [try options.argument], environment: environment).outcome()
     }
 
     @Test func `a process that calls exit during TLS handshakes ends normally`() async throws {
@@ -38,6 +43,14 @@ internal import Testing
         #expect(outcome.output[0] == "monitor \(EMFILE)")
         #expect(outcome.output[1].hasPrefix("without ") && outcome.output[1].contains("errno \(EMFILE)"))
         #expect(outcome.output[2...] == ["with status 200", "monitor 0", "done"])
+    }
+
+    @Test func `proxy variables are not read`() async throws {
+        let proxy = try RefusingPort()
+        let server = try ScriptedServer { _ in .respond("ok") }
+        let proxies = ["http_proxy": proxy.url, "ALL_PROXY": proxy.url]
+        let outcome = try await run(server.url, .send, environment: proxies)
+        #expect(outcome.output == ["response status 200", "done"], "\(outcome)")
     }
 
     @Test func `a request in a child of fork fails immediately, and the parent continues`() async throws {

@@ -1,4 +1,4 @@
-/// What a process does while it sends requests: it exits, forks, or runs out of descriptors.
+/// What a process does while it sends requests: it exits, forks, runs out of descriptors, or has proxy variables.
 package struct ProcessOptions: Codable, Sendable {
     package enum Action: Codable, Sendable {
         /// Calls `exit` during TLS handshakes.
@@ -10,6 +10,8 @@ package struct ProcessOptions: Codable, Sendable {
         case startWithoutDescriptors
         /// Sends a request in a child of fork(2).
         case fork
+        /// Sends a request.
+        case send
     }
 
     package var url: String

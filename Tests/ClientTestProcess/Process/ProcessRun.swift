@@ -7,7 +7,8 @@ internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import Synchronization
 
-/// Sends requests in a process that exits, forks, or has no free descriptors, and prints what happens.
+/// Sends requests in a process that exits, forks, has no free descriptors or has proxy variables, and prints what
+/// happens.
 struct ProcessRun {
     private let options: ProcessOptions
     private let session: SessionManager
@@ -26,6 +27,7 @@ struct ProcessRun {
         case .exit(let cleansUp): try await exitDuringHandshakes(cleansUp: cleansUp)
         case .startWithoutDescriptors: try await startWithoutDescriptors()
         case .fork: try await forkAfterARequest()
+        case .send: ClientTestProcess.say("response \(try await outcome())")
         }
         ClientTestProcess.say("done")
     }
