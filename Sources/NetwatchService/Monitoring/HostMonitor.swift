@@ -130,7 +130,7 @@ package actor HostMonitor {
 
     private func takeObservations() async {
         for await observation in observations {
-            // A change is written at once, so that a crash does not lose the beginning or the end of an outage.
+            // A change is written immediately, so that a crash does not lose the beginning or the end of an outage.
             if take(observation), !Task.isCancelled { await write() }
         }
     }

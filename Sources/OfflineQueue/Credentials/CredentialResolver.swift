@@ -54,9 +54,9 @@ package actor CredentialResolver {
     let now: @Sendable () -> ContinuousClock.Instant
     var entries: [String: Entry] = [:]
     private var source: (any CredentialSource)?
-    /// The calls in progress by credential, and whether they are overdue.
+    /// The calls in progress, by the name of the credential and the number of the call, and whether each is overdue.
     private var calls: [String: [Int: Bool]] = [:]
-    /// The calls that add credentials to attempts, by credential.
+    /// The calls to providers that add a credential to an attempt, by the name of the credential.
     private var additions: [String: ProviderCalls<Addition>] = [:]
     var isAccepted: (@Sendable (Refreshed) async -> Void)?
     private var nextCall = 0
@@ -85,7 +85,8 @@ package actor CredentialResolver {
         additions[name] = nil
     }
 
-    /// Lets the providers of changed credentials be called at once.
+    /// Forgets the failed calls of the providers of changed credentials, so that the next attempt calls them without a
+    /// delay.
     func forgetFailures(of names: Set<String>) {
         for name in names { additions[name] = nil }
     }
@@ -143,8 +144,8 @@ package actor CredentialResolver {
         if additions[name]?.isIdle == true { additions[name] = nil }
     }
 
-    /// Returns the call that adds a credential to an attempt: the one that an earlier attempt of the request has begun,
-    /// or another one.
+    /// Returns the call that adds a credential to an attempt: a call that an earlier attempt of the request has begun,
+    /// or a new call.
     private func addition(to attempt: Attempt, of name: String, _ session: SessionManager?) throws
         -> Task<Addition, any Error>
     {
