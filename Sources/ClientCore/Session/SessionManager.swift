@@ -160,7 +160,7 @@ public final class SessionManager: Sendable {
     ///
     /// This is a property of the session, because the property of Foundation's `URLSessionConfiguration` with the same
     /// name cannot be set on Linux. Apple's version waits before the first attempt. This version sends the first
-    /// attempt immediately, because the kernel refuses it immediately if there is no path.
+    /// attempt without waiting, because the kernel refuses it immediately if there is no path.
     public var waitsForConnectivity: Bool {
         get { context.hooks.connectivityRetrier != nil }
         set {

@@ -140,7 +140,8 @@ package final class HostHistory: Sendable {
 
     // MARK: Reading
 
-    /// Returns the outages that last, by host, after it has ended those that are too old to continue.
+    /// Returns the current outages by host. Before that, ends the recorded outages if the service has not run for too
+    /// long.
     ///
     /// - Parameter now: Milliseconds since 1970.
     package func resume(now: Int64) async throws -> [String: HostTracker.Outage] {

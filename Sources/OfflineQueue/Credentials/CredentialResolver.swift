@@ -3,8 +3,8 @@ internal import NetwatchTransport
 
 /// Adds credentials to attempts, and refreshes each credential at most once at a time.
 ///
-/// Providers are code of the program that may throw or never return, so each call has a time limit. While a call is
-/// overdue, its credential is not asked again: the number of calls that hang stays small.
+/// Providers are code of the program that may throw or never return, so each call has a time limit. While a call for a
+/// credential is overdue, the provider is not called for it again, so only a few calls can hang.
 package actor CredentialResolver {
     /// An attempt with its credential.
     struct Authorized: Sendable {

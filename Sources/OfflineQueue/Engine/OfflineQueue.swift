@@ -121,7 +121,7 @@ public actor OfflineQueue {
     /// and start again. Only one task may iterate over the stream.
     public nonisolated let failures: AsyncStream<QueueError>
 
-    /// The stream of problems that an operator must know, and with which the queue continues: one sentence each. It
+    /// The stream of problems that an operator must know about, although the queue continues. Each is one sentence. It
     /// keeps the newest 16, and finishes when the queue stops. Only one task may iterate over it.
     package nonisolated let warnings: AsyncStream<String>
 

@@ -35,8 +35,8 @@ extension Scheduler {
         gates[host]!.reconnectsUntil = lastReconnectEnds
     }
 
-    /// Handles a host whose first state is reachable. It drops no connections, so that requests can still reuse idle
-    /// ones. The session itself watches the paths of its connections.
+    /// Handles a host whose first state is reachable. Idle connections stay open, so that requests can reuse them. The
+    /// session itself watches the paths of its connections.
     ///
     /// If the state arrives after ``Settings/gateTimeout``, lanes have not waited for it. Their attempts may use
     /// another path, and are aborted.
