@@ -52,8 +52,8 @@ package struct AttemptCourse: Hashable, Sendable {
     }
 }
 
-/// The standings of origins that have no lanes any more. A destination that gets a request now and then is therefore
-/// not new each time.
+/// The standings of origins that have no lanes any more. They are kept, so that an origin with occasional requests does
+/// not count as new each time.
 ///
 /// It holds the last 512 to 1024 origins, in two halves: a full half replaces the older one.
 struct RecentStandings: Sendable {

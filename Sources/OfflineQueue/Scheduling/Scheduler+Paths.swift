@@ -1,7 +1,7 @@
 // Ends or repeats attempts when the path to their host is lost or found.
 
 extension Scheduler {
-    /// Handles a change of a host to reachable: for the first time, after a loss, or by another path.
+    /// Handles a host that becomes reachable: for the first time, after a loss, or over another path.
     mutating func pathFound(
         _ host: String,
         _ route: UInt64?,

@@ -94,8 +94,8 @@ public struct EnqueueOptions: Hashable, Sendable {
     /// the request, which is then dead, so let ``timeToLive`` end before. Cannot be combined with ``credential``. Other
     /// secrets in the URL are still refused.
     public var allowsSignature = false
-    /// What the network and the time must be like while the request is sent. Default: anything. A request that would
-    /// expire before its time window opens is refused.
+    /// The conditions of the network and the time of day under which the request is sent. Default: none. A request that
+    /// would expire before its time window opens is refused.
     ///
     /// Requests with different constraints are in different lanes, even if their labels are the same. Requests with
     /// constraints that are not met therefore do not block others. A FIFO lane orders only requests with the same
