@@ -175,8 +175,8 @@ public final class SessionManager: Sendable {
         context.changeHooks { $0.connectivityRetrier = retrier }
     }
 
-    /// The owner to whom failed requests are offered that ``retrier`` and ``interceptor`` do not retry, before their
-    /// handlers are called. Default: `nil`, the requests fail.
+    /// The owner that is offered the failed requests that ``retrier`` and ``interceptor`` do not retry. It is called
+    /// before their handlers. Default: `nil`, the requests fail.
     package var failedRequestOwner: (any FailedRequestOwner)? {
         get { context.hooks.failedRequestOwner }
         set { context.changeHooks { $0.failedRequestOwner = newValue } }

@@ -13,7 +13,7 @@ package struct HostTracker: Sendable {
     package struct Moment: Hashable, Sendable {
         /// Milliseconds since 1970 on the wall clock.
         package let wall: Int64
-        /// The time on a clock that nobody sets and that stops while the machine is suspended.
+        /// The time on a clock that cannot be set and that stops while the machine is suspended.
         package let running: Duration
 
         package init(wall: Int64, running: Duration) {

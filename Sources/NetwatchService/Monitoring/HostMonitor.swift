@@ -68,7 +68,7 @@ package actor HostMonitor {
         }
         // The outages stay open in the history, so that the next run can continue them.
         for name in order { remove(name) }
-        // In a task of its own, because this one is cancelled and could not write.
+        // In a separate task, because this task is cancelled and could not write.
         await Task { await write() }.value
     }
 

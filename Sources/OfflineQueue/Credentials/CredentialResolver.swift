@@ -72,7 +72,7 @@ package actor CredentialResolver {
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.timeout = timeout
-        // The timeout of the call ends a longer wait, with a reason of its own.
+        // If the patience is longer than the call's timeout, the timeout ends the wait and reports a different reason.
         self.patience = patience < timeout ? patience : timeout + .seconds(3600)
         self.now = now
     }
@@ -174,7 +174,8 @@ package actor CredentialResolver {
         if let refresh = entries[name]?.refresh { _ = try? await refresh.value }
         let generation = entries[name]?.generation ?? 0
         let credential = try await credential(named: name)
-        // The sender checks the origin again. This check keeps the provider from being called in vain.
+        // The sender checks the origin again. This check avoids a call of the provider for an origin that is not
+        // permitted.
         let (permit, origin) = (credential.permit(named: name), try? TransferOrigin(url: attempt.url))
         guard let origin, permit.permits(origin) else { throw permit.refusal(of: origin) }
         let authorized = try await call(name) {
