@@ -20,7 +20,7 @@ struct PacingOptions: ParsableArguments {
     @Option(
         help: .init(
             """
-            The maximum rate of requests: 10/s for all together, or example.com=30/m for one host. Units: s, m, h. \
+            The maximum rate of requests: 10/s for the whole queue, or example.com=30/m for one host. Units: s, m, h. \
             `,burst=N` permits N at once after a pause. Repeatable.
             """,
             valueName: "[host=]n/unit"
@@ -31,7 +31,7 @@ struct PacingOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The weight of a host in the use of the slots, 1 to 100. Default 1. Repeatable, once for each host.",
+            "The weight of a host that waits for slots: 1 to 100. Default 1. Repeatable, once for each host.",
             valueName: "host=n"
         ),
         transform: Weight.ofHost

@@ -19,8 +19,8 @@ enum RootArguments {
         throw unknown(first, among: commands)
     }
 
-    /// Checks the names of a command and its subcommand. For an unknown name, the parser would show the help of the
-    /// last known command, and exit with 0, if the arguments ask for help.
+    /// Checks the names of a command and its subcommand before the parser runs. With `--help` after an unknown name,
+    /// the parser would print the help of the last known command and exit with 0.
     private static func requireKnown(_ names: ArraySlice<String>) throws(CommandError) {
         var command: any ParsableCommand.Type = Netwatch.self
         // The parser adds `help` itself.

@@ -14,12 +14,12 @@ extension URLRequest {
     /// Throws an error if the request cannot be sent, or would be sent differently than the program intends.
     ///
     /// This cannot detect a header value with a line break or NUL that the program sets with
-    /// `setValue(_:forHTTPHeaderField:)`: Foundation drops such a value at once.
+    /// `setValue(_:forHTTPHeaderField:)`: Foundation drops such a value immediately.
     ///
     /// - Parameters:
     ///   - allowedSchemes: The accepted URL schemes, lower-case. Default: `http` and `https`.
     ///   - body: The source of the body that is sent. Default: the request itself.
-    ///   - fields: The header fields that are sent. Default: those of the request.
+    ///   - fields: The header fields that are sent. Default: the header fields of the request.
     /// - Throws: ``AFError/invalidURL(url:)`` or ``AFError/urlRequestValidationFailed(reason:)``.
     func validateForSending(
         allowedSchemes: Set<String> = ["http", "https"],

@@ -11,7 +11,7 @@ enum DefaultHTTPHeaders {
     /// Returns `Accept-Encoding`, `Accept-Language` and `User-Agent`.
     ///
     /// - Parameters:
-    ///   - info: The properties that the fields are created from. Default: those of this program and machine.
+    ///   - info: The properties that the fields are created from. Default: the properties of this program and machine.
     ///   - decoders: The encodings that libcurl can decode. Default: ``encodings``.
     static func headers(
         for info: ProgramInfo = .current,
@@ -24,7 +24,7 @@ enum DefaultHTTPHeaders {
         ]
     }
 
-    /// Returns the value of `Accept-Encoding`: those of ``encodings`` that are in `decoders`, best first.
+    /// Returns the value of `Accept-Encoding`: the ``encodings`` that are in `decoders`, best first.
     ///
     /// If there are none, the value is `identity` (RFC 9110 §12.5.3). Without the field, the server could choose any
     /// encoding.

@@ -3,7 +3,7 @@ internal import Foundation
 /// A date in a cookie, parsed as leniently as RFC 6265 §5.1.1 requires:
 ///
 /// - The time, day, month and year may come in any order. If one of them occurs several times, the first is used.
-/// - Other words are ignored, also time zones: every date is UTC.
+/// - Other words are ignored, including time zones: every date is UTC.
 struct CookieDate: Equatable, Sendable {
     let date: Date
 

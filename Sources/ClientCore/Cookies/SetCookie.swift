@@ -74,7 +74,7 @@ struct SetCookie: Equatable, Sendable {
     }
 
     /// Returns the expiry date for a value of `Max-Age`; `nil` if the value is not a number. 0 and negative numbers
-    /// expire the cookie at once. The maximum is ``maximumAge``.
+    /// expire the cookie immediately. The maximum is ``maximumAge``.
     private static func maxAge(_ text: String, at now: Date) -> Date? {
         let digits = text.hasPrefix("-") ? text.dropFirst() : text[...]
         guard !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }

@@ -31,7 +31,7 @@ struct CurlCommand: Sendable {
 
     /// Creates the command for a request.
     ///
-    /// - Parameter body: The body that replaces the request's own. Default: `nil`, the request's own body is sent.
+    /// - Parameter body: The body to send instead of the request's body. Default: `nil`, the request's body is sent.
     init(_ request: URLRequest?, body: Body? = nil) {
         self.request = request
         self.body = body ?? Self.body(of: request)

@@ -5,8 +5,8 @@ package enum HTTPDate {
     ]
     private static let pattern = Array("aaa, 00 aaa 0000 00:00:00 GMT".utf8)
 
-    /// Returns the seconds since 1970 for a date like `Sun, 06 Nov 1994 08:49:37 GMT`; `nil` for any other text, also
-    /// for the two obsolete forms.
+    /// Returns the seconds since 1970 for a date like `Sun, 06 Nov 1994 08:49:37 GMT`; `nil` for any other text,
+    /// including the two obsolete forms.
     ///
     /// Downloads use this to compare validators. A strict parser is harmless there, because a download with an unknown
     /// date can start over.

@@ -35,7 +35,8 @@ final class PartialDownload: Sendable {
         var isStarted = false
         /// Whether the file stays when the `PartialDownload` is released.
         var isRetained: Bool
-        /// Whether the file has been moved, left in place or deleted and must not be used any more.
+        /// Whether the download has ended: its file was moved, left in place or deleted. The file must then not be
+        /// used.
         private(set) var isClosed = false
 
         mutating func close() {
@@ -136,7 +137,7 @@ final class PartialDownload: Sendable {
         }
         guard stored.url == record.url, stored.validator == record.validator else {
             throw invalid(
-                "the record stored for partialFile `\(record.partialFile)` is of another URL or version"
+                "the record stored for partialFile `\(record.partialFile)` belongs to another URL or version"
             )
         }
     }

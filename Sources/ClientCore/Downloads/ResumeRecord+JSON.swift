@@ -49,11 +49,11 @@ extension ResumeRecord: Codable {
     private static func check(_ values: KeyedDecodingContainer<CodingKeys>) throws {
         let version = try values.decode(Int.self, forKey: .version)
         guard version == currentVersion else {
-            throw Unreadable("version \(version) is not supported; \(currentVersion) is accepted")
+            throw Unreadable("version \(version) is not supported; only \(currentVersion) is accepted")
         }
         let method = try values.decode(String.self, forKey: .method)
         guard method == "GET" else {
-            throw Unreadable("method `\(method)` is not supported; GET is accepted")
+            throw Unreadable("method `\(method)` is not supported; only GET is accepted")
         }
         for key in [CodingKeys.receivedBytes, .syncedBytes] {
             guard try values.decode(Int64.self, forKey: key) >= 0 else {

@@ -44,8 +44,8 @@ public struct JSONEncoding: ParameterEncoding {
     ///
     /// - Parameters:
     ///   - urlRequest: The request.
-    ///   - jsonObject: An array or a dictionary. If ``options`` contain `.fragmentsAllowed`, also any other JSON value.
-    ///     Default: `nil`, the request is returned unchanged.
+    ///   - jsonObject: An array or a dictionary. With `.fragmentsAllowed` in ``options``, any other JSON value is
+    ///     accepted as well. Default: `nil`, the request is returned unchanged.
     /// - Throws: The errors of ``encode(_:with:)``.
     public func encode(
         _ urlRequest: any URLRequestConvertible,

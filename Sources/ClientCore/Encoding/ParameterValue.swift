@@ -53,7 +53,7 @@ extension ParameterValue {
     /// invalid dates into property lists. For NaN, the description of a `Date` terminates the program.
     static let years = -62_135_596_800.0..<253_402_300_800.0
 
-    /// Returns the description of a value of any type, also of a `Date` outside of ``years``.
+    /// Returns the description of a value of any type, including a `Date` outside of ``years``.
     static func description(of value: Any) -> String {
         guard let date = value as? Date, !years.contains(date.timeIntervalSince1970) else {
             return "\(value)"

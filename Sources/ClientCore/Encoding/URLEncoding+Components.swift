@@ -14,8 +14,8 @@ public struct ParametersTooDeep: Error, Sendable, CustomStringConvertible {
 extension URLEncoding {
     /// Returns the percent-encoded names and values for a parameter.
     ///
-    /// If a value is nested more than 512 levels deep, the result ends before it. For the same parameter,
-    /// ``encode(_:with:)`` throws an error.
+    /// If a value is nested more than 512 levels deep, the result contains only the components before that value. For
+    /// the same parameter, ``encode(_:with:)`` throws an error.
     ///
     /// - Parameters:
     ///   - key: The name of the parameter.

@@ -7,7 +7,7 @@ private let transferFailureKey = "netwatch.transferFailure"
 
 extension Error {
     /// The details of a failed transfer: libcurl's code, the system's error number, the phase that the transfer had
-    /// reached and the number of bytes sent. `nil` if the error is not that of a transfer.
+    /// reached and the number of bytes sent. `nil` if the error does not come from a transfer.
     public var transferFailure: TransferFailure? {
         if let failure = self as? TransferFailure { return failure }
         if case .serverTrustEvaluationFailed(let reason) = self as? AFError { return reason.transferFailure }

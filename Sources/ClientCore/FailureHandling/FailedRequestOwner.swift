@@ -12,7 +12,7 @@ package protocol FailedRequestOwner: Sendable {
     /// Offers a failed request.
     ///
     /// To accept, the owner retains the ``FailedRequest``, and later calls its `finish(with:)` or `fail(with:)`. To
-    /// decline, the owner releases the object, at once or later.
+    /// decline, the owner releases the object, immediately or later.
     ///
     /// Called on the request's own queue, which this function must not block. It is not called for:
     ///

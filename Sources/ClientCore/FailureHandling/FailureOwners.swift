@@ -1,8 +1,8 @@
 /// The owners that a failed request is offered to: the request's own owner, then its session's, each once per failure.
 ///
-/// The request's own owner comes first, because the caller who set that owner knows more about the request. The
-/// caller may also set that owner while the session's owner holds the request. In that case the new owner receives the
-/// offer after the session's owner has declined.
+/// The request's own owner comes first, because the caller who set that owner knows more about the request. The caller
+/// may also set that owner while the session's owner is deciding. In that case the new owner is offered the failure
+/// after the session's owner has declined.
 struct FailureOwners: Sendable {
     private var own: (any FailedRequestOwner)?
     private var isOwnAsked = false
@@ -19,7 +19,8 @@ struct FailureOwners: Sendable {
         (isOwnAsked, isSessionAsked) = (false, false)
     }
 
-    /// Returns the owner to offer the failure to, and marks it as asked; `nil` if all owners have been asked.
+    /// Returns the next owner to offer the failure to, and records the offer; `nil` if every owner has received an
+    /// offer.
     ///
     /// - Parameter session: The session's current owner.
     mutating func next(_ session: (any FailedRequestOwner)?) -> (any FailedRequestOwner)? {

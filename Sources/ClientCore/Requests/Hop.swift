@@ -2,7 +2,7 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// One transfer of an attempt: the first one, or one that follows a redirect, a challenge or a refused range.
+/// One transfer of an attempt: the first one, or one that follows a redirect, a challenge or a refused range request.
 struct Hop {
     /// What happens with the response of the hop.
     enum Disposition {

@@ -131,11 +131,11 @@ public class Request: SessionTask, @unchecked Sendable {
     // MARK: Package interface
 
     /// Sets the owner that the request is offered to if it fails. The session's owner,
-    /// ``SessionManager/failedRequestOwner``, is asked only if the request's own owner declines. A later call replaces
-    /// the owner.
+    /// ``SessionManager/failedRequestOwner``, is offered the failure only if the request's own owner declines. A later
+    /// call replaces the owner.
     ///
-    /// The owner may also be set after the failure, as long as no handler has been called. If the session's owner
-    /// holds the request at that time, the new owner is asked once the session's owner has declined.
+    /// The owner may also be set after the failure, until a handler is called. If the session's owner is deciding at
+    /// that time, the new owner is offered the failure after the session's owner has declined.
     @discardableResult
     package func offerFailure(to owner: any FailedRequestOwner) -> Self {
         core.perform { core in

@@ -59,10 +59,10 @@ extension RequestCore {
     }
 
     /// Returns the next hop, which sends credentials, if the response is a 401 to a request without credentials.
-    /// Returns `nil` for any other response, and if no credentials are available.
+    /// Returns `nil` for any other response, or if no credentials are available.
     ///
     /// The credentials are the request's own if they were set after the first transfer had started. Otherwise the
-    /// delegate is asked, at most once per attempt.
+    /// delegate's closure supplies them. It is called at most once per attempt.
     func answerToChallenge(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Disposition? {
         guard response.status == 401, plan.policy.followsRedirects, !hop.isAuthenticated,
             !current.hasAnsweredChallenge,

@@ -19,7 +19,7 @@ extension RequestCore {
     }
 
     /// Ends the attempt: cancels the current transfer. If the next hop is held because the request is suspended, no
-    /// transfer is running, and the attempt ends at once.
+    /// transfer is running, and the attempt ends immediately.
     func stop() {
         guard let hop else { return }
         if hop.isHeld {

@@ -11,8 +11,8 @@ extension RequestCore {
         amend(with: .owner)
     }
 
-    /// Offers the failure to the next owner that has not been asked. When all owners have declined, the request fails
-    /// with the error.
+    /// Offers the failure to the next owner that has not received an offer. When all owners have declined, the request
+    /// fails with the error.
     func offer(_ attempt: Int, after error: any Error) {
         guard plan.policy.asksRetrier, !error.isCancellation, let original = plan.original.value,
             let owner = owners.next(context.hooks.failedRequestOwner)

@@ -333,7 +333,7 @@ actor RequestCore {
         handle(.decided(attempt: attempt, decision))
     }
 
-    /// Whether the current attempt has more than one hop, so that a server has answered an earlier hop, for example
+    /// Whether the current attempt has more than one hop, so that a server has responded to an earlier hop, for example
     /// with a redirect.
     var hasEarlierHops: Bool { current.transactions.count > 1 }
 

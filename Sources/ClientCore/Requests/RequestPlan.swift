@@ -33,7 +33,7 @@ struct RequestPlan: Sendable {
 struct TransferPolicy: Sendable {
     /// Whether redirects are followed and challenges are answered.
     var followsRedirects = true
-    /// Whether retriers and owners of failed requests are asked about a failure. Adapters are called in any case.
+    /// Whether a failure is passed to retriers and to owners of failed requests. Adapters are called in any case.
     var asksRetrier = true
     /// The maximum number of body bytes of the response; `nil` for no limit.
     var maximumResponseBytes: Int?
@@ -50,7 +50,7 @@ struct TransferPolicy: Sendable {
     var allowsConnectionReuse: Bool?
     /// Whether libcurl may send the request again when a reused connection ends before the response starts.
     var allowsResending = true
-    /// Decides whether a transfer may connect to an origin. It is asked before each hop, with the URL that is sent:
+    /// Decides whether a transfer may connect to an origin. It is called before each hop, with the URL that is sent:
     /// after adapters, redirects and challenges. `nil` permits every origin.
     var permitsOrigin: (@Sendable (TransferOrigin) -> Bool)?
     /// The client's certificate and key. `nil`: the session's client identity for the host is used.

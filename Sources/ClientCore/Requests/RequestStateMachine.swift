@@ -43,7 +43,7 @@ struct RequestStateMachine<Handler> {
     enum Amendment {
         case validator
         case credential
-        /// An owner to whom the request is offered if it has failed.
+        /// An owner that is offered the request if it has failed.
         case owner
     }
 

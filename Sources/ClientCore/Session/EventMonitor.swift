@@ -8,7 +8,7 @@ public import FoundationNetworking
 public protocol EventMonitor: Sendable {
     /// Called before a request is sent: for the first time, for a retry, or after a redirect or a challenge.
     func request(_ request: Request, willSend urlRequest: URLRequest)
-    /// Called when the head of a response has arrived, also for a redirect or a challenge.
+    /// Called when the head of a response has arrived, including the head of a redirect or a challenge.
     func request(_ request: Request, didReceive response: HTTPURLResponse)
     /// Called before a redirect is followed.
     func request(_ request: Request, willFollow response: HTTPURLResponse, to urlRequest: URLRequest)

@@ -9,6 +9,6 @@ public import FoundationNetworking
     ///
     /// - Parameter urlRequest: The request as it was created. This is the same for each attempt, never the adapted
     ///   request of the previous attempt.
-    /// - Throws: Any error. The attempt fails with this error, and the retrier may be asked about it.
+    /// - Throws: Any error. The attempt fails with this error, and the retrier may be called with it.
     func adapt(_ urlRequest: URLRequest) throws -> URLRequest
 }

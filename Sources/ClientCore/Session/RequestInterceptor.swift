@@ -16,7 +16,7 @@ public enum RetryResult: Sendable {
 /// A type that adapts and retries requests asynchronously.
 ///
 /// A session has at most one interceptor, ``SessionManager/interceptor``. It adapts a request after
-/// ``SessionManager/adapter``. It is asked about a failure only if ``SessionManager/retrier`` does not retry the
+/// ``SessionManager/adapter``. Its `retry` function is called only if ``SessionManager/retrier`` does not retry the
 /// request. The functions of the interceptor run in a task that is cancelled with the request.
 ///
 /// Neither function has a default implementation. With default implementations, a type that has the signatures of

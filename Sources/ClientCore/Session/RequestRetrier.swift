@@ -8,8 +8,9 @@ public typealias RequestRetryCompletion = @Sendable (_ shouldRetry: Bool, _ time
 
 /// A type that decides whether failed requests are retried.
 ///
-/// A session has at most one retrier, ``SessionManager/retrier``. It is asked about each failed attempt, also if
-/// validation failed, on the request's own queue. It is not asked about a cancelled request.
+/// A session has at most one retrier, ``SessionManager/retrier``. It is called for each failed attempt, including
+/// attempts whose validation failed. The call runs on the request's own queue. It is not called for a cancelled
+/// request.
 ///
 /// For a retry, the adapter is called again, but `asURLRequest()` of the ``URLRequestConvertible`` is not.
 @preconcurrency public protocol RequestRetrier: Sendable {

@@ -160,7 +160,7 @@ public final class SessionManager: Sendable {
     ///
     /// This is a property of the session, because the property of Foundation's `URLSessionConfiguration` with the same
     /// name cannot be set on Linux. Apple's version waits before the first attempt. This version sends the first
-    /// attempt immediately, because the kernel refuses it at once if there is no path.
+    /// attempt without waiting, because the kernel refuses it immediately if there is no path.
     public var waitsForConnectivity: Bool {
         get { context.hooks.connectivityRetrier != nil }
         set {
@@ -175,8 +175,8 @@ public final class SessionManager: Sendable {
         context.changeHooks { $0.connectivityRetrier = retrier }
     }
 
-    /// The owner to whom failed requests are offered that ``retrier`` and ``interceptor`` do not retry, before their
-    /// handlers are called. Default: `nil`, the requests fail.
+    /// The owner that is offered the failed requests that ``retrier`` and ``interceptor`` do not retry. It is called
+    /// before their handlers. Default: `nil`, the requests fail.
     package var failedRequestOwner: (any FailedRequestOwner)? {
         get { context.hooks.failedRequestOwner }
         set { context.changeHooks { $0.failedRequestOwner = newValue } }
@@ -303,7 +303,7 @@ public final class SessionManager: Sendable {
     package var unixSocketPath: String? { context.settings.unixSocketPath }
 
     /// Returns whether the server of an `https` URL must prove that it is the URL's host. A pin and a custom evaluation
-    /// count as such a proof.
+    /// count as proof.
     package func validatesServer(of url: String) -> Bool {
         context.trust.validatesServer(of: URL(string: url))
     }

@@ -141,7 +141,7 @@ public final class StreamRequest: SessionTask {
     /// Sends bytes, after earlier writes have completed.
     ///
     /// - Parameters:
-    ///   - data: The bytes to send. They are kept in memory until they were sent. To limit the memory, wait for the
+    ///   - data: The bytes to send. They are kept in memory until they are sent. To limit the memory, wait for the
     ///     completion before the next write.
     ///   - timeout: The time limit in seconds, counted from this call. A value of 0 or below means no limit. A write
     ///     that takes longer fails with `URLError.timedOut`. If part of the bytes was already sent, the stream ends,

@@ -16,14 +16,14 @@ public enum ServerTrustPolicy: Hashable, Sendable {
     /// system's authorities. They may be roots, intermediates or the server's own certificate. The chain is validated
     /// up to one of them, including validity periods and, with `validateHost`, the host.
     ///
-    /// If it is false, the certificates of the chain are only compared with the pinned ones. Neither the host nor the
+    /// If it is false, only this is checked: whether the chain contains a pinned certificate. Neither the host nor the
     /// validity period is checked.
     case pinCertificates(certificates: [Certificate], validateCertificateChain: Bool, validateHost: Bool)
 
     /// One of the pinned keys must be in the server's chain.
     ///
-    /// If `validateCertificateChain` is true, the chain must also pass the default evaluation. If it is false, the keys
-    /// of the chain are only compared with the pinned ones. Neither the host nor the validity period is checked.
+    /// If `validateCertificateChain` is true, the chain must also pass the default evaluation. If it is false, only
+    /// this is checked: whether the chain contains a pinned key. Neither the host nor the validity period is checked.
     case pinPublicKeys(publicKeys: [PublicKey], validateCertificateChain: Bool, validateHost: Bool)
 
     /// Every server is trusted. An attacker on the network path can then read and modify all traffic.

@@ -65,7 +65,7 @@ final class SessionTrust: Sendable {
     }
 
     /// Returns whether the server of an `https` URL must prove that it is the URL's host. A pin and a custom evaluation
-    /// count as such a proof.
+    /// count as proof.
     func validatesServer(of url: URL?) -> Bool {
         guard let policy = (try? decision(for: url))?.policy else { return true }
         switch policy {

@@ -10,7 +10,7 @@ extension DataRequest {
     /// Adds a check of the response. Without a check, every complete response is a success.
     ///
     /// Checks run in the order in which they were added, until one fails. The error of this check becomes the request's
-    /// error, and the retrier may be asked about it.
+    /// error, and the retrier may be called with it.
     @discardableResult
     @preconcurrency
     public func validate(_ validation: @escaping Validation) -> Self {

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// The identity of a file or directory: its device and inode number. An identity that was read from a path equals one
-/// that was read from an open descriptor of the same file.
+/// The identity of a file or directory: its device and inode number. For the same file, a path and an open descriptor
+/// yield equal identities.
 package struct Inode: Hashable, Sendable {
     private let device: dev_t
     private let number: ino_t

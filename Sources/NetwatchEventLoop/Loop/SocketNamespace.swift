@@ -17,7 +17,7 @@ package final class SocketNamespace: Sendable {
     ///
     /// - Parameter path: The path of the namespace, such as `/run/netns/NAME` or `/proc/PID/ns/net`.
     /// - Throws: ``SystemError`` of `open` or `setns`. `setns` fails with `EPERM` without `CAP_SYS_ADMIN` over this
-    ///   namespace and that of the calling thread, and with `EINVAL` if the file is not a network namespace.
+    ///   namespace and over the calling thread's namespace, and with `EINVAL` if the file is not a network namespace.
     package init(_ path: String) throws(SystemError) {
         self.path = path
         home = try FileDescriptor.opening("/proc/thread-self/ns/net")

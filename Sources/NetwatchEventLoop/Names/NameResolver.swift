@@ -215,8 +215,8 @@ package final class NameResolver: Sendable {
         }
     }
 
-    /// Delivers stale answers until no caller can get one. All callers have the same delay, so no caller becomes due
-    /// before the one for which this thread waits.
+    /// Delivers stale answers until no caller can get one. All callers have the same delay. So while this thread waits
+    /// for the first caller's deadline, no other caller becomes due.
     private func deliverStaleAnswers() {
         while let due = state.withLock({ $0.nextDue() }) {
             sleep(until: due)

@@ -27,7 +27,7 @@ package struct ResolverSnapshot: Hashable, Sendable {
 
     /// The names in alphabetical order.
     package let names: [Name]
-    /// The time since name servers stopped answering promptly; `nil` while they answer promptly, and if none was
+    /// The time since name servers stopped answering promptly; `nil` while they answer promptly, or if none was
     /// queried.
     package let unresponsive: Duration?
     /// The number of lookup threads.

@@ -61,8 +61,8 @@ package struct Link: Hashable, Sendable {
 
     /// Whether the link can send packets, by the rule in the kernel's documentation of operational states.
     ///
-    /// Some drivers never report a state (`UNKNOWN`), for example those of loopback and tunnels. For them, the flags
-    /// decide.
+    /// Some drivers never report a state (`UNKNOWN`), for example the drivers of loopback and tunnels. For them, the
+    /// flags decide.
     package var hasCarrier: Bool {
         guard isUp else { return false }
         switch Int(operationalState) {

@@ -21,7 +21,7 @@ package struct NetlinkSnapshot: Hashable, Sendable {
     /// A difference between two snapshots.
     package enum Difference: Hashable, Sendable {
         case link(Change, Link)
-        /// A change of an address. The link is the one to which the address belongs, if it is known.
+        /// A change of an address. The link is the address's interface; `nil` if it is not known.
         case address(Change, InterfaceAddress, Link?)
     }
 

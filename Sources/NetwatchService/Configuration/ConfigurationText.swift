@@ -35,7 +35,7 @@ package enum ConfigurationText {
 
     private static let hostExample = """
         ## A host to watch; repeat the table for each. It has one of `url`, `tcp` and `route`. `interval`, `timeout`,
-        ## `fall` and `rise` replace the values of [defaults]. A host without a name has that of its URL or address.
+        ## `fall` and `rise` replace the values of [defaults]. Default of `name`: the host of the URL, or the address.
         #[[host]]
         #name = "api"
         #url = "https://api.example.com/healthz"

@@ -143,7 +143,7 @@ struct HostTable {
         case .route(let host): name = host.text
         }
         if WatchedHost.isValidName(name) { return name }
-        faults.append(Fault(message: "the host needs a `name`, because its address cannot be one"))
+        faults.append(Fault(message: "the host needs a `name`, because its address is not a valid name"))
         return nil
     }
 

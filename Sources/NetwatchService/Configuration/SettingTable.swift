@@ -122,7 +122,7 @@ enum SettingTable {
             "rates",
             accepted:
                 "an array of rates like `\"10/s\"` or `\"example.com=30/m,burst=5\"`, one for each host",
-            "The maximum rates of requests: for all together, or for one host."
+            "The maximum rates of requests, for the whole queue or for one host."
         ) { configuration, texts in
             let rates = texts.compactMap { try? RateLimit(parsing: $0) }
             let hosts = Set(rates.map { $0.host?.lowercased() ?? "" })
@@ -130,7 +130,7 @@ enum SettingTable {
             configuration.queue.rates = rates
             return ()
         },
-        .weights("queue", "host-weights", "The weights of hosts in the use of the slots.") {
+        .weights("queue", "host-weights", "The weights by which waiting hosts share the slots.") {
             configuration,
             weights in
             let hosts = weights.keys.compactMap { try? Origin.configuredHost($0) }

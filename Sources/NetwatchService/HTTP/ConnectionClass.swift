@@ -3,7 +3,7 @@
 /// A connection holds a slot of a class from the moment its request is complete until the response is ready. An upload
 /// holds a slot of ``upload`` while its body is read. At all other times a connection holds no slot.
 package enum ConnectionClass: String, Hashable, Sendable, CaseIterable {
-    /// Requests that the service answers immediately.
+    /// Requests to which the service responds immediately.
     case call
     /// `POST /v1/requests`, which may wait for a first attempt or for space in the queue.
     case send

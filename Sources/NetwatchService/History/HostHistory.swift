@@ -2,7 +2,7 @@ internal import FoundationEssentials
 internal import GRDB
 internal import Glibc
 
-/// The history of the watched hosts, in a database of its own.
+/// The history of the watched hosts, in a separate database.
 ///
 /// Each bucket is written once a minute, so a crash loses at most a minute. Methods can be called from any thread.
 package final class HostHistory: Sendable {
@@ -17,7 +17,7 @@ package final class HostHistory: Sendable {
     }
 
     /// The longest time without a service after which an outage is continued: 5 min. After a longer time, the outage
-    /// ended when the history was last written, because nobody knows what happened since.
+    /// ends at the time of the last write, because nothing was recorded since.
     package static let longestPause: Int64 = 300_000
 
     private let database: DatabaseQueue
@@ -140,7 +140,8 @@ package final class HostHistory: Sendable {
 
     // MARK: Reading
 
-    /// Returns the outages that last, by host, after it has ended those that are too old to continue.
+    /// Returns the current outages by host. Before that, ends the recorded outages if the service has not run for too
+    /// long.
     ///
     /// - Parameter now: Milliseconds since 1970.
     package func resume(now: Int64) async throws -> [String: HostTracker.Outage] {

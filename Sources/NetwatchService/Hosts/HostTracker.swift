@@ -1,6 +1,6 @@
 /// Decides whether one host is up, from observations of it. A pure value.
 ///
-/// - A lost path makes the host down at once, because the kernel knows that nothing can be sent. So does a captive
+/// - A lost path makes the host down immediately, because the kernel knows that nothing can be sent. So does a captive
 ///   portal.
 /// - Failed probes make it down after ``WatchedHost/fall`` in a row. The outage begins with the first of them.
 /// - Successful probes make it up again after ``WatchedHost/rise`` in a row, counted from the first of them. After any
@@ -13,7 +13,7 @@ package struct HostTracker: Sendable {
     package struct Moment: Hashable, Sendable {
         /// Milliseconds since 1970 on the wall clock.
         package let wall: Int64
-        /// The time on a clock that nobody sets and that stops while the machine is suspended.
+        /// The time on a clock that cannot be set and that stops while the machine is suspended.
         package let running: Duration
 
         package init(wall: Int64, running: Duration) {
@@ -173,8 +173,8 @@ package struct HostTracker: Sendable {
 
     // MARK: Time
 
-    /// Returns the unaccounted time until `end`. Its length is that of the running clock, so that a step of the wall
-    /// clock neither adds nor removes time.
+    /// Returns the unaccounted time until `end`. Its length is measured by the running clock, so that a step of the
+    /// wall clock neither adds nor removes time.
     private func span(until end: Moment, endingAt now: Moment) -> [Span] {
         let length = (end.running - accounted.running).milliseconds
         guard length > 0 else { return [] }

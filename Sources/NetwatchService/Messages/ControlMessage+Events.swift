@@ -6,7 +6,7 @@ extension ControlMessage {
         package var v = ControlMessage.version
         /// The id with which a client resumes the stream after this event.
         package var id: String
-        /// The kind of the event: that of `QueueEvent.Kind`, or `reset`.
+        /// The kind of the event: a case of `QueueEvent.Kind`, or `reset`.
         package var event: String
         package var time: Date
         /// The id of the request; `nil` for an event of a lane or of the whole queue.

@@ -9,7 +9,7 @@ extension ControlMessage {
         /// Why there are no name servers, if there are none.
         package var nameServersError: String?
         /// The number of seconds for which no name server has answered a lookup within two seconds. `nil` while name
-        /// servers answer within that time, and if no lookup was made.
+        /// servers answer within that time, or if no lookup was made.
         package var silentSeconds: Double?
         /// The number of lookups in progress.
         package var lookups: Int

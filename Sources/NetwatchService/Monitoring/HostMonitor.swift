@@ -68,7 +68,7 @@ package actor HostMonitor {
         }
         // The outages stay open in the history, so that the next run can continue them.
         for name in order { remove(name) }
-        // In a task of its own, because this one is cancelled and could not write.
+        // In a separate task, because this task is cancelled and could not write.
         await Task { await write() }.value
     }
 
@@ -130,7 +130,7 @@ package actor HostMonitor {
 
     private func takeObservations() async {
         for await observation in observations {
-            // A change is written at once, so that a crash does not lose the beginning or the end of an outage.
+            // A change is written immediately, so that a crash does not lose the beginning or the end of an outage.
             if take(observation), !Task.isCancelled { await write() }
         }
     }

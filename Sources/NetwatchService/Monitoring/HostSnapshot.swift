@@ -14,11 +14,11 @@ package struct HostSnapshot: Hashable, Sendable {
     package var probedAt: Int64?
     /// When the last successful probe ended, in milliseconds since 1970.
     package var succeededAt: Int64?
-    /// The numbers of probes and of changes of the state since the host is watched.
+    /// The numbers of probes and of state changes since the service began to watch the host.
     package var successes = 0
     package var failures = 0
     package var changes = 0
-    /// The latencies of the successful probes since the host is watched.
+    /// The latencies of the successful probes since the service began to watch the host.
     package var latencies = LatencyHistogram()
 
     package init(_ host: WatchedHost) {

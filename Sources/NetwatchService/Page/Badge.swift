@@ -4,7 +4,7 @@ struct Badge {
     let value: String
     let colour: String
 
-    /// The approximate width of a character, in pixels. The texts are fitted to it.
+    /// The approximate width of a character, in pixels. `textLength` stretches each text to the width that this yields.
     private static let characterWidth = 7
 
     var svg: HTML {

@@ -1,6 +1,6 @@
 internal import OfflineQueue
 
-/// The filter of a stream of events, with the same names as that of the list.
+/// The filter of a stream of events. Its parameters have the same names as in the filter of the list.
 struct EventFilter: Hashable {
     /// Selects events after which the request is in one of these states; `nil` selects any, and events of lanes.
     var states: Set<QueuedRequest.State>?

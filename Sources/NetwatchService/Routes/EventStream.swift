@@ -5,8 +5,8 @@ internal import OfflineQueue
 actor EventStream {
     /// A comment, which clients ignore.
     static let keepAlive = Array(":\n\n".utf8)
-    /// The number of events that do not match the filter after which the client receives an id, so that it can still
-    /// resume the stream. Much less than the buffer holds.
+    /// After this number of events that do not match the filter, the client receives an id, so that it can still resume
+    /// the stream. The number is much smaller than the capacity of the buffer.
     private static let idInterval: UInt64 = 1024
 
     private var events: QueueEvents.Iterator

@@ -303,7 +303,7 @@ final class CurlMulti {
     /// - The request was sent, and the server's kernel has acknowledged none of its bytes.
     /// - The TLS handshake is under way, and the server's kernel has not acknowledged all bytes of this side.
     ///
-    /// In both cases, no other transfer may use the connection, and the request must be one that may be sent again.
+    /// In both cases, no other transfer may use the connection, and the request must be allowed to be sent again.
     func leaveStalledConnection(_ id: TransferID) -> Transfer? {
         guard let descriptor = connections.connection(onlyOf: id), let transfer = transfers[id],
             !transfer.head.hasBegun, transfer.maySend, transfer.bodyReader.mayRestart,
@@ -344,8 +344,8 @@ final class CurlMulti {
     /// Handles libcurl's message that it waits for nothing on a descriptor.
     ///
     /// A connection over which a request was sent stays registered, because it is usually needed again soon. Other
-    /// connections were established too late or were not needed. They are removed at once, because libcurl may close
-    /// them without a callback.
+    /// connections were established too late or were not needed. They are removed immediately, because libcurl may
+    /// close them without a callback.
     private func release(_ descriptor: CInt, of transfer: Transfer?) {
         if let transfer, transfer.isReady {
             sockets.setUnused(descriptor)

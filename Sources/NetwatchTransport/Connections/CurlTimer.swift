@@ -1,6 +1,6 @@
 internal import NetwatchEventLoop
 
-/// The timeout that libcurl asks for, as a timer of the loop. It is confined to the loop's thread.
+/// The timeout that libcurl requests, as a timer of the event loop. It is confined to the loop's thread.
 ///
 /// libcurl changes its deadline several times per transfer. To save calls, the timer of the loop is replaced only if it
 /// would fire too late. A timer that fires too early is set again.

@@ -83,7 +83,7 @@ final class EngineTransfer {
         reporter.recordConnection()
     }
 
-    /// Begins the connection attempts again at once. Has no effect unless connection attempts are in progress.
+    /// Begins the connection attempts again immediately. Has no effect unless connection attempts are in progress.
     func reconnect() {
         connector?.assumeIsolated { $0.reconnect() }
     }

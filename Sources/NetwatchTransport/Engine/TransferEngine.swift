@@ -307,8 +307,8 @@ package actor TransferEngine {
 
     // MARK: Multi handles
 
-    /// Returns the multi handle for a transfer. If the connections of the pool were renewed while the transfer was
-    /// connecting, the handle is another one than before.
+    /// Returns the multi handle for a transfer. If the pool's connections were renewed while the transfer was
+    /// connecting, the handle differs from the earlier handle.
     private func multi(for id: TransferID, _ transfer: EngineTransfer) throws(TransferFailure) -> CurlMulti {
         let target = transfer.target
         let sharing = multis.sharing(

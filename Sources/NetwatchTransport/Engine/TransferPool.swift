@@ -69,7 +69,7 @@ package final class TransferPool: Sendable {
 
     /// Restarts the stalled transfers to a host over new connections. Use this when a lost network path has returned.
     ///
-    /// - A transfer that is still connecting begins its connection attempts again at once.
+    /// - A transfer that is still connecting begins its connection attempts again immediately.
     /// - A transfer whose request was sent restarts if the server has acknowledged none of it.
     /// - A request that must not arrive twice is not sent again.
     ///

@@ -124,8 +124,8 @@ extension TransferFailure {
         )
     }
 
-    /// Returns the failure of a read that was requested after the reading side had been closed, or of a write after the
-    /// writing side.
+    /// Returns the failure of a read after the stream was closed for reading, or of a write after it was closed for
+    /// writing.
     ///
     /// - Parameter side: "reading" or "writing".
     static func closed(_ side: String) -> TransferFailure {

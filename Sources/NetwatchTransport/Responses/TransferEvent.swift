@@ -46,7 +46,7 @@ package struct TransferProgress: Hashable, Sendable {
     /// The length of the request's body in bytes; `nil` if it is unknown.
     package var toSend: Int64?
     package var received: Int64
-    /// The length of the response's body in bytes; `nil` until the head has arrived, and if the head does not state it.
+    /// The length of the response's body in bytes; `nil` until the head has arrived, or if the head does not state it.
     package var toReceive: Int64?
 
     package init(sent: Int64, toSend: Int64?, received: Int64, toReceive: Int64?) {

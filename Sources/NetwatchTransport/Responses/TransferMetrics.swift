@@ -3,8 +3,8 @@ package import NetwatchEventLoop
 /// The timings and sizes of a transfer, whether it succeeded or failed.
 ///
 /// All durations are measured from ``startedAt``. A duration is `nil` if the transfer did not get that far. If the
-/// request was sent again with credentials, the durations belong to its last sending, and the numbers of header bytes
-/// are sums over all sendings.
+/// request was sent again with credentials, the durations belong to the last time that it was sent. The numbers of
+/// header bytes are sums over all times.
 package struct TransferMetrics: Hashable, Sendable {
     /// The time at which the caller passed the transfer to the engine.
     package var startedAt: ContinuousClock.Instant

@@ -53,8 +53,8 @@ struct StreamReads {
         if buffer.isEmpty { buffer = bytes } else { buffer += bytes }
     }
 
-    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, and if the queue is
-    /// empty.
+    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot be completed, or if the
+    /// queue is empty.
     mutating func next() -> Step? {
         switch queue.head {
         case nil: return nil

@@ -38,8 +38,8 @@ struct StreamWrites {
         queue.replaceHead(by: .operation(write))
     }
 
-    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot, and if the queue is
-    /// empty.
+    /// Removes the first entry of the queue if it can be completed. Returns `nil` if it cannot be completed, or if the
+    /// queue is empty.
     mutating func next() -> Step? {
         switch queue.head {
         case nil: return nil

@@ -111,7 +111,7 @@ extension Transfer {
     /// has ended.
     static let maximumSendCount = 10
 
-    /// Handles libcurl's callback before each sending of the request, when the connection is ready. Returns whether
+    /// Handles libcurl's callback each time before it sends the request, when the connection is ready. Returns whether
     /// libcurl may send the request.
     ///
     /// libcurl sends a request again for two reasons: to add credentials, or because a reused connection has ended.

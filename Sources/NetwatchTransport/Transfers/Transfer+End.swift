@@ -113,8 +113,8 @@ extension Transfer {
             phase: .response,
             message: "the server refused the HTTP/2 stream and did not process the request"
         )
-        // A second sending means that the server has required HTTP/1.1. HTTP/1.1 has no streams to refuse, so the
-        // server may have processed the request.
+        // If the request was sent a second time, the server has required HTTP/1.1. HTTP/1.1 has no streams to refuse,
+        // so the server may have processed the request.
         failure.isUnprocessed = sendCount == 1
         return failure
     }

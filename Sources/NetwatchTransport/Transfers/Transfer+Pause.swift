@@ -4,8 +4,8 @@ extension Transfer {
     /// Pauses directions of the transfer, in addition to those that are already paused. If the result is not
     /// `CURLE_OK`, the caller must end the transfer.
     ///
-    /// libcurl pauses at once while it is sending or receiving, but ignores a pause that was set earlier. The callbacks
-    /// therefore check ``paused`` themselves.
+    /// libcurl pauses immediately while it is sending or receiving, but ignores a pause that was set earlier. The
+    /// callbacks therefore check ``paused`` themselves.
     ///
     /// Must not be called from a callback of libcurl. The same holds for the functions that resume.
     func pause(_ directions: TransferPause) -> CURLcode {

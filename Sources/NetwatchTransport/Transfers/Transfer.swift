@@ -70,7 +70,8 @@ final class Transfer {
     var evaluator: TrustEvaluator?
     /// The connection that was made for the transfer; `nil` after libcurl has taken it over.
     private var connection: TCPSocket?
-    /// Whether the transfer has lost its connection, or libcurl asked for one that was not prepared. The reasons are:
+    /// Whether the transfer has lost its connection, or libcurl requested a connection that was not prepared. The
+    /// reasons are:
     ///
     /// - The connection that libcurl was expected to reuse has just closed.
     /// - The server closed a reused connection before the response.
@@ -91,14 +92,16 @@ final class Transfer {
     var isRefusedByGoAway = false
     /// Whether the server has refused the request over HTTP/2 and requires HTTP/1.1 (RFC 9113 §7, `HTTP_1_1_REQUIRED`).
     private var requiresHTTP1 = false
-    /// Whether the server refused the last sending over HTTP/2 and requires HTTP/1.1. This permits one more sending.
+    /// Whether the server refused the request over HTTP/2 when it was last sent, and requires HTTP/1.1. The request may
+    /// then be sent once more.
     private var isRefusedOverHTTP2 = false
-    /// The number of bytes that the connection had sent before the request; `nil` until the request is sent, and for a
-    /// unix socket.
+    /// The number of bytes that the connection had sent before the request; `nil` until the request is sent. Always
+    /// `nil` for a unix socket.
     private(set) var requestOffset: UInt64?
     /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
     var isAnswerLate = false
-    /// The number of times that the request was sent, completely or in part. Sendings that did not arrive do not count.
+    /// The number of times that the request was sent, completely or in part. A time does not count if the server
+    /// received nothing.
     private(set) var sendCount = 0
 
     /// Creates a transfer and sets all options of its handle.
@@ -181,8 +184,8 @@ final class Transfer {
         return stop == nil
     }
 
-    /// Records that the server has received nothing over the last connection. So this sending does not count towards
-    /// ``maximumSendCount``.
+    /// Records that the server has received nothing over the last connection. The request therefore counts as not sent
+    /// there; see ``maximumSendCount``.
     func markUnsent() {
         lacksConnection = true
         earlierBytesSent += currentBytesSent

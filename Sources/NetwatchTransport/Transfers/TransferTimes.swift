@@ -3,9 +3,9 @@ internal import CNetwatchCurl
 /// The times at which a transfer reached its phases, relative to ``TransferMetrics/startedAt``.
 ///
 /// libcurl's own times cannot be used for all phases. They begin when libcurl receives the transfer, and they are sums
-/// if the request is sent again. So libcurl's time of the TLS handshake is read before the first sending, and all later
-/// times are measured here. The engine measures the time of the connection, because libcurl receives a connected
-/// socket.
+/// if the request is sent again. So libcurl's time of the TLS handshake is read before the request is first sent, and
+/// all later times are measured here. The engine measures the time of the connection, because libcurl receives a
+/// connected socket.
 struct TransferTimes {
     /// The time at which libcurl received the transfer.
     private var added: Duration

@@ -4,8 +4,8 @@ internal import NetwatchNetlink
 
 /// Reads from sysfs the properties of interfaces that netlink does not provide.
 ///
-/// sysfs always shows the network namespace in which it was mounted, even to a thread in another one. So a monitor that
-/// watches another namespace than that of its process must use ``none``.
+/// sysfs always shows the network namespace in which it was mounted, even to a thread in another one. So a monitor must
+/// use ``none`` if it does not watch the namespace of its process.
 struct SysfsReader: Sendable {
     /// The properties of one interface.
     struct Properties: Hashable, Sendable {

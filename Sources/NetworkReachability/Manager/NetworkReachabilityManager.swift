@@ -7,8 +7,8 @@ internal import Synchronization
 /// respond. Therefore do not check the status before you send. Send, and use the status to explain a failure or to
 /// decide when to retry.
 ///
-/// The API is that of Alamofire 4, with some additions. Retain the manager for as long as it should listen. It can be
-/// used from any thread.
+/// The API matches the class of the same name in Alamofire 4, with some additions. Retain the manager for as long as it
+/// should listen. It can be used from any thread.
 public final class NetworkReachabilityManager: Sendable {
     /// A closure that receives the current status first, and then each new one.
     public typealias Listener = @Sendable (NetworkReachabilityStatus) -> Void

@@ -65,7 +65,8 @@ public struct PathStatus: Hashable, Sendable {
         supportsIPv6 = targetVerdict.supportsIPv6
     }
 
-    /// Whether the target is known to be reachable. `false` also if the verdict is ``Verdict/unknown(_:)``.
+    /// Whether the target is known to be reachable. `false` if it is not reachable, or if the verdict is
+    /// ``Verdict/unknown(_:)``.
     public var isReachable: Bool {
         path != nil
     }

@@ -188,8 +188,8 @@ struct AddressBook {
 
     /// Marks all addresses.
     ///
-    /// - Parameter isDeferred: Whether they are only looked up to confirm their verdicts. Default: `false`, because
-    ///   their paths may have changed.
+    /// - Parameter isDeferred: Whether the lookups only confirm the verdicts, so that urgent addresses go first.
+    ///   Default: `false`, because the paths may have changed.
     mutating func markEverything(deferred isDeferred: Bool = false) {
         let mark: Mark = isDeferred ? .deferred : .urgent
         for index in records.indices { self.mark(Slot(index), mark) }

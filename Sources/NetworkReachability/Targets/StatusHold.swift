@@ -1,6 +1,6 @@
 /// Converts the verdicts on one target into the statuses to publish. A pure value.
 ///
-/// The first status and every change to reachable are published at once. Every other change is held back for the
+/// The first status and every change to reachable are published immediately. Every other change is held back for the
 /// settle time (``PathMonitor/Configuration/settle``), because links flap and pass through intermediate states:
 /// - A path that returns within the settle time is not reported as lost. Only ``PathStatus/pathGeneration`` increases.
 /// - A reason that does not last for the settle time is not reported.
@@ -13,7 +13,7 @@ struct StatusHold: Sendable {
     /// The time until which a change is held back; `nil` if no change is held back.
     private(set) var heldUntil: ContinuousClock.Instant?
     private var isPathSuspect = false
-    /// The last reachable verdict. It shares its path with the published status.
+    /// The last reachable verdict. Its path and the path of the published status share their storage.
     private var lastRoute: PathStatus.Verdict?
     private var routeGeneration: UInt64 = 0
     private var isRouteSuspect = false

@@ -34,7 +34,7 @@ package struct Attempt: Sendable {
     package private(set) var credential: String?
     /// Where the credential that was added may be sent; `nil` if there is none.
     package private(set) var permit: CredentialPermit?
-    /// The session's request for this attempt, for a credential that is asked about a response with status 401.
+    /// The session's request for this attempt. A credential receives it with a response of status 401.
     package private(set) var sent: SentRequest?
 
     package init(

@@ -10,7 +10,8 @@ package struct AttemptContext: Hashable, Sendable {
     /// Whether the path to the host changed during the attempt: it was lost and found again, or another path replaced
     /// it.
     package var pathHasChanged = false
-    /// Whether a failure to connect is retried fast and not counted, because the path was found only recently.
+    /// Whether a failure to connect is retried fast and not counted, because the path to the host was found a short
+    /// time ago.
     package var isReconnecting = false
     /// The request's `Accept` header; `nil` if there is none.
     package let accept: String?

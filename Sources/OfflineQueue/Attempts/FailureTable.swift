@@ -11,7 +11,7 @@ package enum FailureTable {
         case ambiguous
         /// The server reported that it did not process the request.
         case unprocessed
-        /// The status of the response arrived before the failure, and is judged like that of a complete response.
+        /// The status of the response arrived before the failure, and is judged like the status of a complete response.
         case answered
         /// A local problem that may pass, such as a shortage of memory or a file that cannot be read.
         case local

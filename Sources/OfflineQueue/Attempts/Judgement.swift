@@ -28,7 +28,7 @@ package enum LaneEffect: Hashable, Sendable {
     case again
     /// The request failed, and backs off alone. Five failures of a lane in a row close the lane.
     case failure
-    /// The lane closes at once, for a time that grows with each closure.
+    /// The lane closes immediately, for a time that grows with each closure.
     case close
     /// Something other than the HTTP server responded: a captive portal, or a peer that does not speak HTTP. The lane
     /// closes as after ``close``, but the response is no sign of overload.

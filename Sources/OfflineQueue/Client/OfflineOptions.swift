@@ -26,7 +26,7 @@ public struct OfflineOptions: Hashable, Sendable {
     /// Creates options.
     ///
     /// - Parameters:
-    ///   - enqueue: The options with which requests are stored. Default: those of ``EnqueueOptions``.
+    ///   - enqueue: The options with which requests are stored. Default: the defaults of ``EnqueueOptions``.
     ///   - detached: Whether the queue still sends a request that the program cancels after it was stored. Default
     ///     `false`.
     public init(_ enqueue: EnqueueOptions = EnqueueOptions(), detached: Bool = false) {

@@ -5,9 +5,10 @@ extension DataRequest {
     /// Stores the request in a queue if it fails because its host cannot be reached, and finishes it with the response
     /// that the queue receives later. Also for uploads of data, files, streams and multipart bodies.
     ///
-    /// Retriers are asked first. Then the queue stores the request as it was before adaptation, and a copy of its body.
-    /// ``OfflineQueue`` sends it through its own session, with that session's adapter. When the request is on disk,
-    /// ``ClientCore/Request/onQueued(queue:_:)`` is called and the request's state becomes `queued`.
+    /// Retriers are called first. If none retries the request, the queue stores the request as it was before
+    /// adaptation, and a copy of its body. ``OfflineQueue`` sends it through its own session, with that session's
+    /// adapter. When the request is on disk, ``ClientCore/Request/onQueued(queue:_:)`` is called and the request's
+    /// state becomes `queued`.
     ///
     /// The request's handlers are called once:
     /// - with the response, if this process receives it. Validators check it, and serializers process it.

@@ -34,8 +34,8 @@ extension SessionManager {
     /// session can reject a request, but the queue sends the request with the adapter and the trust policies of the
     /// queue's own session, and repeats it by its own rules. Downloads to files fail with a ``QueueError``.
     ///
-    /// Requests whose bodies are in memory or in a file are stored in the order in which they were created. A session
-    /// with event monitors or an interceptor, or one that does not start its requests immediately, keeps no order.
+    /// Requests whose bodies are in memory or in a file are stored in the order in which they were created. The order
+    /// is not kept by a session that has event monitors or an interceptor, or does not start its requests immediately.
     ///
     /// ``ClientCore/SessionManager/queuesFailedRequests(in:options:matching:)`` has no effect on the returned session.
     ///

@@ -36,7 +36,7 @@ final class StorageLine: Sendable {
 
     private let state = Mutex(State())
 
-    /// Adds a request to the line, and starts storing it in the queue unless that is in progress.
+    /// Adds a request to the line. If no task is storing the line's requests in the queue, starts one.
     func add(_ entry: Entry, to queue: OfflineQueue) {
         let starts = state.withLock { state in
             state.waiting.append(entry)

@@ -3,7 +3,7 @@ internal import ClientCore
 extension CredentialResolver {
     /// Refreshes a credential that a server rejected, and adds it to the attempt again.
     ///
-    /// - Returns: The attempt to send at once; `nil` if nothing changed, so that another attempt would be rejected,
+    /// - Returns: The attempt to send immediately; `nil` if nothing changed, so that another attempt would be rejected,
     ///   too.
     /// - Throws: ``CredentialFault``, or `CancellationError`.
     func renew(

@@ -3,8 +3,8 @@ internal import NetwatchTransport
 
 /// Adds credentials to attempts, and refreshes each credential at most once at a time.
 ///
-/// Providers are code of the program that may throw or never return, so each call has a time limit. While a call is
-/// overdue, its credential is not asked again: the number of calls that hang stays small.
+/// Providers are code of the program that may throw or never return, so each call has a time limit. While a call for a
+/// credential is overdue, the provider is not called for it again, so only a few calls can hang.
 package actor CredentialResolver {
     /// An attempt with its credential.
     struct Authorized: Sendable {
@@ -54,9 +54,9 @@ package actor CredentialResolver {
     let now: @Sendable () -> ContinuousClock.Instant
     var entries: [String: Entry] = [:]
     private var source: (any CredentialSource)?
-    /// The calls in progress by credential, and whether they are overdue.
+    /// The calls in progress, by the name of the credential and the number of the call, and whether each is overdue.
     private var calls: [String: [Int: Bool]] = [:]
-    /// The calls that add credentials to attempts, by credential.
+    /// The calls to providers that add a credential to an attempt, by the name of the credential.
     private var additions: [String: ProviderCalls<Addition>] = [:]
     var isAccepted: (@Sendable (Refreshed) async -> Void)?
     private var nextCall = 0
@@ -72,7 +72,7 @@ package actor CredentialResolver {
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.timeout = timeout
-        // The timeout of the call ends a longer wait, with a reason of its own.
+        // If the patience is longer than the call's timeout, the timeout ends the wait and reports a different reason.
         self.patience = patience < timeout ? patience : timeout + .seconds(3600)
         self.now = now
     }
@@ -85,7 +85,8 @@ package actor CredentialResolver {
         additions[name] = nil
     }
 
-    /// Lets the providers of changed credentials be called at once.
+    /// Forgets the failed calls of the providers of changed credentials, so that the next attempt calls them without a
+    /// delay.
     func forgetFailures(of names: Set<String>) {
         for name in names { additions[name] = nil }
     }
@@ -143,8 +144,8 @@ package actor CredentialResolver {
         if additions[name]?.isIdle == true { additions[name] = nil }
     }
 
-    /// Returns the call that adds a credential to an attempt: the one that an earlier attempt of the request has begun,
-    /// or another one.
+    /// Returns the call that adds a credential to an attempt: a call that an earlier attempt of the request has begun,
+    /// or a new call.
     private func addition(to attempt: Attempt, of name: String, _ session: SessionManager?) throws
         -> Task<Addition, any Error>
     {
@@ -173,7 +174,8 @@ package actor CredentialResolver {
         if let refresh = entries[name]?.refresh { _ = try? await refresh.value }
         let generation = entries[name]?.generation ?? 0
         let credential = try await credential(named: name)
-        // The sender checks the origin again. This check keeps the provider from being called in vain.
+        // The sender checks the origin again. This check avoids a call of the provider for an origin that is not
+        // permitted.
         let (permit, origin) = (credential.permit(named: name), try? TransferOrigin(url: attempt.url))
         guard let origin, permit.permits(origin) else { throw permit.refusal(of: origin) }
         let authorized = try await call(name) {

@@ -34,7 +34,7 @@ public struct QueueCredential: Sendable {
     ///
     /// - Parameters:
     ///   - origins: The origins to which the credential may be sent, such as `https://api.example.com`. A host may
-    ///     begin with `*.`, which stands for one or more labels. Without a port, the port is that of the scheme.
+    ///     begin with `*.`, which stands for one or more labels. The default of the port is the scheme's port.
     ///   - refresh: A function that gets a new value, for example from a token service. It is called when the server
     ///     responds with 401, once for all requests that wait for it. Default `nil`: the value cannot be refreshed.
     ///   - value: A function that returns the current value. It is called at each attempt.
@@ -63,7 +63,7 @@ public struct QueueCredential: Sendable {
     ///
     /// The adapter may change header fields, and the path and query of the URL. If it changes the origin, the method or
     /// the body, nothing is sent. After a response with 401 it is called again; if its result differs, the request is
-    /// sent again at once.
+    /// sent again immediately.
     ///
     /// - Parameters:
     ///   - adapter: The adapter.
@@ -76,8 +76,8 @@ public struct QueueCredential: Sendable {
     /// Creates a credential from an interceptor, which adds it to each attempt and refreshes it.
     ///
     /// The same rules as for ``init(adapter:origins:)`` apply. After a response with 401, `retry` is called once for
-    /// all requests that wait for it, with the queue's session and an error of the validation. If it returns `retry`
-    /// or `retryWithDelay`, the requests are adapted and sent again at once. The delay is ignored.
+    /// all requests that wait for it, with the queue's session and an error of the validation. If it returns `retry` or
+    /// `retryWithDelay`, the requests are adapted and sent again immediately. The delay is ignored.
     ///
     /// - Parameters:
     ///   - interceptor: The interceptor.

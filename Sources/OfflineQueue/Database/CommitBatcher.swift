@@ -284,14 +284,14 @@ extension CommitBatcher {
         )
     }
 
-    /// Records damage in the file `queue.damaged`, so that the next start reports it at once. An error is ignored,
+    /// Records damage in the file `queue.damaged`, so that the next start reports it immediately. An error is ignored,
     /// because a disk that cannot store this file will make the next start fail as well.
     private func note(_ error: any Error) {
         if StoreFault.isDamage(error) { try? directory.damage.write(StoreFault.words(error)) }
     }
 
-    /// Sets the error of all later writes. The first one is kept, except that an error that ends the store replaces the
-    /// one for a closed queue.
+    /// Sets the error of all later writes. The first error is kept, with one exception: an error that ends the store
+    /// replaces the error for a closed queue.
     private func refuse(with refusal: QueueError) {
         state.withLock { state in
             guard state.refusal?.endsStore != true else { return }

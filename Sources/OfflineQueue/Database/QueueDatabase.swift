@@ -75,7 +75,7 @@ enum QueueDatabase {
     }
 
     /// Checks through a read-only connection that the file is a queue's database. Opening it for writing would change
-    /// the journal mode at once, and a file of another program must not be changed.
+    /// the journal mode immediately, and a file of another program must not be changed.
     static func checkReadOnly(_ path: String) throws {
         guard FileSystem.size(of: path) > 0 else { return try checkNew(path) }
         do {
@@ -136,7 +136,7 @@ enum QueueDatabase {
 
     private static func configure(_ database: Database) throws {
         try checkOwnership(database)
-        // Makes SQLite check the cells of each page that it reads, so that it detects a damaged page at once.
+        // Makes SQLite check the cells of each page that it reads, so that it detects a damaged page immediately.
         try database.execute(sql: "PRAGMA cell_size_check = ON")
         // Set before the migrator creates its own table, which is a separate commit. If the process dies after that
         // commit, the next start must recognize the database.

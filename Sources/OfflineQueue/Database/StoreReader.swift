@@ -23,7 +23,7 @@ final class StoreReader: Sendable {
 
     /// Runs `body` with the connection.
     ///
-    /// - Returns: The result of `body`; `nil` without calling it while the reader is paused.
+    /// - Returns: The result of `body`. While the reader is paused, `body` is not called and the result is `nil`.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value? {

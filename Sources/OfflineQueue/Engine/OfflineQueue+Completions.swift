@@ -18,9 +18,10 @@ extension OfflineQueue {
     ///   ``Configuration/backoffCap``. A handler that throws or does not return delays only the requests of its tag.
     /// - A request is kept for its handler as long as it is in the history: dead requests for 7 days; others for 1 day,
     ///   at most 10,000 of each state; all of them together up to 256 MiB. When it is removed from the history, its
-    ///   handler is not called for it any more. ``statistics()`` reports how many requests wait for their handlers.
-    ///   Exports contain neither such requests nor, for dead ones, that they wait for a handler. Let the handlers
-    ///   finish before you move a queue by export and import; ``statistics()`` reports when none waits.
+    ///   handler is not called for it any more. ``statistics()`` reports how many requests wait for their handlers. An
+    ///   export does not record which requests wait: it contains the dead ones without this information, and no other
+    ///   finished ones. Let the handlers finish before you move a queue by export and import; ``statistics()`` reports
+    ///   when none waits.
     /// - If a finished request is encrypted and its key is missing, the handlers of its tag wait until the queue is
     ///   opened with the key.
     ///

@@ -19,8 +19,8 @@ extension OfflineQueue {
     /// Changes the credential of waiting or held requests.
     ///
     /// Requests that are held for ``HoldReason/auth`` are released, and pending ones are due now. Holds for other
-    /// reasons continue. Secrets that are stored with a request are removed for good, also the signature of a signed
-    /// URL (``EnqueueOptions/allowsSignature``).
+    /// reasons continue. Secrets that are stored with a request are removed for good, including the signature of a
+    /// signed URL (``EnqueueOptions/allowsSignature``).
     ///
     /// - Parameters:
     ///   - name: The name of the new credential.

@@ -69,7 +69,7 @@ extension OfflineQueue {
     /// Releases held requests, whatever the reason for the hold.
     ///
     /// A request that is held because a dependency failed no longer waits for any of its dependencies. A request that
-    /// is held for ``HoldReason/key`` and still cannot be decrypted is refused, also by ``retry(_:newKey:)``.
+    /// is held for ``HoldReason/key`` and still cannot be decrypted is refused. ``retry(_:newKey:)`` refuses it, too.
     ///
     /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
@@ -127,8 +127,8 @@ extension OfflineQueue {
 
     /// Resumes the whole queue or some lanes after ``pause(host:lane:)``.
     ///
-    /// Without arguments, every pause ends: that of the whole queue and those of all lanes. With arguments, only the
-    /// pauses of the matching lanes end. If the whole queue is paused too, these lanes continue to wait.
+    /// Without arguments, the pause of the whole queue and the pauses of all lanes end. With arguments, only the pauses
+    /// of the matching lanes end. If the whole queue is paused too, these lanes continue to wait.
     ///
     /// - Parameters:
     ///   - host: The host of the lanes to resume. Default `nil`: all hosts.

@@ -13,8 +13,8 @@ extension OfflineQueue {
     ///   - encryptionKeyFile: The path of the keys of an encrypted queue. Default `nil`: encrypted requests are left
     ///     out of the export, and stay encrypted in the moved store. With the keys, the export contains them as
     ///     plaintext.
-    /// - Returns: The moved store. `nil` if the check found no damage, so that the store was not moved. The queue can
-    ///   then be opened again, even if the store was refused as damaged before.
+    /// - Returns: The moved store. `nil` if the check found no damage. The store was then not moved, and the queue can
+    ///   be opened again, even if opening it failed before because of damage.
     /// - Throws: ``QueueError``:
     ///   - `alreadyOwned`, `directoryUnusable`, `storeUnavailable`;
     ///   - `storeUnusable` for a database of another program or of a newer netwatch, which is not moved;

@@ -8,8 +8,8 @@ extension OfflineQueue {
     /// existence and the size of their bodies are checked.
     ///
     /// A body of up to 64 KiB is in the database, with its SHA-256 or encrypted. Earlier versions stored no SHA-256; of
-    /// their bodies only the length is checked. The SHA-256 reveals faults of the disk. It does not protect against a
-    /// person who can write to the database, and can also replace it.
+    /// their bodies only the length is checked. The SHA-256 reveals faults of the disk. A person who can write to the
+    /// database can also replace the SHA-256.
     ///
     /// - Throws: ``QueueError`` of the store. `CancellationError` if the task is cancelled or the queue stops.
     public nonisolated func verify() async throws -> QueueVerification {

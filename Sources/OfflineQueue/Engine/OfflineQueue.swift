@@ -77,9 +77,9 @@ public actor OfflineQueue {
         /// none.
         ///
         /// Requests with ``RequestConstraints/isUnmetered`` wait while the path to their host leads over one of these
-        /// interfaces. The name is that of the interface of the route: for a tunnel or a bridge, name the tunnel or the
-        /// bridge itself. Paths to the addresses of this machine itself are never metered. Linux does not know whether
-        /// a connection is metered.
+        /// interfaces. Name the interface of the route: for a tunnel or a bridge, name the tunnel or the bridge itself.
+        /// Paths to the addresses of this machine itself are never metered. Linux does not know whether a connection is
+        /// metered.
         public var meteredInterfaces: [String] = []
         /// The maximum time for which ``OfflineQueue/stop()`` waits for requests in flight: 0 s to 366 days. Default
         /// 10 s.
@@ -121,7 +121,7 @@ public actor OfflineQueue {
     /// and start again. Only one task may iterate over the stream.
     public nonisolated let failures: AsyncStream<QueueError>
 
-    /// The stream of problems that an operator must know, and with which the queue continues: one sentence each. It
+    /// The stream of problems that an operator must know about, although the queue continues. Each is one sentence. It
     /// keeps the newest 16, and finishes when the queue stops. Only one task may iterate over it.
     package nonisolated let warnings: AsyncStream<String>
 
@@ -288,7 +288,7 @@ extension OfflineQueue {
 
     /// Stops the queue and releases its directory.
     ///
-    /// No attempt starts any more. Requests in flight may finish within ``Configuration/stopTimeout``; after that their
+    /// No further attempt starts. Requests in flight may finish within ``Configuration/stopTimeout``; after that their
     /// attempts are cancelled. The next start continues with all unfinished requests. Uploads that no request uses are
     /// removed.
     public func stop() async {

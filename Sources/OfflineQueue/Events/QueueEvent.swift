@@ -75,7 +75,7 @@ public struct QueueEvent: Hashable, Sendable {
     public var holdReason: HoldReason?
     /// The time at which a pending request is due, or until which a lane is closed.
     public var due: Date?
-    /// The number of attempts that count and that have begun.
+    /// The number of attempts that count towards ``EnqueueOptions/maximumAttempts``, including one in progress.
     public var attempts: Int?
     /// The status of the last response, if there was one; for ``Kind/laneClosed``, the status of the response that
     /// closed the lane.

@@ -4,7 +4,8 @@
 /// the write changes nothing.
 package struct Lease: Hashable, Sendable {
     package let token: String
-    /// The number of the opening of the store in which the request was claimed. It rises with each opening.
+    /// The epoch of the store's owner that claimed the request. Each time the store is opened, the epoch increases by
+    /// one.
     package let ownerEpoch: Int64
 
     package init(token: String, ownerEpoch: Int64) {

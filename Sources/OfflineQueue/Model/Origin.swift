@@ -34,7 +34,7 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         guard !host.isEmpty else { throw QueueError(.invalidURL, "\(shown()) has no host") }
         let port = parts.port ?? usual
         guard (1...65535).contains(port) else {
-            throw QueueError(.invalidURL, "the port of \(shown()) is not 1 to 65535")
+            throw QueueError(.invalidURL, "the port of \(shown()) is not in the range 1 to 65535")
         }
         self.init(scheme: scheme, host: host, port: port)
     }

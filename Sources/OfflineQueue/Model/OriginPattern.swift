@@ -11,8 +11,8 @@ package struct OriginPattern: Hashable, Sendable, CustomStringConvertible {
     package static let accepted =
         "`https://HOST` or `http://HOST`, with an optional `:PORT`; HOST may begin with `*.`"
 
-    /// Parses text such as `https://api.example.com`, `http://[::1]:8080` or `https://*.example.com`. Without a port,
-    /// the port is that of the scheme.
+    /// Parses text such as `https://api.example.com`, `http://[::1]:8080` or `https://*.example.com`. The default of
+    /// the port is the scheme's port.
     ///
     /// - Throws: ``QueueError`` with `invalidOption`, which quotes the text.
     package init(_ text: String) throws(QueueError) {

@@ -110,7 +110,7 @@ extension RequestChecks {
         guard options.credential == nil || !options.allowsSignature else {
             throw QueueError(
                 .invalidOption,
-                "a signed URL cannot be combined with a credential: it needs none"
+                "a signed URL cannot be combined with a credential: the signature is the credential"
             )
         }
         try checkOrder(options)

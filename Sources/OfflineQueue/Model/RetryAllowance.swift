@@ -2,7 +2,7 @@
 package struct RetryAllowance: Hashable, Sendable {
     /// The maximum number of requests that were tried before.
     package let count: Int
-    /// The time until the budget permits another one. Requests beyond the maximum are postponed by this time and a
+    /// The time until the budget permits another retry. Requests beyond the maximum are postponed by this time and a
     /// multiple of ``spacing``.
     package let wait: Duration
 

@@ -311,7 +311,7 @@ package enum StoreStatements {
 
     // MARK: Expiring
 
-    /// The condition that the `expire_at` of a request can be trusted, as ``StoreTransaction/isExpired(_:)`` explains.
+    /// The condition under which the `expire_at` of a request can be trusted; see ``StoreTransaction/isExpired(_:)``.
     private static let isTrusted = "(boot = :boot OR :trusted OR life <= :sinceBoot)"
 
     /// Selects expired requests whose expiry time can be trusted. Index: `request_expiry`.

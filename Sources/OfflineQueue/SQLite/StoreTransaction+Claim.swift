@@ -187,7 +187,7 @@ extension StoreTransaction {
 // MARK: - Order
 
 extension StoreTransaction {
-    /// The priority whose requests are claimed next, until those of another priority go first.
+    /// The priority whose requests are claimed next, until requests of another priority go first.
     private struct Turn {
         let priority: Int
         /// The latest due time of the requests to claim, in milliseconds.

@@ -49,8 +49,8 @@ extension StoreTransaction {
         try shrink(request, by: Int64(bytes - clean.url.utf8.count - text.utf8.count))
     }
 
-    /// Reduces the stored size of a request, and the counters that contain it. Triggers update these only when a row is
-    /// inserted or deleted.
+    /// Reduces the stored size of a request, and the counters that include this size. Triggers update these only when a
+    /// row is inserted or deleted.
     private func shrink(_ request: StoredRequest, by bytes: Int64) throws {
         guard bytes > 0 else { return }
         let removed = min(bytes, try request.row["size"])

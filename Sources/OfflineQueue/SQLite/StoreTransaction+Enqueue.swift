@@ -143,7 +143,7 @@ extension StoreTransaction {
 
     /// Returns the stored request with the same id, finished or not; `nil` if there is none.
     ///
-    /// - Throws: ``QueueError`` with `idConflict` if its content differs from that of the new one.
+    /// - Throws: ``QueueError`` with `idConflict` if its content differs from the content of the new request.
     private func known(_ new: NewRequest) throws -> EnqueuedRequest? {
         guard try isKnown(new.id), let found = try row(StoreStatements.findKnown, ["id": new.id]) else {
             return nil
@@ -250,8 +250,8 @@ extension StoreTransaction {
 
     /// Stores the dependencies of a request.
     ///
-    /// - Returns: The dependencies that are not stored, or that ended without being delivered. The former come later in
-    ///   the batch, the latter were dropped to make room for this request.
+    /// - Returns: The dependencies that cannot be waited for yet: those that come later in the batch, and those that
+    ///   were dropped to make room for this request.
     private func depend(_ sequence: Int64, on ids: [String]) throws -> [String] {
         try ids.filter { id in
             try execute(

@@ -34,7 +34,7 @@ extension StoreTransaction {
 
     /// Adjusts the stored times after the wall clock was set.
     ///
-    /// The boot clock decides when requests of this boot expire. Their stored expiry time is that of the wall clock,
+    /// The boot clock decides when requests of this boot expire. The stored expiry time is a time of the wall clock,
     /// because one index must cover the requests of all boots.
     ///
     /// If the wall clock was set back, requests that were due seem to be due in the future. An empty claim would

@@ -105,7 +105,8 @@ extension StoreTransaction {
         edited.add(sequences.count - done, isRefused: true)
     }
 
-    /// Returns the requests without those whose hold for `key` an edit would end in vain.
+    /// Returns the requests without those that are held for `key` and still cannot be decrypted: ending such a hold
+    /// would have no effect.
     private func readable(_ sequences: ArraySlice<Int64>) throws -> ArraySlice<Int64> {
         let held = try numbers(
             "SELECT seq FROM request WHERE state = 'held' AND hold_reason = 'key' AND \(Part.isIn)",

@@ -49,8 +49,8 @@ extension StoreTransaction {
         }
     }
 
-    /// Returns the waiting request with the same replace key as the imported one; `nil` if there is none. Only the one
-    /// that was enqueued later is kept.
+    /// Returns the waiting request with the same replace key as the imported request; `nil` if there is none. Of the
+    /// two, only the request that was enqueued later is kept.
     private func waiting(like restored: RestoredRequest, in lane: Int64) throws -> StoredRequest? {
         try restored.archived.replaceKey.flatMap { try waiting(withKey: $0, inLane: lane) }
     }

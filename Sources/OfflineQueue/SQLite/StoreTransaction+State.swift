@@ -128,7 +128,8 @@ extension StoreTransaction {
     }
 
     /// Makes the requests that depend on a superseded request depend on its successor instead. If the successor itself
-    /// waits for one of them, the new dependency would form a cycle. Their dependency then counts as failed.
+    /// waits for one of these requests, the new dependency would form a cycle. The dependency of that request then
+    /// counts as failed.
     mutating func transferDependents(of sequence: Int64, to successor: Int64) throws {
         guard try row(StoreStatements.dependents, [sequence]) != nil else { return }
         try removeDependency(of: successor, on: sequence)

@@ -120,7 +120,7 @@ struct StoreTransaction {
         try database.cachedStatement(sql: sql).execute(arguments: arguments)
     }
 
-    /// Checks that the last statement changed exactly one row: the one that this transaction has read before.
+    /// Checks that the last statement changed exactly one row, because this transaction has read that row before.
     ///
     /// - Throws: ``DamagedColumn`` if it did not, for example because the table and its index disagree.
     func requireChange(of sequence: Int64) throws(DamagedColumn) {

@@ -7,11 +7,11 @@ enum OriginStanding: Hashable, Sendable {
     case prompt
     /// The server responded to the last attempt, but took longer.
     case slow
-    /// The server has responded, but the last attempts, of the given number, waited for a response in vain. The path
-    /// may have failed at a place that the kernel does not see.
+    /// The server has responded before, but the last attempts got no response; `failures` is their number. The path may
+    /// have failed at a place that the kernel does not see.
     case doubtful(failures: Int)
-    /// Attempts in a row waited for a response in vain, each at least for ``Scheduler/Settings/silentAttempt``: one to
-    /// a new origin, or ``doubtfulFailures`` to one that has responded before.
+    /// Consecutive attempts got no response, although each waited at least ``Scheduler/Settings/silentAttempt``. For a
+    /// new origin one attempt is enough; for an origin that has responded before, the number is ``doubtfulFailures``.
     case silent
 
     /// The number of failures in a row after which a server that has responded before counts as silent: 5, as many as
@@ -52,8 +52,8 @@ package struct AttemptCourse: Hashable, Sendable {
     }
 }
 
-/// The standings of origins that have no lanes any more. A destination that gets a request now and then is therefore
-/// not new each time.
+/// The standings of origins that have no lanes any more. They are kept, so that an origin with occasional requests does
+/// not count as new each time.
 ///
 /// It holds the last 512 to 1024 origins, in two halves: a full half replaces the older one.
 struct RecentStandings: Sendable {

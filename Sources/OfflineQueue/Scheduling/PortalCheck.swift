@@ -56,7 +56,7 @@ struct PortalCheck: Hashable, Sendable {
         nextProbe = moment
     }
 
-    /// Forgets everything, because the path may be another one. The result of a running probe is then ignored.
+    /// Forgets everything, because the path may be a different path. The result of a running probe is then ignored.
     ///
     /// - Parameter isSuspected: Whether a response may have come from a portal. Default `false`.
     mutating func reset(isSuspected: Bool = false) {

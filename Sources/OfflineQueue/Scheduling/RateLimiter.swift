@@ -29,13 +29,13 @@ struct RateLimiter: Sendable {
         }
     }
 
-    /// Gives back the turns of a claim that found fewer requests.
+    /// Returns the unused turns of a claim that found fewer requests than turns.
     ///
-    /// A limiter that is not in use for a while permits a full burst again, and no more. A turn that was taken before
-    /// that is therefore worth nothing afterwards. Otherwise more requests than a burst could be sent at once.
+    /// A limiter that was idle for long enough already permits a full burst. A turn that was taken before the idle time
+    /// is then not returned: otherwise more requests than a burst could be sent at once.
     ///
     /// - Parameters:
-    ///   - unused: The number of turns that are given back.
+    ///   - unused: The number of turns that are returned.
     ///   - count: The number of turns that the claim took.
     ///   - taken: When it took them.
     mutating func settle(unused: Int, of count: Int, taken: Moment) {

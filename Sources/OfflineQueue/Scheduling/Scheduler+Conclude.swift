@@ -1,8 +1,8 @@
 internal import NetwatchEventLoop
 
 extension Scheduler {
-    /// The times that follow from an outcome: when a retried request is due (`due`), and until when the server closed
-    /// its lane (`laneNotBefore`; `nil` if it did not).
+    /// The times that follow from an outcome. `due` is when a retried request is due. `laneNotBefore` is when the lane
+    /// opens again, if the server closed it; otherwise `nil`.
     package struct Settlement: Hashable, Sendable {
         package let due: Moment
         package let laneNotBefore: Moment?

@@ -80,7 +80,7 @@ extension Scheduler {
         // In a FIFO lane, the next request may start as soon as the previous outcome is stored.
         if let due = due ?? (lane.mode == .fifo ? now : nil) { lane.rowsAreDue(at: due) }
         // `distrustedUntil` is `nil` if the path changed, or the queue was flushed, after the attempt began. The server
-        // may be trusted now, so the request is released at once.
+        // may be trusted now, so the request is released immediately.
         if isDistrusted, lane.distrustedUntil == nil { lane.distrustedUntil = now }
         lanes[id] = lane
     }

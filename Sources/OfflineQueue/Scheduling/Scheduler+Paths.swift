@@ -1,7 +1,7 @@
 // Ends or repeats attempts when the path to their host is lost or found.
 
 extension Scheduler {
-    /// Handles a change of a host to reachable: for the first time, after a loss, or by another path.
+    /// Handles a host that becomes reachable: for the first time, after a loss, or over another path.
     mutating func pathFound(
         _ host: String,
         _ route: UInt64?,
@@ -35,8 +35,8 @@ extension Scheduler {
         gates[host]!.reconnectsUntil = lastReconnectEnds
     }
 
-    /// Handles a host whose first state is reachable. It drops no connections, so that requests can still reuse idle
-    /// ones. The session itself watches the paths of its connections.
+    /// Handles a host whose first state is reachable. Idle connections stay open, so that requests can reuse them. The
+    /// session itself watches the paths of its connections.
     ///
     /// If the state arrives after ``Settings/gateTimeout``, lanes have not waited for it. Their attempts may use
     /// another path, and are aborted.

@@ -46,7 +46,7 @@ extension Scheduler {
     }
 
     /// Handles the result of a probe. When a portal is gone, the path is as good as new: the lanes that could not send
-    /// through the portal are tried at once, each with a canary.
+    /// through the portal are tried immediately, each with a canary.
     mutating func portalProbed(_ host: String, _ probe: Int, _ finding: PortalFinding, now: Moment) {
         guard let gate = gates[host], gate.portal.running == probe else { return }
         let isGone = gate.portal.portal != nil && finding == .clear

@@ -39,7 +39,8 @@ package struct Scheduler: Sendable {
         package var reconnectSpread: Duration = .zero
         /// The number of requests with which sending resumes after an outage, in all lanes together.
         package var rampStart = 4
-        /// The maximum duration of the ramp after an outage. It ends the ramp if successes are slow to arrive.
+        /// The maximum duration of the ramp after an outage. The ramp ends after this time even if few requests have
+        /// succeeded.
         package var rampDuration: Duration = .seconds(30)
         /// The factor by which an origin's window shrinks at a sign of overload. 1 keeps its size.
         package var windowDecrease = 0.7

@@ -27,7 +27,7 @@ struct SchedulerLane: Hashable, Sendable {
     /// of an attempt and claims the next request, which takes over the attempt's slot. ``claiming`` does not include
     /// them.
     var nextClaims = 0
-    /// When the unfinished claims took their turns of the rate: the one of ``claiming``, and those of ``nextClaims``.
+    /// When the unfinished claims (``claiming`` and ``nextClaims``) took their turns of the rate.
     var claimedAt: Moment = .zero
     var nextClaimedAt: [Moment] = []
     /// The earliest due time that was reported during a claim. The store may have executed the claim before that time

@@ -2,8 +2,9 @@
 /// one. Among keys of equal weight it is a FIFO queue.
 ///
 /// Each key gets a virtual finish time when it joins, and the key with the earliest one is next. The virtual time is
-/// that of the last turn (self-clocked fair queuing; Golestani, 1994). A key that was absent for a moment, for example
-/// because its last turn is still being handled, keeps the turns of one round. A longer absence gives it no advantage.
+/// the virtual finish time of the last turn (self-clocked fair queuing; Golestani, 1994). A key that was absent for a
+/// moment, for example because its last turn is still being handled, keeps the turns of one round. A longer absence
+/// gives it no advantage.
 ///
 /// An operation takes O(log keys), except that finish times of keys with a weight are dropped from time to time.
 struct WeightedQueue<Key: Hashable & Sendable>: Sendable {

@@ -21,7 +21,7 @@ package final class BodySpool: Sendable {
     private let reserve: Int64
     /// The keys that encrypt bodies; `nil` if they are not encrypted.
     private let keys: KeyRing?
-    /// The error for every new body, if the queue accepts none.
+    /// The error with which every new body is refused; `nil` if bodies are accepted.
     private let refusal = Mutex<QueueError?>(nil)
     /// The prefix of the names of the files that this spool creates.
     private let tag = SpoolName.randomTag()

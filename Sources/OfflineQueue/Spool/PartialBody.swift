@@ -80,7 +80,7 @@ final class PartialBody: Sendable {
             do throws(SystemError) { size = try source.size() } catch { throw .unusable(path, error) }
             guard size <= limit else { throw .bodyTooLarge(limit: limit) }
             guard file.clone(source) else {
-                // Checked before the copy starts, so that a large file is refused at once.
+                // Checked before the copy starts, so that a large file is refused immediately.
                 try checkCapacity(for: size)
                 return false
             }

@@ -15,7 +15,7 @@ final class SealedFile: SpoolFile {
     private static let sealedChunkBytes = chunkBytes + AES256.tagBytes
 
     private struct Writing {
-        /// The plaintext of the last chunk, which is written when it is known whether it is the last one.
+        /// The plaintext of the newest chunk. It is written when it is known whether another chunk follows.
         var pending: [UInt8] = []
         var chunks: Int64 = 0
         var isFinished = false

@@ -9,7 +9,7 @@ package protocol SpoolFiles: Sendable {
     /// The path of the directory, for error messages.
     var path: String { get }
 
-    /// Returns the inode of the directory that was opened, even if another one is at its path now. Returns `nil` for a
+    /// Returns the inode of the opened directory, even if another directory is at its path now. Returns `nil` for a
     /// simulated directory.
     func inode() throws(SystemError) -> Inode?
 

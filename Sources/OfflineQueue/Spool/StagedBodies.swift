@@ -74,7 +74,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         }
     }
 
-    /// Starts an upload, or continues the one with this id. A client that did not receive the response can therefore
+    /// Starts an upload, or continues the upload with this id. A client that did not receive the response can therefore
     /// repeat the call.
     ///
     /// - Parameter limit: The maximum number of bytes.
@@ -189,7 +189,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         if let longest = stalled.first { await remove(longest.key) }
     }
 
-    /// The stalled uploads, the one that was idle longest first.
+    /// The stalled uploads, in the order of their last piece, the oldest first.
     private var stalled: [(key: String, value: Entry)] {
         entries.filter { isStalled($0.key) }.sorted { $0.value.lastUse < $1.value.lastUse }
     }
@@ -219,7 +219,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         entries[id]?.lastUse = clock.now
     }
 
-    /// Removes the entry of a writer. Has no effect if the id belongs to another upload by now.
+    /// Removes the entry of a writer. Has no effect if the id now belongs to another upload.
     private func drop(_ id: String, of writer: BodyWriter) {
         if entries[id]?.writer === writer { entries[id] = nil }
     }

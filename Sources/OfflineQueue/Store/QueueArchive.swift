@@ -7,8 +7,8 @@ package protocol ArchiveRows: Sendable {
 
 /// The operations of a store for export, import and inspection.
 package protocol QueueArchive: ArchiveRows {
-    /// Returns those of the given ids that are in the store. Waits for the commit in progress, so that ids of requests
-    /// that are being written are included.
+    /// Returns the given ids that are in the store. Waits for the commit in progress, so that ids of requests that are
+    /// being written are included.
     func known(_ ids: [String]) async throws -> Set<String>
 
     /// Returns how much the store can accept before a limit is reached. Other callers may use this capacity at any

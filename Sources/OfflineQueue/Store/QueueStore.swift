@@ -85,7 +85,7 @@ package protocol QueueStore: Sendable {
 
     /// Encrypts the next stored requests that are not encrypted with the current key.
     ///
-    /// - Returns: Where the next call continues; `nil` at the end, and if the store has no keys.
+    /// - Returns: Where the next call continues; `nil` at the end, or if the store has no keys.
     func reseal(after cursor: ResealCursor) async throws -> ResealCursor?
 
     /// Pauses or resumes lanes, or the whole queue if `lanes` is `nil`. Requests of a paused lane are not claimed.

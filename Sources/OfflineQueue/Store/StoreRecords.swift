@@ -91,8 +91,8 @@ package struct LaneRecord: Hashable, Sendable {
     /// `nil` if no request is pending, if the first request of a FIFO lane is not pending, or if the lane is paused.
     package let due: Duration?
     package let isPaused: Bool
-    /// Whether the change that led to this record left the lane without unfinished requests, not even held ones. If
-    /// ``LaneChanges`` has merged the records of several changes: whether one of them did.
+    /// Whether the lane had no unfinished requests after the change of this record. Held requests are unfinished, too.
+    /// If ``LaneChanges`` has merged the records of several changes: whether this was so after one of them.
     package var wasEmpty = false
 }
 

@@ -18,7 +18,7 @@ struct StoreLocation: Sendable {
     ///
     /// - Parameters:
     ///   - name: What the file is, for error messages, such as "the queue's lock".
-    ///   - inode: The inode of the open file; `nil` if it is the file that is at the path now.
+    ///   - inode: The inode of the open file. `nil`: the inode of the file that is at the path now.
     /// - Throws: ``SystemError`` if `stat` or `getcwd` fails.
     mutating func add(_ name: String, at path: String, inode: Inode? = nil) throws(SystemError) {
         let found = if let inode { inode } else { try Inode(at: path) }

@@ -2,9 +2,9 @@ internal import Foundation
 
 /// A time window that repeats every day, such as 22:00 to 06:00.
 ///
-/// The times are those of a clock on the wall in the zone. When daylight saving time begins or ends, the window follows
-/// that clock: it is an hour shorter, longer or later. A window within the skipped hour does not open on that day, and
-/// one within the repeated hour opens twice. On these two days, it may open and close up to 60 s late.
+/// The times are local times of the zone. When daylight saving time begins or ends, the window follows the local time:
+/// it is an hour shorter, longer or later. A window within the skipped hour does not open on that day, and one within
+/// the repeated hour opens twice. On these two days, it may open and close up to 60 s late.
 public struct DailyWindow: Hashable, Sendable {
     /// The minute of the day at which the window opens: 0 to 1439.
     public let start: Int

@@ -89,13 +89,13 @@ public struct EnqueueOptions: Hashable, Sendable {
     /// Alibaba Cloud OSS, Tencent Cloud COS or Huawei Cloud OBS: with query items such as `X-Amz-Signature`, `sig` and
     /// `signature`. Default `false`: such a URL is refused, because anyone who reads it can use it until it expires.
     ///
-    /// The URL is stored in plaintext, also in an encrypted store. It is not shown: reports and the events contain
+    /// The URL is stored in plaintext, even in an encrypted store. It is not shown: reports and the events contain
     /// `REDACTED` in place of the signature. Exports do not contain it. When the URL has expired, the server refuses
     /// the request, which is then dead, so let ``timeToLive`` end before. Cannot be combined with ``credential``. Other
     /// secrets in the URL are still refused.
     public var allowsSignature = false
-    /// What the network and the time must be like while the request is sent. Default: anything. A request that would
-    /// expire before its time window opens is refused.
+    /// The conditions of the network and the time of day under which the request is sent. Default: none. A request that
+    /// would expire before its time window opens is refused.
     ///
     /// Requests with different constraints are in different lanes, even if their labels are the same. Requests with
     /// constraints that are not met therefore do not block others. A FIFO lane orders only requests with the same

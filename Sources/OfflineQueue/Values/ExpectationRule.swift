@@ -104,7 +104,7 @@ extension Expectation.Rule {
             guard JSONPath(path) == nil else { return }
             throw QueueError(
                 .invalidOption,
-                "\(quoted(path)) is neither a JSON pointer such as `/data/id` nor names such as `data.id`"
+                "\(quoted(path)) is neither a JSON pointer such as `/data/id` nor a dotted path such as `data.id`"
             )
         }
     }

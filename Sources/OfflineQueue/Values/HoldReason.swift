@@ -1,6 +1,6 @@
 /// The reason why a request is held: the queue does not send the request until the hold ends.
 ///
-/// ``OfflineQueue/release(_:)`` and ``OfflineQueue/retry(_:newKey:)`` end every hold, except that of a request that
+/// ``OfflineQueue/release(_:)`` and ``OfflineQueue/retry(_:newKey:)`` end every hold, except the hold of a request that
 /// cannot be decrypted.
 public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     /// The server's certificate was not trusted.

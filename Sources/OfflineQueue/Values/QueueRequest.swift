@@ -32,7 +32,7 @@ public struct QueueRequest: Hashable, Sendable {
     /// The URL: absolute, `http` or `https`, at most ``maximumURLBytes`` long.
     ///
     /// The queue refuses a URL with a user name, a password or a query item that contains a secret, such as
-    /// `access_token`; ``EnqueueOptions/credential`` replaces them.
+    /// `access_token`. Use ``EnqueueOptions/credential`` instead.
     public var url: String
     /// The header lines. They are sent sorted by name, with lines of the same name joined by commas.
     ///

@@ -9,11 +9,10 @@ public import NetworkReachability
 public struct RequestConstraints: Hashable, Sendable {
     /// Whether the request is only sent over a connection that is not metered. Default `false`.
     ///
-    /// Mobile networks are metered, and so are the interfaces that
-    /// ``OfflineQueue/Configuration/meteredInterfaces`` names. A path to this machine itself is never metered. While
-    /// the interface is not known, the request waits.
-    /// The interface is that of the preferred address of the host: if another address is reached over another
-    /// interface, and connects first, the request is sent over that one.
+    /// Mobile networks are metered, and so are the interfaces that ``OfflineQueue/Configuration/meteredInterfaces``
+    /// names. A path to this machine itself is never metered. While the interface is not known, the request waits. The
+    /// constraint is checked for the interface to the host's preferred address. If another address connects first over
+    /// another interface, the request is sent over that interface.
     public var isUnmetered = false
     /// The kinds of interfaces over which the request may be sent. Default: any.
     ///

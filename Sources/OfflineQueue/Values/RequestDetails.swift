@@ -26,7 +26,7 @@ public struct RequestDetails: Hashable, Sendable {
     /// The id of the request that reports the end of this one to ``onDone``. `nil` before the end, without a webhook,
     /// and after the record of the webhook was removed.
     public let webhookID: String?
-    /// If the queue created this request as the webhook of another one: the id of that one.
+    /// If the queue created this request as the webhook of another request: the id of the other request.
     public let webhookOf: String?
     /// What the network and the time must be like while the request is sent; see ``EnqueueOptions/constraints``.
     public let constraints: RequestConstraints

@@ -22,7 +22,7 @@ enum ExitStatus: Int32 {
     /// Temporary failure (`EX_TEMPFAIL`). Either the service is busy and has done nothing, or the request was accepted
     /// and its id printed, but it is not finished yet.
     case tryAgain = 75
-    /// This user has no permission, but another one may (`EX_NOPERM`).
+    /// This user has no permission. Another user may have it (`EX_NOPERM`).
     case noPermission = 77
     /// The queue's store or configuration is unusable (`EX_CONFIG`).
     case unusableStore = 78

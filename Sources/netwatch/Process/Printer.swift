@@ -38,7 +38,7 @@ enum Printer {
         SignalWatch.endProcess(by: SIGPIPE)
     }
 
-    /// Opens those of the three standard descriptors that the caller closed. Otherwise a file that this process opens
+    /// Opens each of the three standard descriptors that the caller closed. Otherwise a file that this process opens
     /// could get one of these numbers. `O_PATH` makes reads and writes fail with `EBADF`, as on a closed descriptor.
     static func fillStandardDescriptors() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {

@@ -19,10 +19,10 @@ enum HoldText {
             "it cannot be decrypted: restart the service with its key; if its row was changed, "
                 + "`netwatch queue drop` ends it"
         case .ambiguous:
-            "the server may have executed it, so it is not sent again by itself; `netwatch queue retry` sends it "
-                + "again, `netwatch queue drop` ends it"
+            "the server may have executed it, so the queue does not send it again automatically; "
+                + "`netwatch queue retry` sends it again, `netwatch queue drop` ends it"
         case .user:
-            "by a user, or because a part of it was lost, which `netwatch queue show` names; "
+            "a user held it, or a part of it was lost (`netwatch queue show` prints which); "
                 + "`netwatch queue release` ends the hold"
         case .dependency:
             "a request that it depends on was not delivered; `netwatch queue release` sends it nevertheless"

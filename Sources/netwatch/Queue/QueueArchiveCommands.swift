@@ -16,8 +16,8 @@ struct QueueExportCommand: AsyncParsableCommand {
             them here if the other queue sends them. The last line is a checksum, by which an import detects a \
             truncated or edited export.
 
-            An export does not contain requests that have ended and wait for the completion handler of their tag, \
-            which a program with the library registers. The command prints how many there are.
+            Programs can register completion handlers for finished requests with the library. An export does not \
+            record which requests wait for such a handler. The command prints how many there are.
 
             Exit status: 0 if the export is complete, 1 if some requests could not be read (they are reported), \
             2 if the export failed.
@@ -42,7 +42,7 @@ struct QueueExportCommand: AsyncParsableCommand {
         if !isWhole { throw ExitStatus.no.exitCode }
     }
 
-    /// Prints that ended requests wait for their handlers, which only this queue can call.
+    /// Prints how many finished requests wait for their completion handlers, which only this queue can call.
     ///
     /// The export is complete by then, so an error here is only a note.
     private func noteCompletions(of client: ServiceClient) async {
@@ -50,13 +50,14 @@ struct QueueExportCommand: AsyncParsableCommand {
         do {
             statistics = try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
         } catch {
-            return Printer.note("whether ended requests wait for a handler is not known: \(error)")
+            let message = "it is unknown whether finished requests wait for a completion handler: \(error)"
+            return Printer.note(message)
         }
         for waiting in statistics.completions ?? [] {
             let number = waiting.requests
             let message =
-                "\(number) ended \(number == 1 ? "request" : "requests") with the tag `\(waiting.tag)` wait for a "
-                + "handler; an export does not contain this"
+                "\(number) finished \(number == 1 ? "request waits" : "requests wait") for the completion handler "
+                + "of the tag `\(waiting.tag)`; the export does not record this"
             Printer.note(Printer.printable(message))
         }
     }

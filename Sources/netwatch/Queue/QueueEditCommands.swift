@@ -9,9 +9,9 @@ struct QueueRetryCommand: AsyncParsableCommand {
             netwatch queue retry 01a1fd77-5b52
             netwatch queue retry --all --yes --host api.example.com
 
-            The requests start over, at their old position in the lane. They keep their idempotency keys, so \
-            that a server that has already processed a request does not process it again. With --new-key the \
-            server processes it again. Without --state, --all selects held and dead requests.
+            The requests get all their attempts again, and keep their positions in the lane. They also keep their \
+            idempotency keys, so a server does not process a request twice. With --new-key, the server processes \
+            it again. Without --state, --all selects held and dead requests.
             """
     )
 

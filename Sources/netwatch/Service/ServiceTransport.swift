@@ -43,7 +43,7 @@ protocol ServiceTransport: Sendable {
 }
 
 extension ServiceTransport {
-    /// Without the service nothing changes the queue, so no response is a stream.
+    /// Without the service nothing changes the queue, so there are no events to stream.
     func stream(
         _ request: ServiceRequest,
         to receive: @escaping @Sendable (Data) -> Void

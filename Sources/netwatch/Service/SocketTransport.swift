@@ -66,14 +66,14 @@ struct SocketTransport: ServiceTransport {
         )
     }
 
-    /// Returns the response that stands for a busy service, or throws the error.
+    /// Returns the response of a busy service if the service's backlog is full. Throws any other failure.
     private func failure(of transfer: DefaultDataResponse) throws(CommandError) -> ServiceResponse {
         if transfer.error?.transferFailure?.isBacklogFull == true { return Self.full }
         throw unreachable(transfer.error)
     }
 
-    /// The response that is returned if the service's backlog is full and connect(2) fails with EAGAIN. It is the same
-    /// as that of a busy service.
+    /// The response that is returned if the service's backlog is full and connect(2) fails with EAGAIN. It equals the
+    /// response of a busy service.
     private static let full = ServiceResponse(
         status: 503,
         body: Data(

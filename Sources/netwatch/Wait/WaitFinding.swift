@@ -8,7 +8,7 @@ struct WaitFinding: Sendable {
     var generation: UInt64 = 0
     /// The state for people: `example.com is not reachable (no route)`.
     private(set) var summary: String
-    /// The error, if the state can never be known.
+    /// The error because of which the state can never be determined; `nil` if there is none.
     var failure: CommandError?
 
     /// - Parameter interfaces: The interfaces that the path may use; empty for any.

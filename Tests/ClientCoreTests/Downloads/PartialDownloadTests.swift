@@ -142,7 +142,7 @@ internal import Testing
         guard case .downloadResumeFailed(.resumeDataInvalid(let why))? = error else {
             throw Unexpected(outcome: "\(String(describing: error))")
         }
-        #expect(why.contains("is of another URL or version"))
+        #expect(why.contains("belongs to another URL or version"))
     }
 
     @Test func `only one request writes to a file`() throws {

@@ -52,7 +52,7 @@ internal import Testing
         #expect(after(.resumed) == [])
     }
 
-    @Test(arguments: [0, 1, 2]) mutating func `the retrier is asked about every kind of failure`(kind: Int) {
+    @Test(arguments: [0, 1, 2]) mutating func `the retrier is called for every kind of failure`(kind: Int) {
         _ = after(.resumed)
         var asked: [String]
         if kind == 0 {

@@ -107,7 +107,7 @@ internal import Testing
         #expect((await response.error as? URLError)?.code == .cancelled)
     }
 
-    @Test func `an adapter's error is the request's error, and the retrier is asked about it`() async throws {
+    @Test func `an adapter's error is the request's error, and the retrier is called with it`() async throws {
         struct Refusing: RequestAdapter {
             func adapt(_ urlRequest: URLRequest) throws -> URLRequest { throw Refused() }
         }

@@ -191,7 +191,7 @@ struct OfflineRetrierTests {
         return !delays.delays.values.isEmpty
     }
 
-    @Test func `waitsForConnectivity is asked after all other retriers`() async throws {
+    @Test func `waitsForConnectivity retries only after all other retriers`() async throws {
         struct Asked: RequestInterceptor {
             let asked = Recorder<UInt>()
 
