@@ -235,6 +235,26 @@ internal import Testing
         #expect(server.requests.allSatisfy { $0.values(of: "Authorization") == ["Bearer hush-hush"] })
     }
 
+    @Test func `neither a webhook nor a repeated id sends a credential to another origin`() async throws {
+        let other = try ScriptedServer { _ in .respond("stolen") }
+        let server = try ScriptedServer { _ in .respond("thanks") }
+        let service = try await service()
+        try write("api", origin: server.url, value: "hush-hush")
+        let arguments = ["send", server.url + "/a", "-d", "{}", "--id", "order-1", "--credential", "api"]
+        let webhook = ["--on-done", other.url + "/hook", "--on-done-credential", "api"]
+        #expect(try await service.run(arguments + webhook).errors == ["delivered: HTTP 200"])
+        let words = "the credential `api` must not be sent to `\(other.url)`"
+        try await poll {
+            try await service.queue().contains { ($0["reason"] as? String)?.contains(words) == true }
+        }
+        let repeated = try await service.run(
+            ["send", other.url + "/a", "-d", "{}", "--id", "order-1", "--credential", "api"]
+        )
+        #expect(repeated.ending == .exited(64), "\(repeated)")
+        #expect(repeated.errors.first?.contains("order-1") == true, "\(repeated.errors)")
+        #expect(other.requests.isEmpty && server.requests.map(\.target) == ["/a"])
+    }
+
     @Test func `a directory of credentials that cannot be used is refused, and a faulty file is a warning`()
         async throws
     {

@@ -118,6 +118,7 @@ extension RequestCore {
             transfer.allowsConnectionReuse = allowsReuse
         }
         transfer.allowsResending = plan.policy.allowsResending
+        transfer.binding = plan.policy.binding
         transfer.bodyTimeout = plan.policy.bodyTimeout
         transfer.apply(options)
         if let connectTimeout = plan.policy.connectTimeout { transfer.connectTimeout = connectTimeout }

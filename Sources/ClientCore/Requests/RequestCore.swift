@@ -202,7 +202,7 @@ actor RequestCore {
         }
         let hooks = context.hooks
         let adapted = attempt == 1 ? firstRequest : Result { try hooks.adapter?.adapt(original) ?? original }
-        guard let interceptor = hooks.interceptor, let request = adapted.value else {
+        guard let interceptor = hooks.interceptor, !plan.policy.isAdapted, let request = adapted.value else {
             return prepared(attempt, adapted)
         }
         guard let session = context.manager else {

@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTransport
 
 /// The description of a request before any work is done for it.
@@ -33,8 +34,10 @@ struct RequestPlan: Sendable {
 struct TransferPolicy: Sendable {
     /// Whether redirects are followed and challenges are answered.
     var followsRedirects = true
-    /// Whether a failure is passed to retriers and to owners of failed requests. Adapters are called in any case.
+    /// Whether a failure is passed to retriers and to owners of failed requests.
     var asksRetrier = true
+    /// Whether the request has been adapted already, so that the adapter and the interceptor are not called for it.
+    var isAdapted = false
     /// The maximum number of body bytes of the response; `nil` for no limit.
     var maximumResponseBytes: Int?
     /// The total timeout. `nil`: the total timeout of the request's options or of the session applies.
@@ -50,6 +53,9 @@ struct TransferPolicy: Sendable {
     var allowsConnectionReuse: Bool?
     /// Whether libcurl may send the request again when a reused connection ends before the response starts.
     var allowsResending = true
+    /// The interface and source address of the connection; `nil` if the kernel chooses them. A request with a binding
+    /// neither uses nor leaves a pooled connection.
+    var binding: SocketBinding?
     /// Decides whether a transfer may connect to an origin. It is called before each hop, with the URL that is sent:
     /// after adapters, redirects and challenges. `nil` permits every origin.
     var permitsOrigin: (@Sendable (TransferOrigin) -> Bool)?

@@ -1,6 +1,7 @@
 public import Dispatch
 internal import Foundation
 public import FoundationNetworking
+package import NetwatchEventLoop
 package import NetwatchTransport
 package import NetworkReachability
 
@@ -269,6 +270,7 @@ public final class SessionManager: Sendable {
     ///     the request fails with ``OriginNotPermitted``. Default: every origin is permitted.
     package func transfer(
         _ urlRequest: any URLRequestConvertible,
+        isAdapted: Bool = false,
         body: ReplayableBody? = nil,
         maximumResponseBytes: Int,
         connectTimeout: Duration? = nil,
@@ -277,6 +279,7 @@ public final class SessionManager: Sendable {
         bodyTimeout: Duration? = nil,
         allowsConnectionReuse: Bool,
         allowsResending: Bool = true,
+        binding: SocketBinding? = nil,
         identity: ClientIdentity? = nil,
         permitsOrigin: (@Sendable (TransferOrigin) -> Bool)? = nil
     ) -> DataRequest {
@@ -286,6 +289,7 @@ public final class SessionManager: Sendable {
         plan.policy = TransferPolicy(
             followsRedirects: false,
             asksRetrier: false,
+            isAdapted: isAdapted,
             maximumResponseBytes: maximumResponseBytes,
             totalTimeout: totalTimeout,
             connectTimeout: connectTimeout,
@@ -293,10 +297,35 @@ public final class SessionManager: Sendable {
             bodyTimeout: bodyTimeout,
             allowsConnectionReuse: allowsConnectionReuse,
             allowsResending: allowsResending,
+            binding: binding,
             permitsOrigin: permitsOrigin,
             identity: identity
         )
         return start(plan)
+    }
+
+    /// Whether the session has an adapter or an interceptor.
+    package var adaptsRequests: Bool {
+        let hooks = context.hooks
+        return hooks.adapter != nil || hooks.interceptor != nil
+    }
+
+    /// Returns the request that the adapter, and after it the interceptor, create from a request. Either may take any
+    /// time and may ignore the cancellation of the task.
+    ///
+    /// - Parameter queue: The queue on which the adapter is called, because it may block its thread.
+    /// - Throws: The error of the adapter or of the interceptor.
+    package func adapted(_ request: URLRequest, on queue: DispatchQueue) async throws -> URLRequest {
+        let hooks = context.hooks
+        var request = request
+        if let adapter = hooks.adapter {
+            let original = request
+            let result: Result<URLRequest, any Error> = await withCheckedContinuation { continuation in
+                queue.async { continuation.resume(returning: Result { try adapter.adapt(original) }) }
+            }
+            request = try result.get()
+        }
+        return try await hooks.interceptor?.adapt(request, for: self) ?? request
     }
 
     /// The path of the unix socket to which all requests are sent; `nil` if they are sent to the hosts in their URLs.
@@ -347,7 +376,7 @@ extension SessionManager {
         }
         let adapted = Result {
             let original = try plan.original.get()
-            return try hooks.adapter?.adapt(original) ?? original
+            return try plan.policy.isAdapted ? original : hooks.adapter?.adapt(original) ?? original
         }
         let core = RequestCore(plan, firstRequest: adapted, context: context)
         let request = make(core)

@@ -58,6 +58,6 @@ extension PathInterface {
         // A path to this machine itself leads through the loopback interface, and costs nothing.
         let kind = path.isLocal ? .loopback : path.medium
         let isMetered = !path.isLocal && metered.contains(name: path.interfaceName, kind: kind)
-        self.init(kind: kind, isMetered: isMetered)
+        self.init(kind: kind, isMetered: isMetered, binding: path.binding)
     }
 }

@@ -6,14 +6,21 @@ internal import NetwatchEventLoop
 /// Sends attempts through a session. Each attempt is one request of the session.
 package struct SessionSender: AttemptSender {
     private let ownSession: SessionManager
-    let bodyTimeout: Duration
+    private let bodyTimeout: Duration
+    private let adapterCalls: AdapterCalls
 
     /// - Parameters:
     ///   - session: The session that sends the attempts.
     ///   - bodyTimeout: The maximum time for reading the rest of a response once its status is known. Default 10 s.
-    package init(session: SessionManager, bodyTimeout: Duration = Attempt.bodyTimeout) {
+    ///   - adapterTimeout: The maximum time for the session's adapter and interceptor to adapt an attempt. Default 30 s.
+    package init(
+        session: SessionManager,
+        bodyTimeout: Duration = Attempt.bodyTimeout,
+        adapterTimeout: Duration = .seconds(30)
+    ) {
         ownSession = session
         self.bodyTimeout = bodyTimeout
+        adapterCalls = AdapterCalls(of: session, timeout: adapterTimeout)
     }
 
     package var session: SessionManager? { ownSession }
@@ -24,8 +31,25 @@ package struct SessionSender: AttemptSender {
             // differently.
             return .failure(AttemptFailure(code: 3, phase: .resolve, message: "malformed URL"))
         }
+        do {
+            let adapted = try await adapterCalls.adapted(request)
+            let outcome = await send(adapted, of: attempt)
+            guard ownSession.adaptsRequests else { return outcome }
+            return AddedSecrets(adapted, besides: attempt).removed(from: outcome)
+        } catch let fault as CredentialFault {
+            return .withheld(fault)
+        } catch is CancellationError where Task.isCancelled {
+            // 42 is CURLE_ABORTED_BY_CALLBACK: the queue has cancelled the attempt before anything was sent.
+            return .failure(AttemptFailure(code: 42, phase: .resolve, message: "cancelled"))
+        } catch {
+            return .failure(AttemptFailure(error, nil, status: nil))
+        }
+    }
+
+    private func send(_ request: URLRequest, of attempt: Attempt) async -> AttemptOutcome {
         let transfer = ownSession.transfer(
             request,
+            isAdapted: true,
             body: attempt.body.kept,
             maximumResponseBytes: max(Attempt.maximumResponseBytes, attempt.responseLimit ?? 0),
             connectTimeout: attempt.timeouts.connect,
@@ -34,6 +58,7 @@ package struct SessionSender: AttemptSender {
             // A caller that waits for the response needs all of it, and so do rules on JSON members.
             bodyTimeout: attempt.responseLimit == nil ? bodyTimeout : attempt.longest,
             allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected,
+            binding: attempt.binding,
             identity: attempt.permit?.identity,
             permitsOrigin: attempt.permit?.permits
         )
@@ -56,6 +81,17 @@ package struct SessionSender: AttemptSender {
 
     package func validatesServer(of url: String) -> Bool {
         ownSession.validatesServer(of: url)
+    }
+}
+
+extension AddedSecrets {
+    fileprivate init(_ request: URLRequest, besides attempt: Attempt) {
+        let fields = request.allHTTPHeaderFields ?? [:]
+        self.init(
+            url: request.url?.absoluteString ?? attempt.url,
+            headers: fields.map { QueueRequest.Header(name: $0.key, value: $0.value) },
+            besides: attempt
+        )
     }
 }
 

@@ -1,4 +1,5 @@
 package import Foundation
+package import NetwatchEventLoop
 
 /// One attempt to send a queued request. The client performs a single HTTP transfer: it follows no redirect, and does
 /// not retry after a failure.
@@ -30,6 +31,9 @@ package struct Attempt: Sendable {
     /// The number of body bytes that a waiting caller accepts or that the expectation's rules need, whichever is more;
     /// `nil` if neither needs more than ``maximumResponseBytes``.
     package let responseLimit: Int?
+    /// The interface and source address to use, because a constraint of the request requires them; `nil` if the kernel
+    /// chooses. Such an attempt neither uses nor leaves a pooled connection.
+    package let binding: SocketBinding?
     /// The name of the credential to add before the attempt is sent; `nil` for none, or if it was added.
     package private(set) var credential: String?
     /// Where the credential that was added may be sent; `nil` if there is none.
@@ -47,6 +51,7 @@ package struct Attempt: Sendable {
         timeouts: AttemptTimeouts = AttemptTimeouts(),
         isMisdirected: Bool = false,
         responseLimit: Int? = nil,
+        binding: SocketBinding? = nil,
         credential: String? = nil
     ) {
         self.id = id
@@ -58,6 +63,7 @@ package struct Attempt: Sendable {
         self.timeouts = timeouts
         self.isMisdirected = isMisdirected
         self.responseLimit = responseLimit
+        self.binding = binding
         self.credential = credential
     }
 

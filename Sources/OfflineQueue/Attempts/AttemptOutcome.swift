@@ -8,7 +8,8 @@ package enum AttemptOutcome: Sendable {
     /// The transfer failed without a usable response. If only the body of a response was cut, by a limit or by the end
     /// of the connection, the outcome is `response`.
     case failure(AttemptFailure)
-    /// Nothing was sent, because the request's credential could not be added.
+    /// Nothing was sent, because the request's credential could not be added, or because the adapter of the queue's
+    /// session did not return.
     case withheld(CredentialFault)
     /// Nothing was sent, because the stored body is missing or differs from the accepted one.
     case unsendable(reason: String)

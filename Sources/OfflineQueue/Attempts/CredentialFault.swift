@@ -1,4 +1,5 @@
-/// The reason why a credential could not be added to an attempt. Nothing was sent.
+/// The reason why an attempt could not be completed with its credential, or by the adapter of the queue's session.
+/// Nothing was sent.
 package struct CredentialFault: Error, Hashable, Sendable {
     /// What happens to the request.
     package enum Remedy: Hashable, Sendable {

@@ -1,17 +1,24 @@
+package import NetwatchEventLoop
 package import NetworkReachability
 
 /// The interface of a path, for the constraints of requests.
 package struct PathInterface: Hashable, Sendable {
     package let kind: InterfaceType
     package let isMetered: Bool
+    /// The interface and source address of the path, to which a socket can be bound; `nil` if they are not known.
+    package let binding: SocketBinding?
 
-    package init(kind: InterfaceType, isMetered: Bool) {
+    package init(kind: InterfaceType, isMetered: Bool, binding: SocketBinding? = nil) {
         self.kind = kind
         self.isMetered = isMetered
+        self.binding = binding
     }
 }
 
 extension RequestConstraints {
+    /// Whether a constraint concerns the interface.
+    var concernInterface: Bool { isUnmetered || !interfaceKinds.isEmpty }
+
     /// Returns the first constraint that an interface does not meet; `nil` if it meets all.
     ///
     /// - Parameter interface: `nil` if it is not known. It then meets no constraint.

@@ -5,8 +5,10 @@ internal import NetwatchEventLoop
 // Conversions from a stored request to an attempt, and from an attempt's outcome to the values to store.
 
 extension Attempt {
-    /// - Parameter responseLimit: The maximum number of body bytes that a waiting caller accepts; `nil` if none waits.
-    init(_ request: ClaimedRequest, body: Body, responseLimit: Int?) {
+    /// - Parameters:
+    ///   - responseLimit: The maximum number of body bytes that a waiting caller accepts; `nil` if none waits.
+    ///   - binding: The interface and source address to use; `nil` if the kernel chooses.
+    init(_ request: ClaimedRequest, body: Body, responseLimit: Int?, binding: SocketBinding?) {
         self.init(
             id: request.id,
             method: request.method,
@@ -17,6 +19,7 @@ extension Attempt {
             timeouts: request.timeouts.extended(by: request.overruns),
             isMisdirected: request.lastStatus == FailureTable.misdirectedStatus,
             responseLimit: [responseLimit, request.expectation.neededResponseLimit].compactMap(\.self).max(),
+            binding: binding,
             credential: request.credential
         )
     }

@@ -153,13 +153,16 @@ extension OfflineQueue {
         guard phase == .running else { return try await returnToStore(request) }
         let responseLimit = awaitedResponses[request.id]?.limit
         let maySend = scheduler.mayStillSend(lane: claim.lane, now: now)
+        let binding = scheduler.binding(lane: claim.lane)
         let transfer = Task { [sender, pathChange, spool = store.spool] in
             guard maySend else { return AttemptOutcome.unsent }
             await pathChange?.value
             switch await Attempt.Body.opening(request.body, in: spool) {
             case .success(let body):
                 CrashPoint.sending.reached()
-                return await sender.send(Attempt(request, body: body, responseLimit: responseLimit))
+                return await sender.send(
+                    Attempt(request, body: body, responseLimit: responseLimit, binding: binding)
+                )
             case .failure(let unopened): return unopened.outcome
             }
         }

@@ -1,3 +1,5 @@
+package import NetwatchEventLoop
+
 // Lets lanes wait while the constraints of their requests are not met, and ends attempts when one is lost.
 
 extension Scheduler {
@@ -35,6 +37,14 @@ extension Scheduler {
         let state = window.state(at: wallAtStart + now)
         let until = now + min(state.change, Self.windowCheck)
         return state.isOpen ? .met(until: until) : .unmet(.window(window), until: until)
+    }
+
+    /// Returns the interface and source address that the attempts of a lane must use: those that meet the constraints.
+    /// Otherwise another address of the host might connect over another interface. Returns `nil` without a constraint
+    /// of the interface.
+    package func binding(lane id: Int64) -> SocketBinding? {
+        guard let lane = lanes[id], lane.constraints.concernInterface else { return nil }
+        return gates[lane.host]?.interface?.binding
     }
 
     /// Schedules the next check of a window while requests are in flight. It needs no slot, so it is not in

@@ -10,9 +10,10 @@ public struct RequestConstraints: Hashable, Sendable {
     /// Whether the request is only sent over a connection that is not metered. Default `false`.
     ///
     /// Mobile networks are metered, and so are the interfaces that ``OfflineQueue/Configuration/meteredInterfaces``
-    /// names. A path to this machine itself is never metered. While the interface is not known, the request waits. The
-    /// constraint is checked for the interface to the host's preferred address. If another address connects first over
-    /// another interface, the request is sent over that interface.
+    /// names. A path to this machine itself is never metered. While the interface is not known, the request waits.
+    ///
+    /// The constraint is checked for the path to the host's preferred address, and the connection is bound to the
+    /// interface and source address of that path. Addresses of the other family are not tried.
     public var isUnmetered = false
     /// The kinds of interfaces over which the request may be sent. Default: any.
     ///

@@ -56,6 +56,49 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `the rates of the configuration limit the requests to a host`() async throws {
+        let sender = FakeSender { _ in .status(200) }
+        let limit = try RateLimit(1.0 / 3600, to: "example.com", burst: 1)
+        let queue = try await open(sender) { $0.rates = [limit] }
+        guard case .delivered = try await queue.send(request("a")) else {
+            Issue.record("the first request was not sent")
+            return
+        }
+        let second = try await queue.send(request("b"), options: EnqueueOptions(id: "b"))
+        #expect(second == .queued(id: "b", reason: .rateLimited))
+        #expect(sender.attempts.count == 1)
+        await queue.stop()
+    }
+
+    /// With one slot, the order of the attempts shows the weights.
+    @Test func `the weights of the configuration divide the slots between hosts`() async throws {
+        let sender = FakeSender()
+        let queue = try await open(sender) {
+            ($0.inflight, $0.hostWeights) = (1, ["heavy.example": 3])
+        }
+        func enqueue(_ host: String, _ number: Int) async throws {
+            let url = "https://\(host)/\(number)"
+            _ = try await queue.enqueue(QueueRequest(method: "POST", url: url))
+        }
+        // The first request occupies the slot until all others wait.
+        try await enqueue("first.example", 0)
+        let first = await sender.nextAttempt()
+        for number in 0..<12 {
+            try await enqueue("light.example", number)
+            try await enqueue("heavy.example", number)
+        }
+        sender.answer(first, .status(200))
+        var hosts: [String] = []
+        for _ in 0..<12 {
+            let attempt = await sender.nextAttempt()
+            hosts.append(attempt.url.contains("heavy") ? "heavy" : "light")
+            sender.answer(attempt, .status(200))
+        }
+        let heavy = hosts.count { $0 == "heavy" }
+        #expect((8...10).contains(heavy), "\(hosts)")
+        await queue.stop()
+    }
+
     private static let wired = PathInterface(kind: .ethernet, isMetered: false)
     private static let mobile = PathInterface(kind: .cellular, isMetered: true)
 

@@ -1,0 +1,135 @@
+internal import ClientCore
+internal import Dispatch
+internal import Foundation
+internal import FoundationNetworking
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// The adapter and the interceptor of the queue's session are code of the program that may fail or never return.
+@Suite(.timeLimit(.minutes(3))) struct AdapterCallTests {
+    private let directory = TemporaryDirectory(marker: "adapter")
+
+    private func open(_ session: SessionManager) async throws -> OfflineQueue {
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.limits.diskReserve = 0
+        (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
+        let sender = SessionSender(session: session, adapterTimeout: .milliseconds(50))
+        let queue = try await OfflineQueue(configuration: configuration, sender: sender, gate: FakeGate())
+        try await queue.start()
+        return queue
+    }
+
+    private func post(_ id: String, to url: String, _ queue: OfflineQueue) async throws {
+        _ = try await queue.enqueue(QueueRequest(method: "POST", url: url), options: EnqueueOptions(id: id))
+    }
+
+    /// Requests to `slow` wait for ever, and those to `localhost` are delivered.
+    private func expectPostponed(_ session: SessionManager, calls: Recorder<String>) async throws {
+        let server = try ScriptedServer { _ in .respond("thanks") }
+        let queue = try await open(session)
+        for number in 0..<12 { try await post("slow\(number)", to: "\(server.url)/\(number)", queue) }
+        try await poll { try await queue.request("slow0")?.summary.lastError != nil }
+        let other = server.url.replacingOccurrences(of: "127.0.0.1", with: "localhost")
+        try await post("other", to: other + "/", queue)
+        let result = try await queue.result(of: "other", within: .seconds(60))
+        #expect(result?.summary.state == .delivered)
+        let slow = try #require(try await queue.request("slow0"))
+        #expect(slow.summary.state == .pending && slow.summary.attempts == 0)
+        #expect(slow.summary.lastError == "the adapter of the queue's session did not return within 50 ms")
+        #expect(calls.values.filter { $0 == "127.0.0.1" }.count < 12)
+        await queue.stop()
+        #expect(server.requests.count == 1)
+    }
+
+    @Test func `an adapter that never returns delays only the requests to its host`() async throws {
+        let (calls, end) = (Recorder<String>(), DispatchSemaphore(value: 0))
+        let session = SessionManager()
+        session.adapter = TestAdapter { request in
+            let host = request.url?.host ?? ""
+            calls.record(host)
+            if host == "127.0.0.1" { end.wait() }
+        }
+        try await expectPostponed(session, calls: calls)
+        for _ in 0..<12 { end.signal() }
+    }
+
+    @Test func `an interceptor that never returns delays only the requests to its host`() async throws {
+        let (calls, (end, ending)) = (Recorder<String>(), AsyncStream.makeStream(of: Void.self))
+        let session = SessionManager()
+        session.interceptor = WaitingInterceptor(calls: calls, end: end)
+        try await expectPostponed(session, calls: calls)
+        ending.finish()
+    }
+
+    @Test func `a request is adapted again once the overdue call has returned`() async throws {
+        let (end, isWaiting) = (DispatchSemaphore(value: 0), Recorder<Bool>())
+        let session = SessionManager()
+        session.adapter = TestAdapter { request in
+            guard isWaiting.values.isEmpty else { return }
+            isWaiting.record(true)
+            end.wait()
+        }
+        let calls = AdapterCalls(of: session, timeout: .milliseconds(50))
+        let request = URLRequest(url: URL(string: "http://127.0.0.1/")!)
+        await #expect(throws: CredentialFault.self) { try await calls.adapted(request) }
+        await #expect(throws: CredentialFault.self) { try await calls.adapted(request) }
+        #expect(isWaiting.values.count == 1)
+        end.signal()
+        try await poll { (try? await calls.adapted(request)) != nil }
+    }
+
+    @Test func `an adapter that throws postpones the request without counting the attempt`() async throws {
+        struct Refusal: Error {}
+        let server = try ScriptedServer { _ in .respond("thanks") }
+        let session = SessionManager()
+        session.adapter = TestAdapter { _ in throw Refusal() }
+        let queue = try await open(session)
+        try await post("a", to: server.url + "/", queue)
+        try await poll { try await queue.request("a")?.summary.lastError != nil }
+        let request = try #require(try await queue.request("a"))
+        #expect(request.summary.state == .pending && request.summary.attempts == 0)
+        #expect(request.summary.lastError?.contains("Refusal") == true)
+        await queue.stop()
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test func `what the adapter adds is not stored with the response`() async throws {
+        let location = ScriptedServer.Header("Location", "/?t=adapter-secret")
+        let server = try ScriptedServer { _ in .respond(status: 308, headers: [location]) }
+        let session = SessionManager()
+        session.adapter = TestAdapter {
+            $0.setValue("Bearer adapter-secret", forHTTPHeaderField: "Authorization")
+        }
+        let queue = try await open(session)
+        try await post("a", to: server.url + "/", queue)
+        try await poll { try await queue.request("a")?.summary.state != .pending }
+        #expect(server.requests.first?.values(of: "Authorization") == ["Bearer adapter-secret"])
+        let request = try #require(try await queue.request("a"))
+        let fields = request.response?.headers.map(\.value) ?? []
+        #expect(fields.contains { $0.contains("REDACTED") }, "\(fields)")
+        #expect(!"\(fields) \(request.summary.lastError ?? "")".contains("adapter-secret"))
+        await queue.stop()
+    }
+}
+
+/// An interceptor whose adaptation of requests to 127.0.0.1 ends when the stream does.
+private struct WaitingInterceptor: RequestInterceptor {
+    let calls: Recorder<String>
+    let end: AsyncStream<Void>
+
+    func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
+        let host = urlRequest.url?.host ?? ""
+        calls.record(host)
+        if host == "127.0.0.1" {
+            // A detached task, because the wait must ignore the cancellation of the call.
+            await Task.detached { for await _ in end {} }.value
+        }
+        return urlRequest
+    }
+
+    func retry(_ request: Request, for session: SessionManager, dueTo error: any Error) async -> RetryResult {
+        .doNotRetry
+    }
+}
