@@ -138,13 +138,13 @@ public actor OfflineQueue {
     nonisolated let credentials: CredentialResolver
     let gate: any HostGate
     let portals: (any PortalDetector)?
-    let failureContinuation: AsyncStream<QueueError>.Continuation
+    private let failureContinuation: AsyncStream<QueueError>.Continuation
     private let warningContinuation: AsyncStream<String>.Continuation
     let origin = ContinuousClock.now
 
-    var phase = Phase.ready
+    private(set) var phase = Phase.ready
     /// Whether an error has ended the store, so that the queue no longer writes.
-    var hasFailed = false
+    private(set) var hasFailed = false
     var scheduler: Scheduler
     var sendWaiters: [String: SendWaiter] = [:]
     var completionWaiters = CompletionWaiters()
@@ -166,7 +166,7 @@ public actor OfflineQueue {
     nonisolated let capacityWaiters = ChangeWaiters()
     nonisolated let sweeper = Sweeper()
     /// The tasks that run from ``start()`` to ``stop()``.
-    var backgroundTasks: [Task<Void, Never>] = []
+    private var backgroundTasks: [Task<Void, Never>] = []
 
     /// Creates a queue and opens its directory. The queue sends nothing before ``start()``.
     ///
