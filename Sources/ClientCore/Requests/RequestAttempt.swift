@@ -2,26 +2,91 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-/// The state that all hops of one attempt share; see ``Hop``.
+/// One attempt: its current hop, and the state that all its hops share; see ``Hop``.
 struct RequestAttempt {
     let began = ContinuousClock.now
     /// The body that replaces the request's own in this attempt.
-    var upload: UploadBody?
+    let upload: UploadBody?
+    /// The hop whose transfer is running, or that is held; `nil` between attempts.
+    private(set) var hop: Hop?
+    /// The number of hops in this attempt and all earlier ones.
+    private var hopCount: Int
     /// The number of redirects that were followed.
-    var redirects = 0
+    private var redirects = 0
     var hasAnsweredChallenge = false
     /// The credentials that answered the attempt's challenge, for later hops to the same origin.
     var challengeCredentials: TransferCredentials?
     /// Whether the last hop sent credentials.
-    var isAuthenticated = false
+    private(set) var isAuthenticated = false
     /// The transfers that have ended.
-    var transactions: [Transaction] = []
+    private var transactions: [Transaction] = []
+
+    /// The state before the first attempt.
+    init() { (upload, hopCount) = (nil, 0) }
+
+    /// Starts an attempt.
+    ///
+    /// - Parameter earlier: The attempt before it. The ids of hops continue, so that a late event of an earlier attempt
+    ///   is not taken for one of this attempt.
+    init(after earlier: RequestAttempt, upload: UploadBody?) {
+        self.upload = upload
+        hopCount = earlier.hopCount
+    }
+
+    /// Whether a transfer of the attempt has ended.
+    var hasTransactions: Bool { !transactions.isEmpty }
+
+    /// Whether the attempt has more than one hop, so that a server has responded to an earlier hop, for example with a
+    /// redirect.
+    var hasEarlierHops: Bool { transactions.count > 1 }
+
+    /// Returns the attempt's metrics, which are computed on first access; `nil` if no transfer has ended.
+    func metrics(_ clock: RequestClock) -> LazyValue<RequestMetrics?>? {
+        guard hasTransactions else { return nil }
+        return LazyValue { [transactions, redirects] in
+            RequestMetrics(transactions, redirects: redirects, clock: clock)
+        }
+    }
+
+    mutating func nextHopID() -> Int {
+        hopCount += 1
+        return hopCount
+    }
+
+    mutating func begin(_ hop: Hop) {
+        self.hop = hop
+        isAuthenticated = hop.isAuthenticated
+    }
+
+    mutating func received(_ head: ResponseHead) { hop?.head = head }
+
+    mutating func decide(_ disposition: Hop.Disposition) { hop?.disposition = disposition }
+
+    /// Counts bytes of a body that is not used.
+    mutating func drained(_ count: Int) { hop?.drainedBytes += count }
+
+    /// Records the error for which the client cancels the hop's transfer.
+    mutating func failed(_ error: any Error) { hop?.failure = error }
+
+    /// Sets whether the next hop waits until the request is resumed.
+    mutating func hold(_ isHeld: Bool) { hop?.isHeld = isHeld }
+
+    mutating func endHop() { hop = nil }
+
+    /// Counts a redirect.
+    ///
+    /// - Throws: `URLError.httpTooManyRedirects` above the limit.
+    mutating func countRedirect() throws {
+        redirects += 1
+        guard redirects <= Redirection.limit else { throw URLError.tooManyRedirects }
+    }
+
+    mutating func record(_ transaction: Transaction) { transactions.append(transaction) }
 }
 
-/// A finished transfer of an attempt.
-struct Transaction: Sendable {
-    let metrics: TransferMetrics
-    /// The request as it was sent.
-    let request: URLRequest
-    let head: ResponseHead?
+extension URLError {
+    fileprivate static var tooManyRedirects: URLError {
+        let words = "more than \(Redirection.limit) redirects"
+        return URLError(.httpTooManyRedirects, userInfo: [NSLocalizedDescriptionKey: words])
+    }
 }

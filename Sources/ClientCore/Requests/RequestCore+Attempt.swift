@@ -14,14 +14,15 @@ extension RequestCore {
         outcome.metrics = nil
         uploadProgress.restart()
         downloadProgress.restart()
-        current = RequestAttempt(upload: plan.upload ?? UploadBody(streamOf: request, after: current.upload))
-        sendHop(request, current.upload, ownCredentials, isCrossOrigin: false)
+        let upload = plan.upload ?? UploadBody(streamOf: request, after: current.upload)
+        current = RequestAttempt(after: current, upload: upload)
+        sendHop(request, upload, ownCredentials, isCrossOrigin: false)
     }
 
     /// Ends the attempt: cancels the current transfer. If the next hop is held because the request is suspended, no
     /// transfer is running, and the attempt ends immediately.
     func stop() {
-        guard let hop else { return }
+        guard let hop = current.hop else { return }
         if hop.isHeld {
             attemptEnded(URLError(.cancelled))
         } else {
@@ -30,7 +31,7 @@ extension RequestCore {
     }
 
     func unpause() {
-        guard let hop else { return }
+        guard let hop = current.hop else { return }
         if hop.isHeld { hopFollows(hop) } else { hop.control.suspend(false) }
     }
 
@@ -50,14 +51,14 @@ extension RequestCore {
         do {
             var sent = request
             try sink.prepare(&sent)
-            hops += 1
+            let id = current.nextHopID()
             let upload = renewed(upload)
             var transfer = try transfer(of: sent, upload, credentials, isCrossOrigin: isCrossOrigin)
             let trust = try context.trust.decision(for: request.url)
             if let trust { transfer.trust = trust.trust }
             if let identity = plan.policy.identity { transfer.trust.identity = identity.transfer }
             let hop = Hop(
-                id: hops,
+                id: id,
                 request: request,
                 sent: sent,
                 url: try request.url ?? { throw URLError(.badURL) }(),
@@ -67,8 +68,7 @@ extension RequestCore {
                 isCrossOrigin: isCrossOrigin,
                 trustPolicy: trust?.policy
             )
-            self.hop = hop
-            current.isAuthenticated = hop.isAuthenticated
+            current.begin(hop)
             snapshot.change { $0.current = sent }
             notifyMonitors { $0.request($1, willSend: sent) }
             start(transfer, as: hop)
@@ -89,7 +89,7 @@ extension RequestCore {
     nonisolated private func takeEvents(of id: Int, from control: TransferControl) {
         perform { core in
             let (events, isMore) = control.take()
-            for event in events where core.hop?.id == id { core.received(event) }
+            for event in events where core.current.hop?.id == id { core.received(event) }
             if isMore { core.takeEvents(of: id, from: control) }
         }
     }
@@ -153,9 +153,9 @@ extension RequestCore {
     }
 
     private func headArrived(_ head: TransferHead) {
-        guard let hop, hop.failure == nil else { return }
+        guard let hop = current.hop, hop.failure == nil else { return }
         let response = ResponseHead(head, from: hop.url)
-        self.hop?.head = response
+        current.received(response)
         context.settings.cookies?.store(
             response.values(of: "Set-Cookie"),
             from: hop.url,
@@ -165,10 +165,8 @@ extension RequestCore {
             response.response.map { monitor.request(request, didReceive: $0) }
         }
         do {
-            // Two statements, because in a single assignment the access to `self.hop` would begin before
-            // `disposition(of:_:)` is called. It would overlap with the program's closures that this function calls.
             let disposition = try disposition(of: response, hop)
-            self.hop?.disposition = disposition
+            current.decide(disposition)
         } catch {
             abandonHop(error)
         }
@@ -196,21 +194,21 @@ extension RequestCore {
     }
 
     private func bodyArrived(_ bytes: [UInt8]) {
-        guard let hop, hop.failure == nil else { return }
+        guard let hop = current.hop, hop.failure == nil else { return }
         switch hop.disposition {
         case .undecided: break
         case .accept:
             do { try sink.write(bytes) } catch { abandonHop(error) }
         case .follow:
-            self.hop?.drainedBytes += bytes.count
+            current.drained(bytes.count)
             if hop.drainedBytes + bytes.count > Hop.drainLimit { hop.control.cancel() }
         }
     }
 
     private func progressed(_ progress: TransferProgress) {
-        guard let hop else { return }
+        guard let hop = current.hop else { return }
         // After a redirect without the body, the bytes that were sent before still count.
-        if current.transactions.isEmpty || progress.toSend != 0 {
+        if !current.hasTransactions || progress.toSend != 0 {
             uploadProgress.update(progress.sent, of: progress.toSend)
         }
         guard case .accept = hop.disposition else { return }
@@ -224,19 +222,21 @@ extension RequestCore {
     }
 
     private func abandonHop(_ error: any Error) {
-        hop?.failure = error
-        hop?.control.cancel()
+        current.failed(error)
+        current.hop?.control.cancel()
     }
 
     private func hopEnded(_ end: TransferEnd) {
-        guard let hop else { return }
+        guard let hop = current.hop else { return }
         record(end.metrics, of: hop)
         if let credentials = lateCredentials(for: hop) {
-            self.hop?.disposition = .follow(hop.request, .credential(credentials))
+            current.decide(.follow(hop.request, .credential(credentials)))
             // The bytes of the 401 do not count, because this response is discarded.
             downloadProgress.restart()
         }
-        if let hop = self.hop, case .follow = hop.disposition, !state.isInterrupted { return hopFollows(hop) }
+        if let hop = current.hop, case .follow = hop.disposition, !state.isInterrupted {
+            return hopFollows(hop)
+        }
         guard hop.failure == nil, let failure = end.failure else { return attemptEnded(hop.failure) }
         transferFailed(failure, end.metrics, hop)
     }
@@ -249,7 +249,7 @@ extension RequestCore {
         else { return attemptEnded(failure.error(for: hop.url, under: hop.trustPolicy)) }
         context.paths.evaluate(check) { verdict in
             self.perform { core in
-                guard core.hop?.id == hop.id else { return }
+                guard core.current.hop?.id == hop.id else { return }
                 core.attemptEnded(failure.error(for: hop.url, isOffline: verdict.isOffline))
             }
         }
@@ -258,7 +258,7 @@ extension RequestCore {
     /// Starts the next hop. If the request is suspended, the next hop is held until the request is resumed.
     private func hopFollows(_ hop: Hop) {
         guard case .follow(let next, let reason) = hop.disposition else { return }
-        self.hop?.isHeld = state.isSuspended
+        current.hold(state.isSuspended)
         if !state.isSuspended { follow(next, reason, after: hop) }
     }
 
@@ -279,5 +279,20 @@ extension RequestCore {
                 isCrossOrigin: hop.isCrossOrigin
             )
         }
+    }
+    // MARK: Metrics
+
+    private func record(_ metrics: TransferMetrics, of hop: Hop) {
+        if !metrics.reusedConnection, metrics.connected != nil, let address = metrics.remoteAddress {
+            context.recordConnection(to: address)
+        }
+        current.record(Transaction(metrics: metrics, request: hop.sent, head: hop.head))
+    }
+
+    /// Publishes the metrics of the attempt that has ended.
+    func publishMetrics() {
+        guard let metrics = current.metrics(outcome.clock) else { return }
+        outcome.metrics = metrics
+        snapshot.change { $0.metrics = metrics }
     }
 }

@@ -7,7 +7,7 @@ internal import NetwatchTransport
 extension RequestCore {
     func setOwner(_ owner: any FailedRequestOwner) {
         guard !state.isSettled else { return }
-        owners.setOwn(owner)
+        ownerOffer.setOwn(owner)
         amend(with: .owner)
     }
 
@@ -15,7 +15,7 @@ extension RequestCore {
     /// fails with the error.
     func offer(_ attempt: Int, after error: any Error) {
         guard plan.policy.asksRetrier, !error.isCancellation, let original = plan.original.value,
-            let owner = owners.next(context.hooks.failedRequestOwner)
+            let owner = ownerOffer.nextOwner(context.hooks.failedRequestOwner)
         else { return handle(.declined(attempt: attempt)) }
         let failed = FailedRequest(
             original,
@@ -23,37 +23,41 @@ extension RequestCore {
             upload: plan.upload ?? UploadBody(streamOf: original, after: current.upload),
             error: error,
             retryCount: attempt - 1,
-            wasReceived: wasReceived || hasEarlierHops,
+            wasReceived: wasReceived || current.hasEarlierHops,
             maximumDataBytes: plan.makeSink == nil ? maximumDataBytes : nil,
             hasCredential: snapshot.now.credential != nil,
             queued: { receipt in self.perform { $0.wasQueued(attempt, receipt) } }
         ) { answer in
             self.perform { $0.answered(attempt, answer, after: error) }
         }
-        offered = failed
+        ownerOffer.begin(failed)
         owner.offer(failed)
     }
 
     /// Calls `handler` when an owner reports that it has stored the request, or immediately if an owner has already
     /// reported it. Releases `handler` if no owner can report it any more.
-    func addQueuedHandler(_ handler: @escaping QueuedHandler) {
-        if let receipt { return handler(receipt) }
-        if !state.isSettled { queuedHandlers.append(handler) }
+    func addQueuedHandler(_ handler: @escaping OwnerOffer.QueuedHandler) {
+        if let receipt = ownerOffer.receipt { return handler(receipt) }
+        if !state.isSettled { ownerOffer.addQueuedHandler(handler) }
     }
 
     private func wasQueued(_ attempt: Int, _ receipt: any Sendable) {
         guard attempt == state.attempt, !state.isFinished else { return }
-        self.receipt = receipt
+        ownerOffer.store(receipt)
         handle(.queued(attempt: attempt))
-        let handlers = queuedHandlers
-        queuedHandlers = []
-        for handler in handlers { handler(receipt) }
+        for handler in ownerOffer.takeQueuedHandlers() { handler(receipt) }
+    }
+
+    /// Ends the offer because the request has ended without its owner.
+    func withdraw(_ withdrawal: FailedRequest.Withdrawal) {
+        let abandonment = ownerOffer.failed?.withdraw(withdrawal)
+        ownerOffer.withdrawn(abandonment)
     }
 
     private func answered(_ attempt: Int, _ answer: FailedRequest.Answer, after error: any Error) {
         // If the request has finished in the meantime, its sink no longer accepts a response.
         guard !state.isFinished else { return }
-        offered?.settle()
+        ownerOffer.failed?.settle()
         switch answer {
         case .response(let response, let error):
             handle(.answered(attempt: attempt, failure: take(response, failingWith: error)))

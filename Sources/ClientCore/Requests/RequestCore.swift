@@ -11,8 +11,6 @@ actor RequestCore {
     typealias Handler = @Sendable (RequestOutcome) -> Void
     /// A check of a complete response. Returns an error to reject the response, or `nil` to accept it.
     typealias Validator = @Sendable (RequestOutcome) -> (any Error)?
-    /// Receives the receipt of the owner that stored the request; see ``FailedRequest/reportQueued(_:abandonedWith:)``.
-    typealias QueuedHandler = @Sendable (any Sendable) -> Void
 
     nonisolated let queue = SerialQueue()
     nonisolated let identifier: Int
@@ -30,27 +28,17 @@ actor RequestCore {
     nonisolated let downloadProgress = ProgressReport()
 
     /// The object that monitors and retriers receive. Its session retains it until the request has finished.
-    weak var request: Request?
+    private(set) weak var request: Request?
 
-    var state = RequestStateMachine<Handler>()
+    private(set) var state = RequestStateMachine<Handler>()
     var outcome = RequestOutcome()
     var sink: any ResponseSink
-    var hop: Hop?
-    /// The number of hops in all attempts.
-    var hops = 0
     /// The state of the current or last attempt.
     var current = RequestAttempt()
-    /// The owners that the request is offered to if it fails.
-    var owners = FailureOwners()
-    /// The failed request that an owner holds. Weak, because an owner declines by releasing the object.
-    weak var offered: FailedRequest?
-    /// The receipt of the owner that stored the request, and the handlers that wait for it.
-    var receipt: (any Sendable)?
-    var queuedHandlers: [QueuedHandler] = []
-    /// The owner's error if the session is dropped while the owner stores the request.
-    private var abandonment: (any Error)?
+    /// The offer of the failed request to its owners.
+    var ownerOffer = OwnerOffer()
     /// Whether a server may have received an attempt that was retried.
-    var wasReceived = false
+    private(set) var wasReceived = false
     private var publishedState = Request.State.initialized
 
     private nonisolated let firstRequest: Result<URLRequest, any Error>
@@ -58,6 +46,17 @@ actor RequestCore {
     private var work: Task<Void, Never>?
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { queue.asUnownedSerialExecutor() }
+
+    /// A snapshot of the request's state, readable from any thread.
+    nonisolated var task: RequestTask {
+        let now = snapshot.now
+        return RequestTask(
+            taskIdentifier: identifier,
+            originalRequest: now.request,
+            currentRequest: now.current,
+            response: now.head?.response
+        )
+    }
 
     /// - Parameter firstRequest: The adapted request that the first attempt sends, or the error that prevented it.
     init(_ plan: RequestPlan, firstRequest: Result<URLRequest, any Error>, context: SessionContext) {
@@ -122,8 +121,7 @@ actor RequestCore {
     /// Releases the program's closures, which may capture the request and form a retain cycle.
     func releaseClosures() {
         validators = []
-        owners = FailureOwners()
-        queuedHandlers = []
+        ownerOffer.releaseClosures()
         sink.releaseClosures()
         uploadProgress.releaseClosures()
         downloadProgress.releaseClosures()
@@ -170,14 +168,14 @@ actor RequestCore {
         switch action {
         case .prepare(let attempt): prepare(attempt)
         case .send: send()
-        case .pause: hop?.control.suspend(true)
+        case .pause: current.hop?.control.suspend(true)
         case .unpause: unpause()
         case .stop: stop()
         case .validate(let attempt): validate(attempt)
         case .askRetrier(let attempt, let error): askRetrier(attempt, about: error)
         case .wait(let attempt, let delay): wait(attempt, delay)
         case .offer(let attempt, let error): offer(attempt, after: error)
-        case .withdraw(let interruption): abandonment = offered?.withdraw(.init(interruption))
+        case .withdraw(let interruption): withdraw(.init(interruption))
         case .finish(let ending): finish(ending)
         case .run(let handler):
             // After the first call of a handler nothing is sent again, so a temporary upload file can be removed.
@@ -196,7 +194,7 @@ actor RequestCore {
 
     private func prepare(_ attempt: Int) {
         outcome.head = nil
-        owners.begin()
+        ownerOffer.beginAttempt()
         guard case .success(let original) = plan.original else {
             return handle(.prepared(attempt: attempt, failure: plan.original.error))
         }
@@ -234,7 +232,7 @@ actor RequestCore {
     // MARK: End of an attempt
 
     func attemptEnded(_ failure: (any Error)?) {
-        hop = nil
+        current.endHop()
         queue.setAwaiting(false)
         outcome.clock.complete()
         // A download whose last byte arrived after its cancellation counts as interrupted, so that it can be resumed
@@ -327,15 +325,11 @@ actor RequestCore {
     private func decide(_ attempt: Int, _ decision: RetryDecision, about error: any Error) {
         if case .retry(let delay) = decision, attempt == state.attempt, !state.isFinished {
             let wasSent = (error.transferFailure?.bytesSent ?? 0) > 0
-            if outcome.head != nil || wasSent || hasEarlierHops { wasReceived = true }
+            if outcome.head != nil || wasSent || current.hasEarlierHops { wasReceived = true }
             notifyMonitors { $0.request($1, willRetryAfter: delay.inSeconds, dueTo: error) }
         }
         handle(.decided(attempt: attempt, decision))
     }
-
-    /// Whether the current attempt has more than one hop, so that a server has responded to an earlier hop, for example
-    /// with a redirect.
-    var hasEarlierHops: Bool { current.transactions.count > 1 }
 
     private func wait(_ attempt: Int, _ delay: Duration) {
         // Weak, so that a pending delay does not keep a finished request alive.
@@ -364,7 +358,7 @@ actor RequestCore {
         case .completed: nil
         case .failed(let error): error
         case .interrupted(.cancelled, let failure): URLError.cancelled(after: failure)
-        case .interrupted(.sessionDropped, _): abandonment ?? AFError.sessionDeinitialized
+        case .interrupted(.sessionDropped, _): ownerOffer.abandonment ?? AFError.sessionDeinitialized
         }
     }
 }

@@ -28,6 +28,22 @@ public struct RequestMetrics: Sendable {
     }
 }
 
+extension RequestMetrics {
+    /// Returns `nil` if there are no transactions, or if their times cannot be converted to dates.
+    ///
+    /// - Parameter clock: Converts the monotonic times to dates.
+    init?(_ transactions: [Transaction], redirects: Int, clock: RequestClock) {
+        let all = transactions.map { TransactionMetrics($0, clock: clock) }
+        guard let first = all.first?.fetchStartDate else { return nil }
+        let end = max(first, all.last?.responseEndDate ?? first)
+        self.init(
+            taskInterval: DateInterval(start: first, end: end),
+            redirectCount: redirects,
+            transactionMetrics: all
+        )
+    }
+}
+
 extension RequestMetrics: CustomStringConvertible {
     /// The duration and the number of redirects, for example `0.120 secs, 1 redirect`, and a line for each transfer.
     public var description: String {

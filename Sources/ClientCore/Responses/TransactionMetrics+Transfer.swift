@@ -2,10 +2,19 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
+/// A finished transfer of a request.
+struct Transaction: Sendable {
+    let metrics: TransferMetrics
+    /// The request as it was sent.
+    let request: URLRequest
+    let head: ResponseHead?
+}
+
 extension TransactionMetrics {
     /// - Parameter clock: Converts the transfer's monotonic times to dates.
-    init(_ transfer: TransferMetrics, request: URLRequest, response: HTTPURLResponse?, clock: RequestClock) {
-        self.init(request: request, response: response)
+    init(_ transaction: Transaction, clock: RequestClock) {
+        self.init(request: transaction.request, response: transaction.head?.response)
+        let transfer = transaction.metrics
         let date = { (elapsed: Duration?) in elapsed.flatMap { clock.date(of: transfer.startedAt + $0) } }
         fetchStartDate = date(.zero)
         if transfer.lookupEnded != nil { domainLookupStartDate = fetchStartDate }

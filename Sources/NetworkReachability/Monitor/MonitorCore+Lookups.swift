@@ -5,13 +5,11 @@ internal import NetwatchNetlink
 extension MonitorCore {
     func recompute(_ run: RecomputeSchedule.Run, now: ContinuousClock.Instant) {
         statistics.recomputations += 1
-        book.mark(unanswered)
-        unanswered = []
+        addresses.markUnanswered()
         if run == .everything {
             interfacesAreStale = true
-            book.markEverything(deferred: true)
-            // Tries again to watch the resolver's files if that failed before. Otherwise it has no effect.
-            resolverConfiguration?.start()
+            addresses.markEverything(deferred: true)
+            names.retryWatchingConfiguration()
         }
         refreshMarked(run, now: now)
     }
@@ -33,7 +31,7 @@ extension MonitorCore {
             disconnect(error)
         }
         // When a link gets its carrier back, the kernel makes its next hops usable again without a notification.
-        if reader.interfaces.hasBetterLink(than: before) { book.markEverything() }
+        if reader.interfaces.hasBetterLink(than: before) { addresses.markEverything() }
         if reader.interfaces.outboundSources != before.outboundSources { resolveAll() }
     }
 
@@ -52,14 +50,16 @@ extension MonitorCore {
         resolvesOnChange: Bool = true
     ) {
         if interfacesAreStale { readInterfaces() }
-        let marked = book.takeMarked(atMost: Self.sliceSize)
+        let marked = addresses.takeMarked(atMost: Self.sliceSize)
         var affected: [WatchedTarget] = []
         for start in stride(from: 0, to: marked.count, by: PathReader.batchSize) {
             let batch = marked[start..<min(start + PathReader.batchSize, marked.count)]
             for (entry, addressVerdict) in zip(batch, verdicts(on: batch)) {
                 if isLate(entry.slot, run) { continue }
-                guard book.update(entry.slot, addressVerdict, now: now) || isRevalidating else { continue }
-                book.forEachWatcher(of: entry.slot) { target in
+                guard addresses.update(entry.slot, addressVerdict, now: now) || isRevalidating else {
+                    continue
+                }
+                addresses.book.forEachWatcher(of: entry.slot) { target in
                     if !target.isAffected { affected.append(target) }
                     target.isAffected = true
                 }
@@ -70,7 +70,7 @@ extension MonitorCore {
             target.isAffected = false
             updateStatus(of: target, now: now, resolvesOnChange: resolvesOnChange)
         }
-        if book.hasMarks { scheduleRemainder(run) } else { isRevalidating = false }
+        if addresses.book.hasMarks { scheduleRemainder(run) } else { isRevalidating = false }
     }
 
     /// Schedules the lookup of the remaining marked addresses for the next turn of the loop.
@@ -96,7 +96,7 @@ extension MonitorCore {
             // The addresses are looked up again after a delay. As for overruns, the delay increases with each
             // consecutive failure.
             schedule.noteEvents(isOverrun: true, now: now)
-            unanswered += marked.map(\.slot)
+            addresses.lookupFailed(marked.lazy.map(\.slot))
             return marked.map { _ in AddressVerdict(.unknown(.lookupFailed)) }
         }
     }
@@ -114,14 +114,14 @@ extension MonitorCore {
 
     /// Returns whether a test wants this verdict to be ignored; see ``MonitorFaults/answersLate``.
     private func isLate(_ slot: AddressBook.Slot, _ run: RecomputeSchedule.Run) -> Bool {
-        configuration.faults.answersLate && run == .changed && book.verdict(at: slot) != nil
+        configuration.faults.answersLate && run == .changed && addresses.book.verdict(at: slot) != nil
     }
 
     /// Updates a target from the verdicts on its addresses. Adds a new status to the outbox for its subscribers.
     func updateStatus(of target: WatchedTarget, now: ContinuousClock.Instant, resolvesOnChange: Bool = true) {
         let generation = target.hold.published?.pathGeneration
         let status = target.update(verdict(on: target), now: now)
-        target.expiryDue = target.slots.compactMap { book.expiry(at: $0) }.min()
+        target.expiryDue = target.slots.compactMap { addresses.book.expiry(at: $0) }.min()
         wakeUps.set(target, target.nextDue)
         guard let status else { return }
         for subscriber in target.subscribers { outbox.put(status, for: subscriber) }
@@ -143,14 +143,14 @@ extension MonitorCore {
     }
 
     private func verdict(on target: WatchedTarget) -> TargetVerdict {
-        TargetVerdict(target.slots.compactMap { book.verdict(at: $0) }) ?? unresolved
+        TargetVerdict(target.slots.compactMap { addresses.book.verdict(at: $0) }) ?? unresolved
     }
 
     /// The verdict on a name without known addresses: not reachable if the network in general is not reachable,
     /// otherwise unknown.
     private var unresolved: TargetVerdict {
         if connection == nil { return TargetVerdict(.unknown(.noNetlink)) }
-        let targetVerdict = TargetVerdict(general.slots.compactMap { book.verdict(at: $0) })
+        let targetVerdict = TargetVerdict(general.slots.compactMap { addresses.book.verdict(at: $0) })
         if let targetVerdict, case .notReachable = targetVerdict.verdict { return targetVerdict }
         return TargetVerdict(.unknown(.unresolved))
     }
@@ -162,7 +162,7 @@ extension MonitorCore {
         for target in targets.values { target.hold.suspectPath() }
         isRevalidating = true
         interfacesAreStale = true
-        book.markEverything()
+        addresses.markEverything()
         refreshMarked(now: now)
         resolveAll()
         finish()

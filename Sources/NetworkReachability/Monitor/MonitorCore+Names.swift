@@ -6,10 +6,10 @@ extension MonitorCore {
     ///
     /// Names that are not reachable come first, because the budget delays the later ones.
     func resolveAll() {
-        resolver.renew()
-        let names = targets.values.filter { $0.name != nil }
+        names.renew()
+        let named = targets.values.filter { $0.name != nil }
         for isReachable in [false, true] {
-            for target in names where (target.name?.resolution.isReachable == true) == isReachable {
+            for target in named where (target.name?.resolution.isReachable == true) == isReachable {
                 resolve(target, .networkChange)
             }
         }
@@ -19,7 +19,7 @@ extension MonitorCore {
     /// target.
     func resolve(_ target: WatchedTarget, _ cause: NameResolution.Cause = .schedule) {
         guard let name = target.name else { return }
-        let lookup = name.resolution.request(cause, budget: &lookupBudget, now: now)
+        let lookup = names.request(name, cause, now: now)
         if let lookup { start(lookup, of: name, target.key) }
         wakeUps.set(target, target.nextDue)
     }
@@ -27,25 +27,20 @@ extension MonitorCore {
     private func start(_ lookup: NameResolution.Lookup, of name: WatchedName, _ key: WatchKey) {
         watchResolverConfiguration()
         statistics.nameLookups += 1
-        let earlier = name.lookup
-        name.lookup = resolver.resolve(name.resolution.name, urgency: .refresh) { [weak self] outcome in
+        names.start(name) { [weak self] outcome in
             guard let self else { return }
-            // The result is handled in a later turn of the loop: for `localhost`, the resolver calls this closure
-            // before `resolve` returns.
+            // The result is handled in a later turn of the loop: for `localhost`, this closure is called before `start`
+            // returns.
             loop.execute { self.assumeIsolated { $0.resolved(key, lookup, outcome) } }
         }
-        if let earlier { _ = resolver.abandon(earlier) }
     }
 
-    /// Starts watching the resolver configuration, unless that was started before. Needed from the first name lookup.
     private func watchResolverConfiguration() {
-        guard resolverConfiguration == nil else { return }
-        let watch = ResolverConfigurationWatch(loop: loop, paths: configuration.resolverFiles) {
-            [weak self] in
-            self?.perform { $0.resolveAll() }
+        names.watchConfiguration {
+            ResolverConfigurationWatch(loop: loop, paths: configuration.resolverFiles) { [weak self] in
+                self?.perform { $0.resolveAll() }
+            }
         }
-        resolverConfiguration = watch
-        watch.start()
     }
 
     private func resolved(_ key: WatchKey, _ lookup: NameResolution.Lookup, _ outcome: NameResolver.Outcome) {

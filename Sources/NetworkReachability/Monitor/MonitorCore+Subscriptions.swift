@@ -41,7 +41,7 @@ extension MonitorCore {
         targets[key] = nil
         assign([], to: target)
         wakeUps.set(target, nil)
-        if let lookup = target.name?.lookup { _ = resolver.abandon(lookup) }
+        if let name = target.name { names.abandon(name) }
     }
 
     /// Returns the last published status. For a target without one, returns `unknown` with the reason `resolving`.
@@ -52,11 +52,7 @@ extension MonitorCore {
     }
 
     /// Replaces the addresses of a target.
-    ///
-    /// Opens the notification filter for new addresses before their first lookup, so that no change is missed in
-    /// between.
     func assign(_ addresses: [IPAddress], to target: WatchedTarget) {
-        filter.cover(addresses, connection?.events, now: now)
-        book.assign(addresses, to: target)
+        self.addresses.assign(addresses, to: target, connection?.events, now: now)
     }
 }

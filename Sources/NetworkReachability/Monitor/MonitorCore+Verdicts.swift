@@ -27,14 +27,14 @@ extension MonitorCore {
     /// - Returns: The verdict, and the generation that a status would have now; `nil` if the target is not watched.
     func verdictNow(on target: PathTarget) -> (verdict: PathStatus.Verdict, generation: UInt64)? {
         guard let watched = targets[WatchKey(target: target, options: PathOptions())] else { return nil }
-        let addresses = watched.slots.map { book.address(at: $0) }
+        let addresses = watched.slots.map { self.addresses.book.address(at: $0) }
         let verdict = verdictNow(on: addresses.isEmpty ? nil : addresses)
         return (verdict, watched.hold.currentGeneration)
     }
 
     /// Returns the last known path to each reachable address of a target, in the resolver's order.
     func paths(to key: WatchKey) -> [NetworkPath] {
-        (targets[key]?.slots ?? []).compactMap { book.verdict(at: $0)?.path }
+        (targets[key]?.slots ?? []).compactMap { addresses.book.verdict(at: $0)?.path }
     }
 
     /// The maximum number of addresses that are looked up. A name server may return any number, but clients do not try

@@ -14,14 +14,11 @@ actor MonitorCore {
     nonisolated let failure = Mutex<SystemError?>(nil)
 
     let configuration: PathMonitor.Configuration
-    let resolver: NameResolver
-    var connection: NetlinkConnection?
+    private(set) var connection: NetlinkConnection?
     private var reconnectDue: ContinuousClock.Instant?
     var schedule: RecomputeSchedule
     var interfacesAreStale = true
     var isRemainderScheduled = false
-    /// The slots whose last lookup failed. They are marked again by the next recomputation.
-    var unanswered: [AddressBook.Slot] = []
     /// Whether a revalidation is in progress. Until it ends, each lookup updates its targets, even if the verdict is
     /// unchanged, because their generations must increase.
     var isRevalidating = false
@@ -32,12 +29,10 @@ actor MonitorCore {
     var outbox = Outbox()
     private var timer: (due: ContinuousClock.Instant, cancel: MonitorClock.Cancellation)?
 
-    var book = AddressBook()
-    var filter: RouteFilter
+    var addresses: WatchedAddresses
     var targets: [WatchKey: WatchedTarget] = [:]
     var wakeUps = WakeUps<WatchedTarget>()
-    /// The limit on name lookups that are refreshes.
-    var lookupBudget: LookupBudget
+    var names: NameLookups
     /// The general target. It is always watched, because the statuses of names without addresses depend on it, and each
     /// snapshot contains it.
     let general: WatchedTarget
@@ -46,14 +41,12 @@ actor MonitorCore {
     let snapshots: SnapshotPublisher
 
     private var clocks: ClockObserver?
-    var resolverConfiguration: ResolverConfigurationWatch?
 
     init(loop: EventLoop, configuration: PathMonitor.Configuration, resolver: NameResolver) {
         self.loop = loop
         self.configuration = configuration
-        self.resolver = resolver
-        lookupBudget = LookupBudget(perSecond: configuration.nameLookupsPerSecond)
-        filter = RouteFilter(isEnabled: configuration.filtersRoutes)
+        names = NameLookups(resolver, perSecond: configuration.nameLookupsPerSecond)
+        addresses = WatchedAddresses(filtersRoutes: configuration.filtersRoutes)
         let now = configuration.clock.now()
         schedule = RecomputeSchedule(
             confirmDelay: configuration.confirmDelay,
@@ -108,7 +101,7 @@ actor MonitorCore {
             }
             failure.withLock { $0 = nil }
             reconnectDue = nil
-            filter.reset(now: now)
+            addresses.resetFilter(now: now)
         } catch {
             disconnect(error)
         }
@@ -133,7 +126,7 @@ actor MonitorCore {
 
     func catchUp() {
         receiveEvents()
-        if book.hasMarks || interfacesAreStale { recompute(.changed, now: now) }
+        if addresses.book.hasMarks || interfacesAreStale { recompute(.changed, now: now) }
         finish()
     }
 
@@ -156,12 +149,12 @@ actor MonitorCore {
         case .link, .address, .malformed: interfacesAreStale = true
         default: break
         }
-        book.mark(event)
+        addresses.mark(event)
     }
 
     private func markEverything() {
         interfacesAreStale = true
-        book.markEverything()
+        addresses.markEverything()
     }
 
     // MARK: Timers
@@ -170,7 +163,7 @@ actor MonitorCore {
     func tick() {
         let now = self.now
         let due = wakeUps.takeDue(at: now)
-        for target in due { book.mark(target.slots) }
+        for target in due { addresses.mark(target.slots) }
         // The kernel may keep a route for a moment after its lifetime. A lookup at that moment may find the route
         // without a lifetime, so a later lookup confirms the expiry, as after an event.
         if due.contains(where: { $0.hasExpired(at: now) }) { schedule.noteEvents(isOverrun: false, now: now) }
@@ -183,19 +176,19 @@ actor MonitorCore {
             recompute(.changed, now: now)
         }
         for target in due { handleDue(target, now: now) }
-        if filter.isDue(at: now) { narrowFilter() }
+        if addresses.isFilterDue(at: now) { narrowFilter() }
         finish()
         clocks?.assumeIsolated { $0.check() }
     }
 
     func narrowFilter() {
-        if let events = connection?.events { filter.narrow(events, around: book) }
+        if let events = connection?.events { addresses.narrowFilter(events) }
     }
 
     private func handleDue(_ target: WatchedTarget, now: ContinuousClock.Instant) {
         guard targets[target.key] === target else { return }
         // The target's addresses have not been looked up yet, because more than one slice was marked.
-        if book.isMarked(target.slots) { return wakeUps.set(target, now + .milliseconds(1)) }
+        if addresses.book.isMarked(target.slots) { return wakeUps.set(target, now + .milliseconds(1)) }
         updateStatus(of: target, now: now)
         if target.name?.resolution.isDue(at: now) == true { resolve(target) }
     }
@@ -211,7 +204,8 @@ actor MonitorCore {
     }
 
     private func setTimer() {
-        let due = earliest(earliest(reconnectDue, wakeUps.earliest), earliest(filter.due, schedule.nextDue))!
+        let ownDue = earliest(addresses.filterDue, schedule.nextDue)
+        let due = earliest(earliest(reconnectDue, wakeUps.earliest), ownDue)!
         if timer?.due == due { return }
         timer?.cancel()
         let cancel = configuration.clock.schedule(loop, due) { [weak self] in

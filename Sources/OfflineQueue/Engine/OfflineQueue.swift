@@ -138,21 +138,16 @@ public actor OfflineQueue {
     nonisolated let credentials: CredentialResolver
     let gate: any HostGate
     let portals: (any PortalDetector)?
-    let failureContinuation: AsyncStream<QueueError>.Continuation
+    private let failureContinuation: AsyncStream<QueueError>.Continuation
     private let warningContinuation: AsyncStream<String>.Continuation
     let origin = ContinuousClock.now
 
-    var phase = Phase.ready
+    private(set) var phase = Phase.ready
     /// Whether an error has ended the store, so that the queue no longer writes.
-    var hasFailed = false
+    private(set) var hasFailed = false
     var scheduler: Scheduler
     var sendWaiters: [String: SendWaiter] = [:]
-    var completionWaiters: [String: [Int: CompletionWaiter]] = [:]
-    var completionTimer: CompletionTimer?
-    /// The ids of requests with waiters that may have finished.
-    var completionCandidates: Set<String> = []
-    var isCheckingCompletions = false
-    var nextWaiter = 0
+    var completionWaiters = CompletionWaiters()
     /// The handlers of ended requests by their tags.
     var tagHandlers: [String: TagHandler] = [:]
     var awaitedResponses: [String: AwaitedResponse] = [:]
@@ -171,7 +166,7 @@ public actor OfflineQueue {
     nonisolated let capacityWaiters = ChangeWaiters()
     nonisolated let sweeper = Sweeper()
     /// The tasks that run from ``start()`` to ``stop()``.
-    var backgroundTasks: [Task<Void, Never>] = []
+    private var backgroundTasks: [Task<Void, Never>] = []
 
     /// Creates a queue and opens its directory. The queue sends nothing before ``start()``.
     ///
@@ -245,6 +240,30 @@ extension OfflineQueue {
     package nonisolated var openingNotes: [String] { store.openingNotes }
 }
 
+// MARK: - Events
+
+extension OfflineQueue {
+    /// The changes that are committed after this returns, in the order of their commits. Any number of consumers can
+    /// read them.
+    ///
+    /// ```swift
+    /// for await event in try await queue.events where event.kind == .dead {
+    ///     print(event.requestID ?? "", event.reason ?? "")
+    /// }
+    /// ```
+    ///
+    /// The store reports every change of a row: by an attempt, an edit, an expiry, an import, a dependency or a
+    /// replacement. Events are delivered after their commit. A consumer that reads the states of the requests after it
+    /// has obtained this sequence misses no change. Nothing is recorded while there is no consumer.
+    ///
+    /// An edit of a request in flight takes effect, and is reported, at the end of the attempt.
+    ///
+    /// - Throws: ``QueueError`` if the queue has stopped or its store has failed.
+    public nonisolated var events: QueueEvents {
+        get async throws { try await store.events() }
+    }
+}
+
 // MARK: - Lifecycle
 
 extension OfflineQueue {
@@ -301,7 +320,7 @@ extension OfflineQueue {
         for tag in tagHandlers.values { tag.task?.cancel() }
         await drained(within: configuration.stopTimeout)
         for id in Array(sendWaiters.keys) { resolve(id, .queued(id: id, reason: .stopped)) }
-        wakeCompletionWaiters()
+        completionWaiters.wakeAll()
         for attempt in inflight.values { attempt.transfer.cancel() }
         await staged.removeAll()
         await store.close()
@@ -329,6 +348,6 @@ extension OfflineQueue {
         hasFailed = true
         failureContinuation.yield(error)
         handle(.stop)
-        wakeCompletionWaiters()
+        completionWaiters.wakeAll()
     }
 }

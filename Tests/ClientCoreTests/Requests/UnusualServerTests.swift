@@ -106,7 +106,7 @@ internal import Testing
 
     private func isHeld(_ request: Request) async -> Bool {
         await withCheckedContinuation { turn in
-            request.core.perform { turn.resume(returning: $0.hop?.isHeld == true) }
+            request.core.perform { turn.resume(returning: $0.current.hop?.isHeld == true) }
         }
     }
 

@@ -5,17 +5,6 @@ internal import NetwatchTransport
 // Decides about redirects and challenges, by the delegate's closures or by default.
 
 extension RequestCore {
-    /// A snapshot of the request's state, readable from any thread.
-    nonisolated var task: RequestTask {
-        let now = snapshot.now
-        return RequestTask(
-            taskIdentifier: identifier,
-            originalRequest: now.request,
-            currentRequest: now.current,
-            response: now.head?.response
-        )
-    }
-
     /// Returns the redirect to follow; `nil` if the response is not a redirect or must not be followed.
     func redirection(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Disposition? {
         guard plan.policy.followsRedirects,
@@ -26,8 +15,7 @@ extension RequestCore {
             ),
             let next = answer(to: redirection, response)
         else { return nil }
-        current.redirects += 1
-        guard current.redirects <= Redirection.limit else { throw URLError.tooManyRedirects }
+        try current.countRedirect()
         notifyMonitors { monitor, request in
             response.response.map { monitor.request(request, willFollow: $0, to: next) }
         }
@@ -99,69 +87,7 @@ extension RequestCore {
         case .cancelAuthenticationChallenge: throw URLError(.cancelled)
         }
     }
-}
 
-extension TransferCredentials {
-    /// Returns `nil` for a credential without a user name and password.
-    ///
-    /// - Parameter challenge: The response that asks for credentials. If it offers only Basic, the next request sends
-    ///   the credentials without waiting for another challenge, which saves a request.
-    init?(_ credential: URLCredential, answering challenge: ResponseHead? = nil) {
-        guard let user = credential.user, let password = credential.password else { return nil }
-        guard let challenge, challenge.asksForBasicOnly else {
-            self.init(user: user, password: password)
-            return
-        }
-        self.init(user: user, password: password, schemes: .basic, isPreemptive: true)
-    }
-}
-
-extension ResponseHead {
-    /// Whether the response offers only Basic. A realm that contains the name of another scheme is mistaken for an
-    /// offer of that scheme. The mistake costs one more request.
-    fileprivate var asksForBasicOnly: Bool {
-        let challenges = values(of: "WWW-Authenticate").map { $0.lowercased() }
-        let others = AuthenticationScheme.allCases.filter { $0 != .basic }
-        return !challenges.isEmpty
-            && challenges.allSatisfy { text in
-                text.hasPrefix("basic") && !others.contains { text.contains($0.rawValue) }
-            }
-    }
-}
-
-extension URLError {
-    fileprivate static var tooManyRedirects: URLError {
-        let words = "more than \(Redirection.limit) redirects"
-        return URLError(.httpTooManyRedirects, userInfo: [NSLocalizedDescriptionKey: words])
-    }
-}
-
-extension AuthenticationChallenge {
-    /// Returns `nil` for a response without a `WWW-Authenticate` field.
-    fileprivate init?(_ head: ResponseHead) {
-        guard let host = head.url.host, let response = head.response,
-            let challenge = head.values(of: "WWW-Authenticate").first
-        else { return nil }
-        let scheme = challenge.prefix { $0 != " " && $0 != "," }.lowercased()
-        protectionSpace = URLProtectionSpace(
-            host: host,
-            port: head.url.port ?? (head.url.scheme == "https" ? 443 : 80),
-            protocol: head.url.scheme,
-            realm: Self.realm(challenge.dropFirst(scheme.count)),
-            authenticationMethod: AuthenticationScheme(rawValue: scheme)?.foundationName
-                ?? NSURLAuthenticationMethodDefault
-        )
-        failureResponse = response
-    }
-
-    private static func realm(_ parameters: Substring) -> String? {
-        MediaTypeParameters.split(String(parameters), at: ",").lazy
-            .compactMap { MediaTypeParameters.value(of: "realm", in: ";" + $0) }
-            .first
-    }
-}
-
-extension RequestCore {
     /// Sends the request again if its response is a 401 and the credentials were set only after that response.
     func credentialsWereSet() {
         guard outcome.head?.status == 401, !current.isAuthenticated else { return }

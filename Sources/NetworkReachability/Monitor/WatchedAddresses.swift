@@ -1,0 +1,76 @@
+internal import NetwatchEventLoop
+internal import NetwatchNetlink
+
+/// The addresses of all watched targets, and the kernel filter that passes the notifications about them.
+///
+/// Confined to the monitor's thread.
+struct WatchedAddresses {
+    /// The addresses with their verdicts. Only ``assign(_:to:_:now:)`` adds addresses, so that the filter covers each.
+    private(set) var book = AddressBook()
+    private var filter: RouteFilter
+    /// The slots whose last lookup failed. They are marked again by the next recomputation.
+    private var unanswered: [AddressBook.Slot] = []
+
+    /// - Parameter filtersRoutes: Whether the kernel filters notifications of routes.
+    init(filtersRoutes: Bool) {
+        filter = RouteFilter(isEnabled: filtersRoutes)
+    }
+
+    /// Replaces the addresses of a target.
+    ///
+    /// Opens the notification filter for new addresses before their first lookup, so that no change is missed in
+    /// between.
+    mutating func assign(
+        _ addresses: [IPAddress],
+        to target: WatchedTarget,
+        _ events: EventSocket?,
+        now: ContinuousClock.Instant
+    ) {
+        filter.cover(addresses, events, now: now)
+        book.assign(addresses, to: target)
+    }
+
+    // MARK: Lookups
+
+    mutating func mark(_ slots: [AddressBook.Slot]) { book.mark(slots) }
+
+    mutating func mark(_ event: NetlinkEvent) { book.mark(event) }
+
+    mutating func markEverything(deferred isDeferred: Bool = false) {
+        book.markEverything(deferred: isDeferred)
+    }
+
+    /// Records that the lookup of addresses failed.
+    mutating func lookupFailed(_ slots: some Sequence<AddressBook.Slot>) { unanswered += slots }
+
+    /// Marks the addresses whose lookup failed.
+    mutating func markUnanswered() {
+        book.mark(unanswered)
+        unanswered = []
+    }
+
+    /// Removes at most `limit` marks, and returns their addresses.
+    mutating func takeMarked(atMost limit: Int) -> [AddressBook.Marked] { book.takeMarked(atMost: limit) }
+
+    /// Stores the verdict of a lookup. Returns whether the targets of the address must be updated.
+    mutating func update(
+        _ slot: AddressBook.Slot,
+        _ addressVerdict: AddressVerdict,
+        now: ContinuousClock.Instant
+    ) -> Bool {
+        book.update(slot, addressVerdict, now: now)
+    }
+
+    // MARK: Filter
+
+    /// The time when the filter must be narrowed; `nil` if it is up to date.
+    var filterDue: ContinuousClock.Instant? { filter.due }
+
+    func isFilterDue(at now: ContinuousClock.Instant) -> Bool { filter.isDue(at: now) }
+
+    /// Resets the filter's state for a new socket, which has no filter yet.
+    mutating func resetFilter(now: ContinuousClock.Instant) { filter.reset(now: now) }
+
+    /// Makes the filter reject notifications of routes that cover none of the addresses.
+    mutating func narrowFilter(_ events: EventSocket) { filter.narrow(events, around: book) }
+}
