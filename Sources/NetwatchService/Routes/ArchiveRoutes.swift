@@ -1,5 +1,6 @@
 internal import Foundation
 internal import NIOHTTP1
+internal import NetwatchEventLoop
 internal import OfflineQueue
 
 /// Routes for the whole store: export, import and verification.

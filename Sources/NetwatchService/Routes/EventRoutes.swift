@@ -17,7 +17,7 @@ extension QueueRoutes {
 
     private func events(_ request: ControlRequest) async throws -> ControlResponse {
         try requireRunning()
-        let filter = try EventFilter(request)
+        let filter = try QueueEventFilter(request)
         let position = try EventID(request)
         let events = try await queue.events
         let client = eventRetention.connected(to: events)
@@ -46,7 +46,7 @@ extension EventID {
     }
 }
 
-extension EventFilter {
+extension QueueEventFilter {
     fileprivate init(_ request: ControlRequest) throws(Problem) {
         let names = request.values(of: "state").flatMap {
             $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init)

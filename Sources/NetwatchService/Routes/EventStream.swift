@@ -10,14 +10,14 @@ actor EventStream {
     private static let idInterval: UInt64 = 1024
 
     private var events: QueueEvents.Iterator
-    private let filter: EventFilter
+    private let filter: QueueEventFilter
     private let run: String
     private let client: EventRetention.Client
     private let encoder = ControlMessage.encoder
     /// The number of the last event whose id the client has received.
     private var lastNumber: UInt64
 
-    init(_ events: QueueEvents, _ filter: EventFilter, _ client: EventRetention.Client) {
+    init(_ events: QueueEvents, _ filter: QueueEventFilter, _ client: EventRetention.Client) {
         self.events = events.makeAsyncIterator()
         self.filter = filter
         self.client = client

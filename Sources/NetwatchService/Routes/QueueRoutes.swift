@@ -1,4 +1,5 @@
 internal import NIOHTTP1
+internal import NetwatchEventLoop
 package import OfflineQueue
 
 /// The routes of the control API that use the queue. Each group is in a separate file.
@@ -8,9 +9,9 @@ package struct QueueRoutes: Sendable {
     /// `not_running`.
     let isRunning: Bool
     /// Limits how many responses of about 1 MiB are built at once. Building one takes several times its size in memory.
-    let largeResponses = ConcurrencyLimit(2)
+    let largeResponses = AsyncSemaphore(permits: 2)
     /// Limits how many verifications run at once. Each one takes a database connection and a thread.
-    let verifications = ConcurrencyLimit(1)
+    let verifications = AsyncSemaphore(permits: 1)
     /// Keeps events for clients that reconnect.
     let eventRetention = EventRetention()
 

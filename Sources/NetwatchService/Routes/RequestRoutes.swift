@@ -1,5 +1,6 @@
 internal import Foundation
 internal import NIOHTTP1
+internal import NetwatchEventLoop
 internal import OfflineQueue
 
 /// Routes that read requests.

@@ -6,10 +6,17 @@ internal import Synchronization
 actor ValidationCore {
     private typealias Schedule = ValidationSchedule<ContinuousClock.Instant>
 
+    /// Limits how many probes of the process run at once to 128.
+    ///
+    /// That is an eighth of the usual limit of 1,024 descriptors (`RLIMIT_NOFILE` in getrlimit(2)). Without this limit,
+    /// all watched hosts would be probed at the moment when a link comes up. For ten thousand hosts the process would
+    /// need as many sockets, more than it may open.
+    static let concurrentProbes = AsyncSemaphore(permits: 128)
+
     private let loop: EventLoop
     private let host: NetworkHost?
     private let probe: any Probe
-    private let slots: ProbeSlots
+    private let limit: AsyncSemaphore
     private let paths: @Sendable () async -> [NetworkPath]
     private let onUpdate: @Sendable (ValidatedStatus) -> Void
     private nonisolated let isStopped = Atomic(false)
@@ -26,14 +33,14 @@ actor ValidationCore {
         target: PathTarget,
         probe: any Probe,
         interval: Duration?,
-        slots: ProbeSlots = .shared,
+        limit: AsyncSemaphore = concurrentProbes,
         paths: @escaping @Sendable () async -> [NetworkPath] = { [] },
         onUpdate: @escaping @Sendable (ValidatedStatus) -> Void
     ) {
         self.loop = loop
         host = if case .host(let host) = target { host } else { nil }
         self.probe = probe
-        self.slots = slots
+        self.limit = limit
         self.paths = paths
         self.onUpdate = onUpdate
         schedule = Schedule(interval: interval)
@@ -79,10 +86,10 @@ actor ValidationCore {
     }
 
     private func start(over path: NetworkPath) {
-        let (probe, host, slots, paths) = (probe, host, slots, paths)
+        let (probe, host, limit, paths) = (probe, host, limit, paths)
         // Detached, because the probe must not run on this thread.
         probeTask = Task.detached { [weak self] in
-            let result = await Self.run(probe, to: host, over: path, orOneOf: paths, in: slots)
+            let result = await Self.run(probe, to: host, over: path, orOneOf: paths, limitedBy: limit)
             await self?.probeEnded(result)
         }
     }
@@ -92,10 +99,10 @@ actor ValidationCore {
         to host: NetworkHost?,
         over path: NetworkPath,
         orOneOf paths: () async -> [NetworkPath],
-        in slots: ProbeSlots
+        limitedBy limit: AsyncSemaphore
     ) async -> ProbeResult {
-        guard await slots.acquire() else { return ProbeResult(.failed("cancelled")) }
-        defer { slots.release() }
+        do { try await limit.acquire() } catch { return ProbeResult(.failed("cancelled")) }
+        defer { limit.release() }
         // Only a host has other addresses to try. The general target has none.
         guard host != nil, let probe = probe as? any RacingProbe else {
             return await probe.run(to: host, over: path)

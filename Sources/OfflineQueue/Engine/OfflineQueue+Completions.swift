@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// Handlers that receive the requests with a tag when they have ended, even after a restart of the process.
 extension OfflineQueue {
     /// A handler of ended requests. It receives the same details as ``OfflineQueue/result(of:within:)`` returns.
@@ -156,8 +158,7 @@ extension OfflineQueue {
             try Task.checkCancellation()
             tagHandlers[tag]?.failed(error)
         }
-        let delay = configuration.backoffBase * (1 << min(registered.failures, 20))
-        let limit = min(delay, configuration.backoffCap)
+        let limit = configuration.backoffBase.doubled(times: registered.failures, upTo: configuration.backoffCap)
         try await wait(for: registered.registrations, after: generation, atMost: limit)
         return false
     }

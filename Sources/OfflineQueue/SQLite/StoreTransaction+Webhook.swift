@@ -29,7 +29,7 @@ extension StoreTransaction {
         var options = EnqueueOptions(id: id)
         options.idempotencyKey = .value(id)
         options.credential = webhook.credential
-        let body = try RequestOutcome(row, isExpired: isExpired).encoded()
+        let body = try WebhookPayload(row, isExpired: isExpired).encoded()
         // The URL and the credential's name were checked with the rules of the version that accepted the request.
         var new = try NewRequest(
             webhook.request(reporting: body),
@@ -73,7 +73,7 @@ extension StoreTransaction {
 }
 
 /// The JSON object that a webhook sends; ``Webhook`` documents its members.
-private struct RequestOutcome: Encodable {
+private struct WebhookPayload: Encodable {
     /// The maximum length of the reason in bytes.
     private static let maximumReason = 512
 

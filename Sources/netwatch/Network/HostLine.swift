@@ -11,7 +11,7 @@ struct HostLine: Encodable {
     var host: String
     var reachability: Reachability
     /// The state of the host according to a probe, if one was sent.
-    var state: HostState?
+    var state: ProbedState?
     var probe: String?
     var validation: String?
     var latencySeconds: Double?

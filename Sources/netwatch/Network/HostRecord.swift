@@ -33,7 +33,7 @@ struct HostRecord {
     /// Returns the name of a state as the line shows it: `up` or `down` for a probed host, otherwise its reachability.
     private func name(of state: Reachability) -> String {
         guard probeName != nil else { return state.rawValue }
-        return HostState(state)?.rawValue ?? state.rawValue
+        return ProbedState(state)?.rawValue ?? state.rawValue
     }
 
     /// `reachable, 2 changes, reachable 98.2 % of 3 min 4 s`

@@ -1,7 +1,7 @@
 internal import NetworkReachability
 
 /// The state of a host according to a probe.
-enum HostState: String, Encodable {
+enum ProbedState: String, Encodable {
     /// The host responded.
     case up
     /// A captive portal responded instead of the host.
@@ -29,7 +29,7 @@ enum HostState: String, Encodable {
 }
 
 extension ValidatedStatus {
-    var state: HostState? { HostState(validation) }
+    var state: ProbedState? { ProbedState(validation) }
 
     /// Whether the host can be reached, according to the kernel's routes and to the probe if one was sent.
     var reachability: Reachability {

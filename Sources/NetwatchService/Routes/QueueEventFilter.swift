@@ -1,7 +1,7 @@
 internal import OfflineQueue
 
 /// The filter of a stream of events. Its parameters have the same names as in the filter of the list.
-struct EventFilter: Hashable {
+struct QueueEventFilter: Hashable {
     /// Selects events after which the request is in one of these states; `nil` selects any, and events of lanes.
     var states: Set<QueuedRequest.State>?
     /// Selects events of this host, and those of the whole queue; `nil` selects any.

@@ -1,0 +1,67 @@
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import Testing
+
+@Suite(.timeLimit(.minutes(3))) struct AsyncSemaphoreTests {
+    private let semaphore = AsyncSemaphore(permits: 1)
+
+    /// Yields until `count` tasks wait for a permit.
+    private func waitForWaiters(_ count: Int, in other: AsyncSemaphore? = nil) async {
+        while (other ?? semaphore).waitingCount != count { await Task.yield() }
+    }
+
+    @Test func `acquiring waits until a permit is released`() async throws {
+        try await semaphore.acquire()
+        let second = Task { try await semaphore.acquire() }
+        await waitForWaiters(1)
+        semaphore.release()
+        try await second.value
+        #expect(semaphore.waitingCount == 0)
+    }
+
+    @Test func `a cancelled waiter gets no permit, and the next waiter gets the released one`() async throws {
+        try await semaphore.acquire()
+        let second = Task { try await semaphore.run { Issue.record("it was cancelled while it waited") } }
+        await waitForWaiters(1)
+        let third = Task { try await semaphore.acquire() }
+        await waitForWaiters(2)
+        second.cancel()
+        await #expect(throws: CancellationError.self) { try await second.value }
+        #expect(semaphore.waitingCount == 1)
+        semaphore.release()
+        try await third.value
+        semaphore.release()
+        try await semaphore.acquire()
+    }
+
+    @Test func `a task cancelled before it acquires gets no permit`() async throws {
+        let task = Task {
+            await waitForCancellation()
+            _ = try await semaphore.run { Issue.record("it was cancelled before it waited") }
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        try await semaphore.acquire()
+    }
+
+    @Test func `a body that throws releases its permit`() async throws {
+        struct Failure: Error {}
+        await #expect(throws: Failure.self) { try await semaphore.run { throw Failure() } }
+        try await semaphore.acquire()
+    }
+
+    @Test func `any order of acquiring, cancelling and releasing leaves all permits free`() async throws {
+        let semaphore = AsyncSemaphore(permits: 3)
+        let tasks = (0..<400).map { _ in Task { try await semaphore.run { await Task.yield() } } }
+        for task in tasks.shuffled().prefix(300) {
+            task.cancel()
+            await Task.yield()
+        }
+        for task in tasks { _ = await task.result }
+        for _ in 0..<3 { try await semaphore.acquire() }
+        let fourth = Task { try await semaphore.acquire() }
+        await waitForWaiters(1, in: semaphore)
+        fourth.cancel()
+        await #expect(throws: CancellationError.self) { try await fourth.value }
+    }
+}
