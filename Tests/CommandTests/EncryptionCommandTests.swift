@@ -138,25 +138,6 @@ internal import Testing
         }
     }
 
-    @Test
-    func `a service that lacks the key of its empty queue does not claim that the queue is not encrypted`()
-        async throws
-    {
-        let encrypted = try await service(Self.first)
-        encrypted.process.signal(SIGTERM)
-        #expect(try await encrypted.process.end() == .exited(0))
-        let locked = try await service()
-        let refused = try await locked.run("send", "http://127.0.0.1:1/", "-d", "1")
-        #expect(refused.errors.first?.contains("without its encryption key") == true, "\(refused.errors)")
-        locked.process.signal(SIGTERM)
-        #expect(try await locked.process.end() == .exited(0))
-        let log = locked.process.errors.values
-        #expect(
-            log.contains { $0.contains("ready") } && !log.contains { $0.contains("not encrypted") },
-            "\(log)"
-        )
-    }
-
     @Test func `without a key, the same search finds everything except the credential`() async throws {
         let server = try ScriptedServer { _ in .respond("hush-reply") }
         let service = try await service(.none, server)

@@ -158,7 +158,10 @@ extension OfflineQueue {
             try Task.checkCancellation()
             tagHandlers[tag]?.failed(error)
         }
-        let limit = configuration.backoffBase.doubled(times: registered.failures, upTo: configuration.backoffCap)
+        let limit = configuration.backoffBase.doubled(
+            times: registered.failures,
+            upTo: configuration.backoffCap
+        )
         try await wait(for: registered.registrations, after: generation, atMost: limit)
         return false
     }

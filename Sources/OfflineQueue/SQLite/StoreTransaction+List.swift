@@ -243,10 +243,6 @@ extension StoreTransaction {
                 QueueStatistics.KeyUse(keyID: id, requests: 0, isAvailable: true, isCurrent: true)
             )
         }
-        if sealer.isLocked, let id = sealer.lastKeyID, !sealed.contains(where: { $0.keyID == id }) {
-            let missing = QueueStatistics.KeyUse(keyID: id, requests: 0, isAvailable: false, isCurrent: false)
-            sealed.append(missing)
-        }
         let finished: Int = try row("SELECT count(*) AS number FROM history")!["number"]
         let plain = requests + finished - sealed.reduce(0) { $0 + $1.requests }
         let unsealed = QueueStatistics.KeyUse(
