@@ -1,7 +1,7 @@
 internal import NetwatchTestSupport
 internal import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct ArgumentTests {
+@Suite(.timeLimit(.minutes(5))) struct ArgumentTests {
     @Test func `an unknown command suggests the most similar one`() async throws {
         let result = try await Command.run("hots", "example")
         #expect(result.ending == .exited(64))

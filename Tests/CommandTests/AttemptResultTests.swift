@@ -209,7 +209,7 @@ internal import Testing
 }
 
 /// Requests that are rejected before they are stored.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct EnqueueRefusalTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct EnqueueRefusalTests {
     @Test func `reserved headers and methods are rejected by name`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()

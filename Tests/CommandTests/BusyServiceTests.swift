@@ -5,7 +5,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Messages and exit statuses that distinguish a busy service, a stopped service, and missing permission.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct BusyServiceTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct BusyServiceTests {
     private let directory = try! ScratchDirectory()
     private var socket: String { directory.file("socket") }
 

@@ -3,7 +3,7 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct ConfigCommandTests {
+@Suite(.timeLimit(.minutes(5))) struct ConfigCommandTests {
     private let directory = try! ScratchDirectory()
 
     private func write(_ text: String) throws -> String {

@@ -4,7 +4,7 @@ internal import Testing
 /// Constraints and rate limits of the built service, over a real cable.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct ConstraintServiceTests {
     private let testbed: VethTestbed

@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// The control API's routes, called by a client other than `netwatch`.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct ControlAPITests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct ControlAPITests {
     private func fixture(_ count: Int) async throws -> RunningService {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()

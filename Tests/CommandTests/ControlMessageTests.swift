@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Error responses of the control API to invalid messages.
-@Suite(.timeLimit(.minutes(2))) struct ControlMessageTests {
+@Suite(.timeLimit(.minutes(5))) struct ControlMessageTests {
     @Test func `decoding errors use JSON terms and paths`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         for (message, words) in [

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// A service that is ended by SIGABRT while requests and credentials are in its memory.
-@Suite(.timeLimit(.minutes(3))) struct CoreDumpTests {
+@Suite(.timeLimit(.minutes(5))) struct CoreDumpTests {
     /// The control: the kernel writes no core dump if the hard limit or `core_pattern` prevents it, or if the directory
     /// cannot be written. Then the test could not fail.
     @Test(

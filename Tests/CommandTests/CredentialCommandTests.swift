@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Credentials of the service, from their files to the requests that a server receives.
-@Suite(.timeLimit(.minutes(2))) struct CredentialCommandTests {
+@Suite(.timeLimit(.minutes(5))) struct CredentialCommandTests {
     private let directory = try! ScratchDirectory()
 
     private func service(environment: [String: String] = [:]) async throws -> RunningService {

@@ -5,7 +5,7 @@ internal import Testing
 /// responding.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 struct DeliveryByNameTests {
     private let testbed: VethTestbed

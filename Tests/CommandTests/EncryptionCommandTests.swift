@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// A service with an encryption key, from the accepted request to the delivered one, through kills and restarts.
-@Suite(.timeLimit(.minutes(3))) struct EncryptionCommandTests {
+@Suite(.timeLimit(.minutes(5))) struct EncryptionCommandTests {
     /// Where the service finds its key.
     enum KeySource: CaseIterable {
         /// `--encryption-key`.

@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// The effect of one stalled server on requests to other servers, with the built service.
-@Suite(.timeLimit(.minutes(2))) struct FairnessTests {
+@Suite(.timeLimit(.minutes(5))) struct FairnessTests {
     /// Starts a server that accepts requests without responding, and a service with 32 requests for it in four lanes.
     private func occupied() async throws -> (ScriptedServer, RunningService) {
         let tarpit = try ScriptedServer { _ in .stall(then: .close) }

@@ -3,7 +3,7 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct HistoryCommandTests {
+@Suite(.timeLimit(.minutes(5))) struct HistoryCommandTests {
     private let directory = try! ScratchDirectory()
 
     @Test(.enabled(if: NetworkNamespace.isAvailable))

@@ -4,7 +4,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct HostCommandTests {
+@Suite(.timeLimit(.minutes(5))) struct HostCommandTests {
     @Test func `a bare argument with a dot is a host`() async throws {
         let result = try await Command.run("127.0.0.1", "--once")
         #expect(result.ending == .exited(0))
@@ -58,7 +58,7 @@ internal import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct OutputTests {
+@Suite(.timeLimit(.minutes(5))) struct OutputTests {
     @Test func `a failed write to standard output is an error`() throws {
         let output = try shell("\(Command.path) host 127.0.0.1 --once >/dev/full || echo status $?")
         #expect(output == "error: could not write to standard output: No space left on device\nstatus 2\n")
@@ -72,7 +72,7 @@ internal import Testing
 
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 struct HostCommandOnACableTests {
     @Test func `one line per change, as JSON`() async throws {
@@ -210,7 +210,7 @@ struct HostCommandOnACableTests {
 
 @Suite(
     .enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is not installed"),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 struct LiveTests {
     @Test func `the table hides the cursor and restores it at the end`() throws {

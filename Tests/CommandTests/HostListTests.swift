@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Lists of hosts in arguments and in files.
-@Suite(.timeLimit(.minutes(2))) struct HostListTests {
+@Suite(.timeLimit(.minutes(5))) struct HostListTests {
     private func file(_ text: String, in directory: ScratchDirectory) throws -> String {
         let path = directory.file("hosts")
         try Data(text.utf8).write(to: URL(fileURLWithPath: path))

@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// What the commands tell a person about a request: what is expected, why it waits, and what was wrong.
-@Suite(.timeLimit(.minutes(2))) struct MessageTests {
+@Suite(.timeLimit(.minutes(5))) struct MessageTests {
     @Test func `queue show prints the expected response, and only if it is not the default`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()

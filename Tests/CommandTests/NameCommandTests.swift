@@ -5,7 +5,7 @@ internal import Testing
 /// The built command with a scripted name server.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 struct NameCommandTests {
     private let testbed: VethTestbed

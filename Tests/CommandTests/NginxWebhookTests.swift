@@ -5,7 +5,7 @@ internal import Testing
 
 /// Webhooks with nginx as their receiver, which parses the requests and checks the credential independently of
 /// netwatch.
-@Suite(.timeLimit(.minutes(2))) struct NginxWebhookTests {
+@Suite(.timeLimit(.minutes(5))) struct NginxWebhookTests {
     private let directory = try! ScratchDirectory()
 
     /// Starts a server that accepts orders, and logs each webhook with its body.

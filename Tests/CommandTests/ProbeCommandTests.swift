@@ -4,7 +4,7 @@ internal import Testing
 
 /// `netwatch host` and `netwatch wait` with probes.
 @Suite(
-    .timeLimit(.minutes(3)),
+    .timeLimit(.minutes(5)),
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")")
 )
 struct ProbeCommandTests {

@@ -135,7 +135,7 @@ internal import Testing
 }
 
 /// Permission to open a queue's directory.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct QueueAccessTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct QueueAccessTests {
     @Test func `a running service is used even if only its directory is given`() async throws {
         let queue = try await QueueFixture(.service, count: 1)
         let listed = try await Command.run(

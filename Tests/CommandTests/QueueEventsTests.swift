@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// `netwatch queue events`.
-@Suite(.timeLimit(.minutes(2))) struct QueueEventsTests {
+@Suite(.timeLimit(.minutes(5))) struct QueueEventsTests {
     private func start(_ service: RunningService, _ arguments: String...) async throws -> Subprocess {
         let process = try Command.start(["queue", "events", "--socket", service.socket] + arguments)
         try await process.errors.wait { $0.contains("waiting for events") }

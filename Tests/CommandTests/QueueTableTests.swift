@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// The width of the `netwatch queue list` table.
-@Suite(.timeLimit(.minutes(2))) struct QueueTableTests {
+@Suite(.timeLimit(.minutes(5))) struct QueueTableTests {
     private let url = "http://127.0.0.1:1/" + String(repeating: "a", count: 15_000)
 
     private func fixture() async throws -> QueueFixture {

@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Requests that `netwatch send` sends, and its exit statuses.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct SendCommandTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct SendCommandTests {
     private static func status(_ status: Int) -> ScriptedServer.Action {
         .respond(status: status, headers: [], body: Array("answer".utf8))
     }
@@ -122,7 +122,7 @@ internal import Testing
 }
 
 /// The options of `netwatch send` for the delivery, as the queue stores them.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct DeliveryOptionTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct DeliveryOptionTests {
     @Test func `all delivery options are stored`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
@@ -222,7 +222,7 @@ internal import Testing
 }
 
 /// Bodies that do not fit into one message.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct SendBodyTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct SendBodyTests {
     /// A body of several pieces, the last of which is short.
     private static let body: [UInt8] = {
         var generator = SeededGenerator(seed: 7)
@@ -289,7 +289,7 @@ internal import Testing
 }
 
 /// `netwatch send --queue never`, which uses no service and stores nothing.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct DirectSendTests {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct DirectSendTests {
     private func send(_ arguments: String..., input: String? = nil) async throws -> Subprocess.Outcome {
         let descriptor = input.map { open($0, O_RDONLY | O_CLOEXEC) }
         defer { if let descriptor { close(descriptor) } }

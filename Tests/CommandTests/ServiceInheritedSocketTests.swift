@@ -4,7 +4,7 @@ internal import Testing
 
 /// The service with a netlink socket that the service manager opened.
 @Suite(
-    .timeLimit(.minutes(2)),
+    .timeLimit(.minutes(5)),
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")")
 )
 struct ServiceInheritedSocketTests {

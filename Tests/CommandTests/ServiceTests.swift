@@ -3,7 +3,7 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct ServiceTests {
+@Suite(.timeLimit(.minutes(5))) struct ServiceTests {
     @Test func `a deliverable request is delivered immediately`() async throws {
         let server = try ScriptedServer { _ in .respond("thanks") }
         let service = try await RunningService(in: try ScratchDirectory())
@@ -242,7 +242,7 @@ internal import Testing
 
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct ServiceOnACableTests {
     private func send(_ count: Int, to server: ScriptedServer, over service: RunningService) async throws {

@@ -7,7 +7,7 @@ internal import Testing
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .serialized,
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 struct ShortageTests {
     private let words = "this machine is short of descriptors, memory, threads or ports"

@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Commands whose standard input or output is closed or cannot be used.
-@Suite(.timeLimit(.minutes(2))) struct StandardStreamTests {
+@Suite(.timeLimit(.minutes(5))) struct StandardStreamTests {
     @Test func `a closed standard input is an error and not an empty body`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         let server = try ScriptedServer()

@@ -3,7 +3,7 @@ internal import Testing
 
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 struct StatusCommandTests {
     @Test func `status without a service shows the path, the interfaces and that no service runs`()

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Stores that are removed or damaged while their service runs.
-@Suite(.timeLimit(.minutes(2))) struct StoreLocationCommandTests {
+@Suite(.timeLimit(.minutes(5))) struct StoreLocationCommandTests {
     @Test(arguments: [
         ("rm -rf state", "the queue's directory `"),
         ("mv state away && mkdir state", "the queue's directory `"),

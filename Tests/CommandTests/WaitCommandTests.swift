@@ -5,7 +5,7 @@ internal import Testing
 
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 struct WaitCommandTests {
     private func wait(_ arguments: String..., in testbed: VethTestbed) throws -> Subprocess {

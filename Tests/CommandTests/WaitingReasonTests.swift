@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Reasons that the commands and the control API report for waiting requests.
-@Suite(.timeLimit(.minutes(2))) struct WaitingReasonTests {
+@Suite(.timeLimit(.minutes(5))) struct WaitingReasonTests {
     /// A URL whose port has no listener, so that connections are refused.
     private static let refusing = "http://127.0.0.1:1/"
 

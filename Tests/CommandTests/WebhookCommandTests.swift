@@ -3,7 +3,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// `netwatch send --tag` and `--on-done`, with the requests that a server receives.
-@Suite(.timeLimit(.minutes(2))) struct WebhookCommandTests {
+@Suite(.timeLimit(.minutes(5))) struct WebhookCommandTests {
     @Test func `a server receives the outcome of a request as JSON, and no secret of it`() async throws {
         let server = try ScriptedServer { $0.target == "/orders" ? .respond("secret answer") : .respond("") }
         let service = try await RunningService(in: try ScratchDirectory())

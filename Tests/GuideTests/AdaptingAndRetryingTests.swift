@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The examples in the guides' section "Adapting and Retrying Requests".
-@Suite(.timeLimit(.minutes(2))) struct AdaptingAndRetryingTests {
+@Suite(.timeLimit(.minutes(5))) struct AdaptingAndRetryingTests {
     private let sessionManager = SessionManager(configuration: .ephemeral)
 
     // MARK: The adapter

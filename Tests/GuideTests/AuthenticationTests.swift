@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The examples in the guides' section "Authentication".
-@Suite(.timeLimit(.minutes(2))) struct AuthenticationTests {
+@Suite(.timeLimit(.minutes(5))) struct AuthenticationTests {
     /// A separate session: httpbin's Digest sets cookies, which other tests must not send.
     private let sessionManager = SessionManager(configuration: .ephemeral)
     private let user = "user"

@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The examples in the guides' sections "Creating a Custom Response Serializer" and "Error Strategy".
-@Suite(.timeLimit(.minutes(2))) struct CustomSerializerTests {
+@Suite(.timeLimit(.minutes(5))) struct CustomSerializerTests {
     private struct Refused: Error {}
 
     private struct User: ResponseObjectSerializable, ResponseCollectionSerializable, Equatable {

@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The examples in the guides' section "Downloading Data to a File", up to resuming.
-@Suite(.timeLimit(.minutes(2))) struct DownloadingTests {
+@Suite(.timeLimit(.minutes(5))) struct DownloadingTests {
     private let scratch: ScratchDirectory
 
     init() throws {

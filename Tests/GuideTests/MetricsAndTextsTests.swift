@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The examples in the guides' sections "Statistical Metrics" and "cURL Command Output".
-@Suite(.timeLimit(.minutes(2))) struct MetricsAndTextsTests {
+@Suite(.timeLimit(.minutes(5))) struct MetricsAndTextsTests {
     @Test func `every response has a timeline`() async throws {
         let httpbin = try await HTTPBin.shared()
         let response = await once {

@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The examples in the guides' section "Resuming a Download".
-@Suite(.timeLimit(.minutes(2))) struct ResumingDownloadsTests {
+@Suite(.timeLimit(.minutes(5))) struct ResumingDownloadsTests {
     private let scratch: ScratchDirectory
     private let sessionManager = SessionManager(configuration: .ephemeral)
 

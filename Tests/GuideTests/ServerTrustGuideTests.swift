@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The examples in the guides' section on security.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
 struct ServerTrustGuideTests {
     private let authority: TestAuthority
     private let nginx: Nginx

@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The examples in the guides' section "Session Delegate".
-@Suite(.timeLimit(.minutes(2))) struct SessionDelegateTests {
+@Suite(.timeLimit(.minutes(5))) struct SessionDelegateTests {
     private let sessionManager = ClientCore.SessionManager(configuration: URLSessionConfiguration.ephemeral)
 
     // MARK: Override closures

@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The examples in the guides' section "Uploading Data to a Server".
-@Suite(.timeLimit(.minutes(2))) struct UploadingTests {
+@Suite(.timeLimit(.minutes(5))) struct UploadingTests {
     private let scratch: ScratchDirectory
 
     init() throws {

@@ -5,7 +5,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The examples in the guides' section "Response Validation".
-@Suite(.timeLimit(.minutes(2))) struct ValidationTests {
+@Suite(.timeLimit(.minutes(5))) struct ValidationTests {
     private struct Refused: Error {}
 
     // MARK: Validation

@@ -2,7 +2,7 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct AsyncSemaphoreTests {
+@Suite(.timeLimit(.minutes(5))) struct AsyncSemaphoreTests {
     private let semaphore = AsyncSemaphore(permits: 1)
 
     /// Yields until `count` tasks wait for a permit.

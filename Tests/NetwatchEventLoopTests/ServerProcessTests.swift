@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Processes that tests start must not outlive the tests.
-@Suite(.timeLimit(.minutes(3))) struct ServerProcessTests {
+@Suite(.timeLimit(.minutes(5))) struct ServerProcessTests {
     @Test func `a server process ends when its last reference is released`() async throws {
         var server: ServerProcess? = try ServerProcess(in: try ScratchDirectory(), on: .none) { _ in
             ["/bin/sleep", "1000"]

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 @Suite struct SubprocessTests {
-    @Test(.timeLimit(.minutes(3))) func `a program inherits no open file of the tests`() async throws {
+    @Test(.timeLimit(.minutes(5))) func `a program inherits no open file of the tests`() async throws {
         let directory = try ScratchDirectory()
         // Without O_CLOEXEC, as Foundation opens the files that it writes.
         let file = open(directory.file("open"), O_CREAT | O_WRONLY, 0o600)

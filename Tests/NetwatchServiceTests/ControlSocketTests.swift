@@ -144,7 +144,7 @@ internal import Testing
         try await offPool { pollBlocking { (try? fixture.client().request(hello).status) == 200 } }
     }
 
-    @Test(.timeLimit(.minutes(3))) func `a socket that was removed is bound again`() async throws {
+    @Test(.timeLimit(.minutes(5))) func `a socket that was removed is bound again`() async throws {
         let fixture = try ControlFixture()
         let hello = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
         try await offPool {
@@ -160,7 +160,7 @@ internal import Testing
         #expect(access(fixture.path, F_OK) == -1)
     }
 
-    @Test(.timeLimit(.minutes(3)))
+    @Test(.timeLimit(.minutes(5)))
     func `a socket whose directory was removed is bound again`() async throws {
         let scratch = try ScratchDirectory()
         let directory = scratch.file("run")
@@ -174,7 +174,7 @@ internal import Testing
         try await expectBoundAgain(fixture)
     }
 
-    @Test(.timeLimit(.minutes(3)))
+    @Test(.timeLimit(.minutes(5)))
     func `a path taken by another server is bound again when it is free`() async throws {
         let fixture = try ControlFixture()
         #expect(unlink(fixture.path) == 0)
@@ -192,7 +192,7 @@ internal import Testing
         try await expectBoundAgain(fixture)
     }
 
-    @Test(.timeLimit(.minutes(3)))
+    @Test(.timeLimit(.minutes(5)))
     func `a failed registration of the socket is retried`() async throws {
         let scratch = try ScratchDirectory()
         let path = scratch.file("control.sock")

@@ -8,7 +8,7 @@ internal import Testing
 @testable internal import NetwatchService
 
 /// The route `GET /v1/events`.
-@Suite(.timeLimit(.minutes(2))) struct EventStreamTests {
+@Suite(.timeLimit(.minutes(5))) struct EventStreamTests {
     private let directory = try! ScratchDirectory()
 
     /// Opens a queue without starting it, so that it sends nothing.

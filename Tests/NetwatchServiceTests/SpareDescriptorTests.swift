@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import NetwatchService
 
-@Suite(.timeLimit(.minutes(3))) struct SpareDescriptorTests {
+@Suite(.timeLimit(.minutes(5))) struct SpareDescriptorTests {
     @Test func `clients read that the service is short of descriptors`() throws {
         let spare = SpareDescriptor()
         for _ in 0..<2 {

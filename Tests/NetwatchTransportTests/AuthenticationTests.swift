@@ -4,7 +4,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Requests to servers that ask for credentials.
-@Suite(.timeLimit(.minutes(3))) struct AuthenticationTests {
+@Suite(.timeLimit(.minutes(5))) struct AuthenticationTests {
     private static let basic = ScriptedServer.Header("WWW-Authenticate", "Basic realm=\"netwatch\"")
     private static let digest = ScriptedServer.Header(
         "WWW-Authenticate",

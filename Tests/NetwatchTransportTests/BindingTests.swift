@@ -7,7 +7,7 @@ internal import Testing
 /// Transfers that are bound to an interface instead of the kernel's route.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct BindingTests {
     private let testbed: TwoCableTestbed

@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Request bodies from a source.
-@Suite(.timeLimit(.minutes(3))) struct BodySourceTests {
+@Suite(.timeLimit(.minutes(5))) struct BodySourceTests {
     private let engine: TransferEngine
 
     init() throws {

@@ -7,7 +7,7 @@ internal import Synchronization
 internal import Testing
 
 /// Request bodies from files and other blocking readers.
-@Suite(.timeLimit(.minutes(3))) struct BufferedBodySourceTests {
+@Suite(.timeLimit(.minutes(5))) struct BufferedBodySourceTests {
     private let engine: TransferEngine
     private let scratch: ScratchDirectory
     private let server: ScriptedServer

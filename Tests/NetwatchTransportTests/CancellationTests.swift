@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// A cancelled transfer ends once with code 42, in every phase.
-@Suite(.timeLimit(.minutes(3))) struct CancellationTests {
+@Suite(.timeLimit(.minutes(5))) struct CancellationTests {
     private let engine: TransferEngine
 
     init() throws {

@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import NetwatchTransport
 
 /// Hosts with several addresses, some of which do not answer.
-@Suite(.timeLimit(.minutes(3))) struct ConnectingTests {
+@Suite(.timeLimit(.minutes(5))) struct ConnectingTests {
     private func request(_ port: UInt16) -> TransferRequest {
         TransferRequest(url: "http://netwatch.invalid:\(port)/")
     }
@@ -139,7 +139,7 @@ internal import Testing
 }
 
 /// Open connections are tried before a name lookup.
-@Suite(.timeLimit(.minutes(3))) struct PooledConnectionTests {
+@Suite(.timeLimit(.minutes(5))) struct PooledConnectionTests {
     /// The source of a resolver's answers. It counts lookups, and fails all of them when `isUnresponsive` is set.
     private final class Names: Sendable {
         let count = Atomic(0)

@@ -3,7 +3,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// The selection of connections for transfers, and that a request that must not arrive twice is sent once.
-@Suite(.timeLimit(.minutes(3))) struct ConnectionReuseTests {
+@Suite(.timeLimit(.minutes(5))) struct ConnectionReuseTests {
     private let engine: TransferEngine
 
     init() throws {

@@ -3,7 +3,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Response bodies with content encodings.
-@Suite(.timeLimit(.minutes(3))) struct ContentCodingTests {
+@Suite(.timeLimit(.minutes(5))) struct ContentCodingTests {
     private static let text = String(repeating: "hello ", count: 20)
     /// The test's text, encoded with gzip.
     private static let gzip: [UInt8] = [

@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// The credentials of a transfer are never sent with another transfer.
-@Suite(.timeLimit(.minutes(3))) struct CredentialLeakTests {
+@Suite(.timeLimit(.minutes(5))) struct CredentialLeakTests {
     /// The way in which a transfer with credentials ends.
     enum Ending: String, CaseIterable, Sendable {
         case response, challenge, digest, close, reset, cancel

@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import NetwatchTransport
 
 /// The metrics and the progress that transfers report.
-@Suite(.timeLimit(.minutes(3))) struct MetricsTests {
+@Suite(.timeLimit(.minutes(5))) struct MetricsTests {
     private let engine: TransferEngine
 
     init() throws {

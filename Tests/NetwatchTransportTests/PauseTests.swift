@@ -4,7 +4,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Transfers that are paused for a while.
-@Suite(.timeLimit(.minutes(2))) struct PauseTests {
+@Suite(.timeLimit(.minutes(5))) struct PauseTests {
     /// A body of 20 MB, which is more than the kernel buffers for a connection (`tcp_rmem` and `tcp_wmem` together).
     private static let large = [UInt8](repeating: 0x78, count: 20_000_000)
 

@@ -4,7 +4,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Invalid requests are rejected immediately: the server gets no connection.
-@Suite(.timeLimit(.minutes(3))) struct RequestValidationTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestValidationTests {
     private let server: ScriptedServer
     private let engine: TransferEngine
 

@@ -7,7 +7,7 @@ internal import Testing
 /// Transfers whose packets were lost when the carrier was lost.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 struct StalledTransferTests {
     private let testbed: TwoCableTestbed

@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// The codes, phases and messages of failures.
-@Suite(.timeLimit(.minutes(3))) struct TransferFailureTests {
+@Suite(.timeLimit(.minutes(5))) struct TransferFailureTests {
     private let engine: TransferEngine
 
     init() throws {

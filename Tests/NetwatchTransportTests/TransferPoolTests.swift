@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import NetwatchTransport
 
 /// A session's pool: separate connections, and a connection limit.
-@Suite(.timeLimit(.minutes(3))) struct TransferPoolTests {
+@Suite(.timeLimit(.minutes(5))) struct TransferPoolTests {
     private let engine: TransferEngine
 
     init() throws {

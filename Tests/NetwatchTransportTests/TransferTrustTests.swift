@@ -3,7 +3,7 @@ internal import Testing
 @testable internal import NetwatchTransport
 
 /// The equality of trusts, which decides whether transfers share connections.
-@Suite(.timeLimit(.minutes(3))) struct TransferTrustTests {
+@Suite(.timeLimit(.minutes(5))) struct TransferTrustTests {
     /// For each property, trusts in which only this property differs from the default. Values with a length have equal
     /// lengths, because the hash uses only the length.
     private static let variants: [(property: String, trust: TransferTrust)] = [

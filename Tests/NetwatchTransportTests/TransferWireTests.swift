@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// The bytes that a transfer sends, and how it handles the response.
-@Suite(.timeLimit(.minutes(3))) struct TransferWireTests {
+@Suite(.timeLimit(.minutes(5))) struct TransferWireTests {
     private let engine: TransferEngine
 
     init() throws {

@@ -5,7 +5,7 @@ internal import Synchronization
 internal import Testing
 
 /// Transfers over TLS with nginx: HTTP/2, and how trust decides about sharing connections.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
 struct TrustedTransferTests {
     private let authority: TestAuthority
     private let engine: TransferEngine

@@ -4,7 +4,7 @@ internal import Testing
 @testable internal import NetwatchTransport
 
 /// The watchdog's thread.
-@Suite(.timeLimit(.minutes(3))) struct TurnWatchdogTests {
+@Suite(.timeLimit(.minutes(5))) struct TurnWatchdogTests {
     /// The delay decides whether the stop comes between two checks or while the thread is asleep. The thread must end
     /// in each case.
     @Test(arguments: [

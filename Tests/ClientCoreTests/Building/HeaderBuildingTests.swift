@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Merging header fields into a request.
-@Suite(.timeLimit(.minutes(3))) struct HeaderBuildingTests {
+@Suite(.timeLimit(.minutes(5))) struct HeaderBuildingTests {
     @Test func `the request's value overrides the session's, whatever the case of the name`() {
         let merged = ["accept": "mine", "X": "1"].merged(over: ["Accept": "theirs", "DNT": "1"])
         #expect(merged == ["accept": "mine", "X": "1", "DNT": "1"])

@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Requests that are rejected before anything is sent.
-@Suite(.timeLimit(.minutes(3))) struct RequestBuildingTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestBuildingTests {
     private func request(
         _ url: String = "http://h/",
         method: String = "GET",

@@ -5,7 +5,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Credential files with missing, damaged or unexpected contents.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
 struct CredentialFailureTests {
     private let authority: TestAuthority
 

@@ -9,7 +9,7 @@ extension TestAuthority {
 }
 
 /// Reading certificates, keys, identities and revocation lists from files that openssl(1) wrote.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(3)))
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
 struct CredentialTests {
     private let authority: TestAuthority
 

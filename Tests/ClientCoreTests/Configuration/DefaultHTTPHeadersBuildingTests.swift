@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-@Suite(.timeLimit(.minutes(3))) struct DefaultHTTPHeadersBuildingTests {
+@Suite(.timeLimit(.minutes(5))) struct DefaultHTTPHeadersBuildingTests {
     private let debian = OSRelease(
         """
         PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"

@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Timeouts, priorities and limits of individual requests.
-@Suite(.timeLimit(.minutes(3))) struct RequestOptionsTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestOptionsTests {
     private let session: SessionManager
 
     init() throws {

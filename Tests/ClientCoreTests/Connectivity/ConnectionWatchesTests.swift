@@ -9,7 +9,7 @@ internal import Testing
 /// Replacing connections when their network path changes.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct ConnectionWatchesTests {
     private let testbed: TwoCableTestbed

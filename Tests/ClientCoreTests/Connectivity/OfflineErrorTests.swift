@@ -13,7 +13,7 @@ internal import Testing
 /// The failures that count as offline (`URLError.notConnectedToInternet`), as the kernel's routes decide.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct OfflineErrorTests {
     private func code(_ session: SessionManager, _ url: String) async -> URLError.Code? {

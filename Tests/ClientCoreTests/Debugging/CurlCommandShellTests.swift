@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// The requests that a server receives when a real shell runs the commands with a real curl.
-@Suite(.timeLimit(.minutes(3))) struct CurlCommandShellTests {
+@Suite(.timeLimit(.minutes(5))) struct CurlCommandShellTests {
     private let scratch: ScratchDirectory
     private let server: ScriptedServer
 

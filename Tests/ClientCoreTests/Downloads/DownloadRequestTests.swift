@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Download requests: the ranges they request, and the resulting files.
-@Suite(.timeLimit(.minutes(2))) struct DownloadRequestTests {
+@Suite(.timeLimit(.minutes(5))) struct DownloadRequestTests {
     private let session: SessionManager
     private let directory: ScratchDirectory
 

@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Moving a finished download to its destination.
-@Suite(.timeLimit(.minutes(3))) struct DownloadedFileTests {
+@Suite(.timeLimit(.minutes(5))) struct DownloadedFileTests {
     private let directory: ScratchDirectory
     private let source: String
     private let body = Data((0..<700_000).map { UInt8($0 % 251) })

@@ -8,7 +8,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// The partial file of a download.
-@Suite(.timeLimit(.minutes(3))) struct PartialDownloadTests {
+@Suite(.timeLimit(.minutes(5))) struct PartialDownloadTests {
     private let directory: ScratchDirectory
     private let target: URL
     private let url = get().url!

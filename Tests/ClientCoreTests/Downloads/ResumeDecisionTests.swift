@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// The interpretation of a response to a request for the remaining bytes.
-@Suite(.timeLimit(.minutes(3))) struct ResumeDecisionTests {
+@Suite(.timeLimit(.minutes(5))) struct ResumeDecisionTests {
     /// The record of a partial file with 100 of 1000 bytes of version "v1".
     private let record = ResumeRecord.sample()
 

@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// The record of a partial download: what it contains, and which records are rejected.
-@Suite(.timeLimit(.minutes(3))) struct ResumeRecordTests {
+@Suite(.timeLimit(.minutes(5))) struct ResumeRecordTests {
     private func record(
         _ head: TransferHead,
         _ request: URLRequest = get()

@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// The name of a downloaded file as suggested by the server.
-@Suite(.timeLimit(.minutes(3))) struct SuggestedFilenameTests {
+@Suite(.timeLimit(.minutes(5))) struct SuggestedFilenameTests {
     private func name(
         _ disposition: String?,
         url: String = "http://example.com/a/b.bin?c=d",

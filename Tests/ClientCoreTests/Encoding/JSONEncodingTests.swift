@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-@Suite(.timeLimit(.minutes(3))) struct JSONEncodingTests {
+@Suite(.timeLimit(.minutes(5))) struct JSONEncodingTests {
     private let sorted = JSONEncoding(options: .sortedKeys)
 
     private func refusal(_ value: Any, _ encoding: JSONEncoding = .default) throws -> InvalidJSONObject {

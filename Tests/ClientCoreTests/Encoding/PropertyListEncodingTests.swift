@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-@Suite(.timeLimit(.minutes(3))) struct PropertyListEncodingTests {
+@Suite(.timeLimit(.minutes(5))) struct PropertyListEncodingTests {
     private func refusal(_ parameters: Parameters, _ encoding: PropertyListEncoding) throws
         -> InvalidPropertyList
     {

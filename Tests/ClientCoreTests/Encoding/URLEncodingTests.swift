@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-@Suite(.timeLimit(.minutes(3))) struct URLEncodingTests {
+@Suite(.timeLimit(.minutes(5))) struct URLEncodingTests {
     private func query(_ parameters: Parameters, _ encoding: URLEncoding = .queryString) throws -> String? {
         try encoding.encode(plainRequest(), with: parameters).url?.query(percentEncoded: true)
     }

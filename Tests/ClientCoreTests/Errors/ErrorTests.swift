@@ -8,7 +8,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// The errors that a program receives.
-@Suite(.timeLimit(.minutes(3))) struct ErrorTests {
+@Suite(.timeLimit(.minutes(5))) struct ErrorTests {
     private let session: SessionManager
 
     init() throws {

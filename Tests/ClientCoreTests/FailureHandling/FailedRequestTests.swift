@@ -8,7 +8,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Failed requests that are offered to an owner, which may finish them.
-@Suite(.timeLimit(.minutes(2))) struct FailedRequestTests {
+@Suite(.timeLimit(.minutes(5))) struct FailedRequestTests {
     private struct Refused: Error {}
 
     /// Records the retry count of each offer and passes the request to a closure.

@@ -4,7 +4,7 @@ internal import Testing
 
 /// The effect on other transfers when a server keeps libcurl in a busy loop.
 @Suite(
-    .timeLimit(.minutes(2)),
+    .timeLimit(.minutes(5)),
     .enabled(if: TestAuthority.isAvailable, "needs openssl"),
     .enabled(if: HostileCase.isMemoryMeasured, "floods take a sanitized process longer than they last")
 )

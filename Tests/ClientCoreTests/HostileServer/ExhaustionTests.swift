@@ -5,7 +5,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Requests without free descriptors, and a check that the memory measurement works.
-@Suite(.timeLimit(.minutes(3))) struct ExhaustionTests {
+@Suite(.timeLimit(.minutes(5))) struct ExhaustionTests {
     @Test(arguments: [HostileOptions.Kind.data, .download])
     func `requests fail without descriptors and succeed again with them`(
         kind: HostileOptions.Kind

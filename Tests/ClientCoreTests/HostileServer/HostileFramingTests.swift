@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Bodies with a wrong length or without an end.
-@Suite(.timeLimit(.minutes(3))) struct HostileFramingTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileFramingTests {
     private static let ok = "HTTP/1.1 200 OK\r\n"
     private static let chunked = "\(ok)Transfer-Encoding: chunked\r\n\r\n"
     private static let x16 = [UInt8](repeating: 0x78, count: 16384)

@@ -6,7 +6,7 @@ internal import Testing
 
 /// HTTP/2 frames that truncate, reset, flood or contradict a response.
 @Suite(
-    .timeLimit(.minutes(3)),
+    .timeLimit(.minutes(5)),
     .enabled(if: TestAuthority.isAvailable, "needs openssl"),
     .enabled(if: HostileCase.isMemoryMeasured, "floods take a sanitized process longer than they last")
 )

@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Response heads that are truncated, endless, slow or not HTTP.
-@Suite(.timeLimit(.minutes(3))) struct HostileHeadTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileHeadTests {
     /// A response with every element that a chunked response can have.
     private static let response =
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Servers that redirect or challenge a request without end.
-@Suite(.timeLimit(.minutes(3))) struct HostileLoopTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileLoopTests {
     private static func redirect(
         _ name: String,
         _ error: URLError.Code?,

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Servers that respond before they have read the body, or never read it.
-@Suite(.timeLimit(.minutes(3))) struct HostileUploadTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileUploadTests {
     /// Reads the head of a request, and any bytes that arrive with it. Responds if the path is `/kind`. Returns whether
     /// it is.
     private static func isKind(_ peer: SocketPeer) -> Bool {

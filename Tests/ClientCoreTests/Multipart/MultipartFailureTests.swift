@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Files and streams that cannot be parts of a form, or that change before the form is encoded.
-@Suite(.timeLimit(.minutes(3))) struct MultipartFailureTests {
+@Suite(.timeLimit(.minutes(5))) struct MultipartFailureTests {
     private let scratch: ScratchDirectory
     private let form = MultipartFormData()
 

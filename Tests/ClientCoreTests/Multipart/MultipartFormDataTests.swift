@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// The encoding of multipart forms.
-@Suite(.timeLimit(.minutes(3))) struct MultipartFormDataTests {
+@Suite(.timeLimit(.minutes(5))) struct MultipartFormDataTests {
     private let scratch: ScratchDirectory
 
     init() throws {

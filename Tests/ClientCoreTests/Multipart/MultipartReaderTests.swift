@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Forms that third-party software parses.
-@Suite(.timeLimit(.minutes(3))) struct MultipartReaderTests {
+@Suite(.timeLimit(.minutes(5))) struct MultipartReaderTests {
     /// A part as the parser has read it.
     private struct Found: Codable, Equatable {
         let name: String

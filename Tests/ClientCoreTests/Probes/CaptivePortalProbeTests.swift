@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Captive portal probes of servers on loopback.
-@Suite(.timeLimit(.minutes(3))) struct CaptivePortalProbeTests {
+@Suite(.timeLimit(.minutes(5))) struct CaptivePortalProbeTests {
     private let engine: TransferEngine
     private let path: NetworkPath
 

@@ -6,7 +6,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// HTTP probes of servers on loopback.
-@Suite(.timeLimit(.minutes(3))) struct HTTPProbeTests {
+@Suite(.timeLimit(.minutes(5))) struct HTTPProbeTests {
     private let engine: TransferEngine
     private let path: NetworkPath
 
@@ -207,7 +207,7 @@ internal import Testing
 /// HTTP probes of one host over two cables.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct HTTPProbePathTests {
     @Test func `a probe uses the given path, not the preferred route`() async throws {

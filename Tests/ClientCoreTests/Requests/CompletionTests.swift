@@ -7,7 +7,7 @@ internal import Synchronization
 internal import Testing
 
 /// Every handler is called exactly once and on its queue, whatever happens.
-@Suite(.timeLimit(.minutes(3))) struct CompletionTests {
+@Suite(.timeLimit(.minutes(5))) struct CompletionTests {
     private let engine: TransferEngine
     private let session: SessionManager
 

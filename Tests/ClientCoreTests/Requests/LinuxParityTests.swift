@@ -10,7 +10,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Uses of the API with which a client based on the URLSession of Linux crashes, hangs or returns wrong results.
-@Suite(.timeLimit(.minutes(2))) struct LinuxParityTests {
+@Suite(.timeLimit(.minutes(5))) struct LinuxParityTests {
     private typealias Header = ScriptedServer.Header
 
     private static let basic = Header("WWW-Authenticate", "Basic realm=\"netwatch\"")

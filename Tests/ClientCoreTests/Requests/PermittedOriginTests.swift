@@ -8,7 +8,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Requests that may be sent only to some origins.
-@Suite(.timeLimit(.minutes(2))) struct PermittedOriginTests {
+@Suite(.timeLimit(.minutes(5))) struct PermittedOriginTests {
     private let session: SessionManager
 
     init() throws {

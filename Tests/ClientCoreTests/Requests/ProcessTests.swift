@@ -5,7 +5,7 @@ internal import NetwatchTestSupport
 internal import Testing
 
 /// Processes that exit, fork, run out of descriptors or have proxy variables while they use the library.
-@Suite(.timeLimit(.minutes(3))) struct ProcessTests {
+@Suite(.timeLimit(.minutes(5))) struct ProcessTests {
     private func run(
         _ url: String,
         _ action: ProcessOptions.Action,

@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Redirects and challenges over the network.
-@Suite(.timeLimit(.minutes(2))) struct RedirectTests {
+@Suite(.timeLimit(.minutes(5))) struct RedirectTests {
     private let session: SessionManager
 
     init() throws {

@@ -7,7 +7,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Requests over the network, as a program sends them.
-@Suite(.timeLimit(.minutes(3))) struct RequestTests {
+@Suite(.timeLimit(.minutes(5))) struct RequestTests {
     private let session: SessionManager
 
     init() throws {

@@ -9,7 +9,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Adapters, retriers and interceptors.
-@Suite(.timeLimit(.minutes(2))) struct RetryTests {
+@Suite(.timeLimit(.minutes(5))) struct RetryTests {
     private let session: SessionManager
 
     init() throws {

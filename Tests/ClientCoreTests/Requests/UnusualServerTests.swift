@@ -9,7 +9,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Unusual behaviour of servers that the client must handle.
-@Suite(.timeLimit(.minutes(2))) struct UnusualServerTests {
+@Suite(.timeLimit(.minutes(5))) struct UnusualServerTests {
     private typealias Header = ScriptedServer.Header
 
     private let session: SessionManager
@@ -177,7 +177,7 @@ internal import Testing
 }
 
 /// Unusual use of requests by a program.
-@Suite(.timeLimit(.minutes(2))) struct UnusualCallerTests {
+@Suite(.timeLimit(.minutes(5))) struct UnusualCallerTests {
     private let session: SessionManager
 
     init() throws {

@@ -10,7 +10,7 @@ internal import Testing
 /// Requests that wait in memory for a path to their host.
 @Suite(
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct OfflineRetrierTests {
     /// Records the delays before retries.

@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// The encodings that a `Content-Type` may name, compared with iconv(1).
-@Suite(.timeLimit(.minutes(3))) struct CharsetTests {
+@Suite(.timeLimit(.minutes(5))) struct CharsetTests {
     private let directory: ScratchDirectory
 
     init() throws {

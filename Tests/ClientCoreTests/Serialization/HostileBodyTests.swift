@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Malicious bodies. Each must quickly be rejected with an error.
-@Suite(.timeLimit(.minutes(3))) struct HostileBodyTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileBodyTests {
     private let list = DataRequest.propertyListResponseSerializer()
 
     /// A recursive type, with which decoding can have any depth.

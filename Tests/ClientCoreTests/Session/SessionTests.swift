@@ -8,7 +8,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// The effect of a session's configuration on its requests.
-@Suite(.timeLimit(.minutes(2))) struct SessionTests {
+@Suite(.timeLimit(.minutes(5))) struct SessionTests {
     private func session(_ change: (URLSessionConfiguration) -> Void = { _ in }) throws -> SessionManager {
         let configuration = URLSessionConfiguration.ephemeral
         change(configuration)

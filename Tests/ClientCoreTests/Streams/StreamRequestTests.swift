@@ -7,7 +7,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Streams, as a program uses them.
-@Suite(.timeLimit(.minutes(2))) struct StreamRequestTests {
+@Suite(.timeLimit(.minutes(5))) struct StreamRequestTests {
     private struct Read: Sendable {
         let data: Data?
         let isAtEnd: Bool

@@ -9,7 +9,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// The serial queue of requests, and the threads that run it.
-@Suite(.timeLimit(.minutes(3))) struct SerialQueueTests {
+@Suite(.timeLimit(.minutes(5))) struct SerialQueueTests {
     @Test func `work runs once, in order and one at a time`() async throws {
         let queue = SerialQueue()
         let runs = Recorder<Int>()

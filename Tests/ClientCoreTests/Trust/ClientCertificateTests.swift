@@ -7,7 +7,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Servers that request a client certificate.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
 struct ClientCertificateTests {
     private func session(_ server: TLSServer, _ identities: [String: ClientIdentity]) throws -> SessionManager
     {

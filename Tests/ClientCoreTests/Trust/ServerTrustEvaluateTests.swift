@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import NetwatchTransport
 
 /// Policies that a program evaluates in its own custom evaluation.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(3)))
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
 struct ServerTrustEvaluateTests {
     private let authority: TestAuthority
     private let own: Certificate

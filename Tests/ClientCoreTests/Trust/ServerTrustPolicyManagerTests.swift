@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import ClientCore
 
 /// Assigning policies to hosts.
-@Suite(.timeLimit(.minutes(3))) struct ServerTrustPolicyManagerTests {
+@Suite(.timeLimit(.minutes(5))) struct ServerTrustPolicyManagerTests {
     @Test(
         arguments: [
             ("example.com", "example.com"), ("Example.COM", "example.com"), ("example.com.", "example.com"),

@@ -20,7 +20,7 @@ extension TestAuthority {
 }
 
 /// The engine settings of policies, and their evaluation of the certificates that a server presents.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(3)))
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
 struct ServerTrustPolicyTests {
     private let authority: TestAuthority
     private let server: [UInt8]

@@ -31,7 +31,7 @@ private enum Outcome: Equatable, Sendable {
 }
 
 /// Requests to nginx, whose certificates are issued by the tests' authority.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
 struct ServerTrustTests {
     private let server: TLSServer
 

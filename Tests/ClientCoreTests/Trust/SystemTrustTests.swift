@@ -7,7 +7,7 @@ internal import Testing
 
 /// Policies that use the system's authorities. In these tests, the tests' own root replaces the system's list, because
 /// tests must not change that list.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
 struct SystemTrustTests {
     private let server: TLSServer
 

@@ -7,7 +7,7 @@ internal import Testing
 /// A server whose certificate is not trusted: `openssl s_server`.
 @Suite(
     .enabled(if: access("/usr/bin/openssl", X_OK) == 0, "openssl is not installed"),
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct TrustTests {
     @Test func `an untrusted server receives nothing, and the error has the reason`() async throws {

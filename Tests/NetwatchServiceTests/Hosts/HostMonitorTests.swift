@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import NetworkReachability
 internal import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct HostMonitorTests {
+@Suite(.timeLimit(.minutes(5))) struct HostMonitorTests {
     /// A host that needs no server: the kernel has a route to it.
     private static func local(_ name: String, _ address: String) throws -> WatchedHost {
         WatchedHost(name: name, check: .route(try NetworkHost(validating: address)))

@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Stream connections over loopback: how they are established, used and closed.
-@Suite(.timeLimit(.minutes(2))) struct StreamConnectionTests {
+@Suite(.timeLimit(.minutes(5))) struct StreamConnectionTests {
     private func connect(to server: SocketServer, at host: String = "127.0.0.1") -> StreamConnection {
         let connection = TransferEngine.shared.stream(to: host, port: Int(server.port))
         connection.resume()

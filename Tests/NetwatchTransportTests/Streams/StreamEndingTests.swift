@@ -5,7 +5,7 @@ internal import NetwatchTransport
 internal import Testing
 
 /// Connections that fail, time out or are cancelled.
-@Suite(.timeLimit(.minutes(2))) struct StreamEndingTests {
+@Suite(.timeLimit(.minutes(5))) struct StreamEndingTests {
     /// Returns the failures of a read and a write, once both have failed.
     private func failures(of connection: StreamConnection) async -> [TransferFailure?] {
         async let write = connection.write([1])

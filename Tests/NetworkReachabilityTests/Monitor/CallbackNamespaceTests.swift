@@ -9,7 +9,7 @@ internal import Testing
 /// inherits the namespace of the thread that starts it.
 @Suite(
     .needsNetworkNamespaces,
-    .timeLimit(.minutes(2))
+    .timeLimit(.minutes(5))
 )
 struct CallbackNamespaceTests {
     /// The number of submitted blocks. It is larger than the number of idle workers, so that Dispatch starts new ones.

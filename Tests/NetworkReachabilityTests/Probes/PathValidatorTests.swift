@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-@Suite(.timeLimit(.minutes(3))) struct PathValidatorTests {
+@Suite(.timeLimit(.minutes(5))) struct PathValidatorTests {
     private let localhost = PathTarget.host(NetworkHost("127.0.0.1")!)
     private let probe = ManualProbe()
     private let seen = Recorder<ValidatedStatus>()
@@ -109,7 +109,7 @@ internal import Testing
 /// Validators of real paths, which appear and disappear in network namespaces.
 @Suite(
     .needsNetworkNamespaces,
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct PathValidatorTransitionTests {
     private let testbed: VethTestbed

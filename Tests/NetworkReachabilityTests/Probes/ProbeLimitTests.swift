@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import NetworkReachability
 
-@Suite(.timeLimit(.minutes(3))) struct ProbeLimitTests {
+@Suite(.timeLimit(.minutes(5))) struct ProbeLimitTests {
     @Test func `validators share the limit of concurrent probes`() async throws {
         let limit = AsyncSemaphore(permits: 1)
         let loop = try ProbeLoop().get()

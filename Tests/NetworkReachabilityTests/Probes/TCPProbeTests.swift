@@ -5,7 +5,7 @@ internal import NetworkReachability
 internal import Testing
 
 /// Probes over loopback.
-@Suite(.timeLimit(.minutes(3))) struct TCPProbeTests {
+@Suite(.timeLimit(.minutes(5))) struct TCPProbeTests {
     private let path: NetworkPath
 
     init() throws {
@@ -133,7 +133,7 @@ internal import Testing
 /// Probes over veth pairs in network namespaces.
 @Suite(
     .needsNetworkNamespaces,
-    .timeLimit(.minutes(3))
+    .timeLimit(.minutes(5))
 )
 struct TCPProbePathTests {
     private let testbed: TwoCableTestbed

@@ -8,7 +8,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 /// The adapter and the interceptor of the queue's session are code of the program that may fail or never return.
-@Suite(.timeLimit(.minutes(3))) struct AdapterCallTests {
+@Suite(.timeLimit(.minutes(5))) struct AdapterCallTests {
     private let directory = TemporaryDirectory(marker: "adapter")
 
     private func open(_ session: SessionManager) async throws -> OfflineQueue {

@@ -6,7 +6,7 @@ internal import Testing
 
 /// The probes of a running queue for captive portals, with servers on loopback. If the path to a host is not known, a
 /// probe uses the path to its own server.
-@Suite(.timeLimit(.minutes(3))) struct PathPortalDetectorTests {
+@Suite(.timeLimit(.minutes(5))) struct PathPortalDetectorTests {
     private func detector(_ server: ScriptedServer) throws -> PathPortalDetector {
         PathPortalDetector(try .generate204("\(server.url)/generate_204")) { _ in nil }
     }

@@ -49,7 +49,7 @@ internal import Testing
         #expect(AttemptFailure(nil, failure, status: nil).isLocalShortage == isLocal)
     }
 
-    @Test(.timeLimit(.minutes(3)))
+    @Test(.timeLimit(.minutes(5)))
     func `an attempt is concluded by its status although the body does not end`() async throws {
         // The first byte of the body arrives with the head, so that the body timeout cannot expire before it.
         let beginning = "HTTP/1.1 200 OK\r\nX-A: b\r\n\r\nx"
@@ -93,7 +93,7 @@ internal import Testing
 
     /// libcurl 7.88.1 does not report that the server refused a stream. It only tries to send the request again.
     @Test(
-        .timeLimit(.minutes(2)),
+        .timeLimit(.minutes(5)),
         .enabled(if: TestAuthority.isAvailable, "needs openssl"),
         arguments: [("refused", true), ("goaway-open", true), ("reset", false)]
     )
@@ -120,7 +120,7 @@ internal import Testing
     }
 
     @Test(
-        .timeLimit(.minutes(2)),
+        .timeLimit(.minutes(5)),
         .enabled(if: TestAuthority.isAvailable, "needs openssl"),
         arguments: [false, true]
     )
@@ -159,7 +159,7 @@ internal import Testing
         #expect(failure.message.contains(words), "\(failure.message)")
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(5)))
     func `the response timeout counts from the last byte of the request, and the error names the timeout`()
         async throws
     {
@@ -178,7 +178,7 @@ internal import Testing
         #expect(cut.code == 28 && cut.overrun == .milliseconds(400), "\(cut)")
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(5)))
     func `a connect timeout is not an attempt that the server may have executed`() async throws {
         let port = try UnansweringPort()
         var timeouts = AttemptTimeouts()

@@ -5,7 +5,7 @@ internal import Synchronization
 internal import Testing
 
 /// The example `Gateway`, whose server goes away and whose process is killed.
-@Suite(.timeLimit(.minutes(2))) struct GatewayTests {
+@Suite(.timeLimit(.minutes(5))) struct GatewayTests {
     private static let program = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         .deletingLastPathComponent().appending(path: "Gateway").path
 

@@ -6,7 +6,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Requests of a session that fail because nothing listens at their address, and that a queue takes over.
-@Suite(.timeLimit(.minutes(3))) struct QueuedCallTests {
+@Suite(.timeLimit(.minutes(5))) struct QueuedCallTests {
     private let calls: QueuedCalls
 
     init() async throws {

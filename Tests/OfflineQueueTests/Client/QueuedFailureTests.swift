@@ -6,7 +6,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The failures after which a queue takes over a request, and those after which it does not.
-@Suite(.timeLimit(.minutes(3))) struct QueuedFailureTests {
+@Suite(.timeLimit(.minutes(5))) struct QueuedFailureTests {
     private let calls: QueuedCalls
 
     init() async throws {

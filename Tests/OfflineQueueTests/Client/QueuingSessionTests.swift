@@ -6,7 +6,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Sessions whose requests are stored in a queue.
-@Suite(.timeLimit(.minutes(3))) struct QueuingSessionTests {
+@Suite(.timeLimit(.minutes(5))) struct QueuingSessionTests {
     private let calls: QueuedCalls
 
     init() async throws {

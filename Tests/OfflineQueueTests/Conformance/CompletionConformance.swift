@@ -3,7 +3,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Tags, and the completions that the store keeps for their handlers.
-@Suite(.timeLimit(.minutes(2))) struct CompletionConformance {
+@Suite(.timeLimit(.minutes(5))) struct CompletionConformance {
     private func put(_ bench: StoreBench, _ id: String, tag: String? = "t") async throws -> Int64 {
         try await bench.put(id, host: "\(id).example") { $0.tag = tag }
     }

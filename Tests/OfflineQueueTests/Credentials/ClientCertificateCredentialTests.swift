@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 /// Client certificates as credentials of single requests.
-@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(2)))
+@Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
 struct ClientCertificateCredentialTests {
     private let directory = TemporaryDirectory(marker: "credential")
     private let authority = try! TestAuthority.shared()

@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 /// How the queue adds credentials to attempts, and what happens if it cannot.
-@Suite(.timeLimit(.minutes(2))) struct CredentialEngineTests {
+@Suite(.timeLimit(.minutes(5))) struct CredentialEngineTests {
     private let directory = TemporaryDirectory(marker: "credential")
     private let changes = ChangeSignal()
     private static let origin = "https://example.com"

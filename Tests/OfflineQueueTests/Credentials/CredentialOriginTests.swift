@@ -8,7 +8,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 /// A credential is sent only to the origins that it lists, whatever changes the request or its connection.
-@Suite(.timeLimit(.minutes(2))) struct CredentialOriginTests {
+@Suite(.timeLimit(.minutes(5))) struct CredentialOriginTests {
     private let directory = TemporaryDirectory(marker: "credential")
 
     private func open(_ session: SessionManager) async throws -> OfflineQueue {

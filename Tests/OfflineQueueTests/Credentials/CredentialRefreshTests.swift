@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 /// The requests that continue after a refresh or a change of their credential.
-@Suite(.timeLimit(.minutes(2))) struct CredentialRefreshTests {
+@Suite(.timeLimit(.minutes(5))) struct CredentialRefreshTests {
     private let directory = TemporaryDirectory(marker: "credential")
     private let changes = ChangeSignal()
 

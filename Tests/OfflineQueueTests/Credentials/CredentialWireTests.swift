@@ -6,7 +6,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Credentials on the wire, to a real server.
-@Suite(.timeLimit(.minutes(2))) struct CredentialWireTests {
+@Suite(.timeLimit(.minutes(5))) struct CredentialWireTests {
     private let directory = TemporaryDirectory(marker: "credential")
 
     private func open() async throws -> OfflineQueue {

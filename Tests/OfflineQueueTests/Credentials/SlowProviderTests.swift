@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 /// Providers that hang or fail: they delay only the requests with their credential.
-@Suite(.timeLimit(.minutes(2))) struct SlowProviderTests {
+@Suite(.timeLimit(.minutes(5))) struct SlowProviderTests {
     private let directory = TemporaryDirectory(marker: "credential")
     private let changes = ChangeSignal()
     private static let origin = "https://example.com"

@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Stores whose write-ahead log is damaged, by a power cut or a faulty disk.
-@Suite(.timeLimit(.minutes(2))) struct DamagedLogTests {
+@Suite(.timeLimit(.minutes(5))) struct DamagedLogTests {
     private let scratch = try! ScratchDirectory()
     private var directory: String { scratch.file("copy") }
     private var log: String { "\(directory)/queue.sqlite-wal" }

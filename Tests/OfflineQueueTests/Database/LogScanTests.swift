@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The results of `LogScan`, compared with SQLite's own recovery.
-@Suite(.timeLimit(.minutes(3))) struct LogScanTests {
+@Suite(.timeLimit(.minutes(5))) struct LogScanTests {
     private let scratch = try! ScratchDirectory()
     private var database: String { scratch.file("queue.sqlite") }
     private static let headerBytes = 32

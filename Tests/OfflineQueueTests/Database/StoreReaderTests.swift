@@ -5,7 +5,7 @@ internal import Testing
 
 @testable internal import OfflineQueue
 
-@Suite(.timeLimit(.minutes(3))) struct StoreReaderTests {
+@Suite(.timeLimit(.minutes(5))) struct StoreReaderTests {
     private let directory = TemporaryDirectory()
 
     @Test func `the queue can be read during a write`() async throws {

@@ -4,7 +4,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Queues whose disk fails while they run.
-@Suite(.timeLimit(.minutes(3))) struct DiskFaultQueueTests {
+@Suite(.timeLimit(.minutes(5))) struct DiskFaultQueueTests {
     @Test(arguments: DiskFault.Kind.ofCommits)
     func `a queue whose disk failed accepts, sends and changes nothing, and reports the cause`(
         kind: DiskFault.Kind

@@ -7,7 +7,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 /// Faults and concurrent operations during the conversion of a queue to an encryption key.
-@Suite(.timeLimit(.minutes(2))) struct ConversionTests {
+@Suite(.timeLimit(.minutes(5))) struct ConversionTests {
     private let directory = TemporaryDirectory(marker: "conversion")
     private let keys: TestKeys
 

@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 /// Changes of encrypted requests that read or write their encrypted values.
-@Suite(.timeLimit(.minutes(2))) struct EncryptedEditTests {
+@Suite(.timeLimit(.minutes(5))) struct EncryptedEditTests {
     private let directory = TemporaryDirectory(marker: "encrypted-edit")
     private let keys: TestKeys
 

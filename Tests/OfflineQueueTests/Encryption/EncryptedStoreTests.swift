@@ -6,7 +6,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 /// A store whose requests are encrypted.
-@Suite(.timeLimit(.minutes(2))) struct EncryptedStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct EncryptedStoreTests {
     private let directory = TemporaryDirectory(marker: "encrypted")
     private let keys: TestKeys
 

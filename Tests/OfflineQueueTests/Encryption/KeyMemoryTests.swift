@@ -6,7 +6,7 @@ internal import Testing
 
 /// A core dump contains the pages of a process without those that are marked with `MADV_DONTDUMP`. This reads the same
 /// pages, which does not depend on the settings of the kernel.
-@Suite(.timeLimit(.minutes(2))) struct KeyMemoryTests {
+@Suite(.timeLimit(.minutes(5))) struct KeyMemoryTests {
     @Test func `a core dump does not contain the encryption key, while requests are encrypted with it`()
         async throws
     {

@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 /// Encrypted bodies in the spool.
-@Suite(.timeLimit(.minutes(3))) struct SealedFileTests {
+@Suite(.timeLimit(.minutes(5))) struct SealedFileTests {
     private let directory = TemporaryDirectory(marker: "sealed")
     private let keys: TestKeys
     private let spool: BodySpool

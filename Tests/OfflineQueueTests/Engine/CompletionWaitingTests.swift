@@ -5,7 +5,7 @@ internal import Synchronization
 internal import Testing
 
 /// The store queries that many callers cause while they wait until their requests are finished.
-@Suite(.timeLimit(.minutes(3))) struct CompletionWaitingTests {
+@Suite(.timeLimit(.minutes(5))) struct CompletionWaitingTests {
     private let directory = TemporaryDirectory(marker: "ends")
 
     /// A store that counts the queries for the states and the details of requests.

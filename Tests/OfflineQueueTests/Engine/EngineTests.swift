@@ -6,7 +6,7 @@ internal import Synchronization
 internal import Testing
 
 /// How the engine uses its store: waiting calls, expiry, leases and bodies.
-@Suite(.timeLimit(.minutes(2))) struct EngineTests {
+@Suite(.timeLimit(.minutes(5))) struct EngineTests {
     let directory = TemporaryDirectory(marker: "engine")
     let changes = ChangeSignal()
 

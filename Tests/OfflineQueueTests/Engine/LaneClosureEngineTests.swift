@@ -4,7 +4,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Lanes that are closed by failures while other requests of the lane are in flight.
-@Suite(.timeLimit(.minutes(3))) struct LaneClosureEngineTests {
+@Suite(.timeLimit(.minutes(5))) struct LaneClosureEngineTests {
     private let directory = TemporaryDirectory(marker: "closures")
     private let changes = ChangeSignal()
 

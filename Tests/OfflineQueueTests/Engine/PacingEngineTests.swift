@@ -6,7 +6,7 @@ internal import Synchronization
 internal import Testing
 
 /// The limits that spare servers, in a queue that sends.
-@Suite(.timeLimit(.minutes(3))) struct PacingEngineTests {
+@Suite(.timeLimit(.minutes(5))) struct PacingEngineTests {
     private let directory = TemporaryDirectory()
     private let changes = ChangeSignal()
 

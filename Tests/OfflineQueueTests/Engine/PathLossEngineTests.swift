@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The effect of lost and found paths on the requests of a queue.
-@Suite(.timeLimit(.minutes(3))) struct PathLossEngineTests {
+@Suite(.timeLimit(.minutes(5))) struct PathLossEngineTests {
     private let directory = TemporaryDirectory(marker: "loss")
     private let changes = ChangeSignal()
 

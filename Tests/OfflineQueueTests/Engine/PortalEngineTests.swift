@@ -4,7 +4,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Queues whose paths are probed for captive portals.
-@Suite(.timeLimit(.minutes(3))) struct PortalEngineTests {
+@Suite(.timeLimit(.minutes(5))) struct PortalEngineTests {
     private let directory = TemporaryDirectory(marker: "portal")
     private let changes = ChangeSignal()
     private let gate = FakeGate()

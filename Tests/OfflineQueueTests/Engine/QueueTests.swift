@@ -4,7 +4,7 @@ internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
-@Suite(.timeLimit(.minutes(3))) struct QueueTests {
+@Suite(.timeLimit(.minutes(5))) struct QueueTests {
     private let directory = TemporaryDirectory()
     private let changes = ChangeSignal()
 

@@ -3,7 +3,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The capacity that uploads use before and after a request uses them.
-@Suite(.timeLimit(.minutes(3))) struct StagedCapacityTests {
+@Suite(.timeLimit(.minutes(5))) struct StagedCapacityTests {
     private let directory = TemporaryDirectory(marker: "staged")
 
     private func open(bytes: Int64 = 1 << 30) async throws -> OfflineQueue {

@@ -5,7 +5,7 @@ internal import Synchronization
 internal import Testing
 
 /// Uploads, requests and imports that compete for the capacity of a queue.
-@Suite(.timeLimit(.minutes(3))) struct UploadContentionTests {
+@Suite(.timeLimit(.minutes(5))) struct UploadContentionTests {
     private let directory = TemporaryDirectory(marker: "contention")
     private let files = TemporaryDirectory()
 

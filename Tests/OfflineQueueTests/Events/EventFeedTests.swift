@@ -3,7 +3,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The buffer of events that all consumers share.
-@Suite(.timeLimit(.minutes(3))) struct EventFeedTests {
+@Suite(.timeLimit(.minutes(5))) struct EventFeedTests {
     private let feed = EventFeed()
 
     private func publish(_ ids: ClosedRange<Int>) {

@@ -3,7 +3,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The events that a store reports for its changes. `ModelTests` compares the events of random calls with the states.
-@Suite(.timeLimit(.minutes(3))) struct StoreEventTests {
+@Suite(.timeLimit(.minutes(5))) struct StoreEventTests {
     private let directory = TemporaryDirectory()
 
     private func bench(_ adjust: (inout StoreSettings) -> Void = { _ in }) async throws -> StoreBench {

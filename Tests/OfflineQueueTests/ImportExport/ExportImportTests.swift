@@ -2,7 +2,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct ExportImportTests {
+@Suite(.timeLimit(.minutes(5))) struct ExportImportTests {
     private let first = TemporaryDirectory()
     private let second = TemporaryDirectory()
     private let files = TemporaryDirectory()

@@ -5,7 +5,7 @@ internal import Testing
 
 /// Files that are not a valid and complete export. An import refuses them before it changes anything, and names the
 /// line.
-@Suite(.timeLimit(.minutes(2))) struct ImportRefusalTests {
+@Suite(.timeLimit(.minutes(5))) struct ImportRefusalTests {
     private let first = TemporaryDirectory()
     private let second = TemporaryDirectory()
     private let files = TemporaryDirectory()

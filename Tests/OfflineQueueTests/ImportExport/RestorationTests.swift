@@ -18,7 +18,7 @@ final class Counter: Sendable {
 }
 
 /// The states of requests after an export and an import.
-@Suite(.timeLimit(.minutes(3))) struct RestorationTests {
+@Suite(.timeLimit(.minutes(5))) struct RestorationTests {
     private let first = TemporaryDirectory()
     private let second = TemporaryDirectory()
     private let files = TemporaryDirectory()

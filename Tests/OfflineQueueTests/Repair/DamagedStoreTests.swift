@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Stores with damaged files.
-@Suite(.timeLimit(.minutes(3))) struct DamagedStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct DamagedStoreTests {
     let directory: TemporaryDirectory
     static let count = 120
 

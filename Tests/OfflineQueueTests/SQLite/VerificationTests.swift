@@ -4,7 +4,7 @@ internal import Testing
 
 @testable internal import OfflineQueue
 
-@Suite(.timeLimit(.minutes(3))) struct VerificationTests {
+@Suite(.timeLimit(.minutes(5))) struct VerificationTests {
     private let directory = TemporaryDirectory()
 
     private func populated() async throws {
@@ -110,7 +110,7 @@ internal import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(3))) struct SweepTests {
+@Suite(.timeLimit(.minutes(5))) struct SweepTests {
     private let directory = TemporaryDirectory()
 
     @Test func `a start removes only files that no request refers to`() async throws {

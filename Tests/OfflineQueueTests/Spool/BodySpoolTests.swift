@@ -6,7 +6,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The spool of bodies on a real file system.
-@Suite(.timeLimit(.minutes(3))) struct BodySpoolTests {
+@Suite(.timeLimit(.minutes(5))) struct BodySpoolTests {
     private let scratch: ScratchDirectory
     private let directory: String
     private let spool: BodySpool

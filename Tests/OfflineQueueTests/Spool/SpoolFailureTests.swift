@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// A spool whose file system fails at each call, one after the other.
-@Suite(.timeLimit(.minutes(3))) struct SpoolFailureTests {
+@Suite(.timeLimit(.minutes(5))) struct SpoolFailureTests {
     // Computed on each use. The leak checker would report the storage of a global `Data`, because `Data` keeps flag
     // bits in its pointer.
     private static var film: Data { Data(repeating: 7, count: 300_000) }

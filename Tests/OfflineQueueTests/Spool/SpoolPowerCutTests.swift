@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// A spool whose power is cut at each call to the file system, one after the other.
-@Suite(.timeLimit(.minutes(2))) struct SpoolPowerCutTests {
+@Suite(.timeLimit(.minutes(5))) struct SpoolPowerCutTests {
     /// The number of random outcomes that are tested for each power cut, in addition to the worst outcome.
     private static let seeds = CheckSize.choose(small: 10, medium: 40, full: 1000)
 

@@ -7,7 +7,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Spooled bodies that are sent to a server.
-@Suite(.timeLimit(.minutes(3))) struct SpooledSendingTests {
+@Suite(.timeLimit(.minutes(5))) struct SpooledSendingTests {
     private static let key = QueueRequest.Header(name: "Idempotency-Key", value: "k")
 
     private let scratch: ScratchDirectory

@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Uploads: bodies that a client sends in several calls.
-@Suite(.timeLimit(.minutes(3))) struct StagedBodiesTests {
+@Suite(.timeLimit(.minutes(5))) struct StagedBodiesTests {
     private let files = ForgettingFiles()
     private let clock = ManualClock()
     private let spool: BodySpool

@@ -6,7 +6,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The removal of stalled uploads when a limit is reached.
-@Suite(.timeLimit(.minutes(3))) struct StalledBodiesTests {
+@Suite(.timeLimit(.minutes(5))) struct StalledBodiesTests {
     private let clock = ManualClock()
 
     @Test func `stalled uploads are removed only if that frees enough bytes, and only as many as needed`()

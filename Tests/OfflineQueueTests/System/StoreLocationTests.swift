@@ -4,7 +4,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// Stores whose files are removed, moved or replaced while they are open.
-@Suite(.timeLimit(.minutes(3))) struct StoreLocationTests {
+@Suite(.timeLimit(.minutes(5))) struct StoreLocationTests {
     private let scratch = try! ScratchDirectory()
     private var path: String { scratch.file("state") }
 
