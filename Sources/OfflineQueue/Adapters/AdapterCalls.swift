@@ -17,8 +17,15 @@ final class AdapterCalls: Sendable {
 
     private let session: SessionManager
     private let timeout: Duration
-    /// The number of overdue calls by host.
-    private let overdue = Mutex<[String: Int]>([:])
+    private let state = Mutex(State())
+
+    private struct State {
+        var lastCall = 0
+        /// The calls for which their attempts wait.
+        var running: Set<Int> = []
+        /// The hosts of the calls that have not returned although their attempts no longer wait.
+        var overdue: [Int: String] = [:]
+    }
 
     init(of session: SessionManager, timeout: Duration) {
         self.session = session
@@ -32,20 +39,19 @@ final class AdapterCalls: Sendable {
     func adapted(_ request: URLRequest) async throws -> URLRequest {
         guard session.adaptsRequests else { return request }
         let host = request.url?.host ?? ""
-        guard mayCall(for: host) else { throw fault.delayed(by: Self.delay) }
-        let call = Call()
+        guard let call = begin(for: host) else { throw fault.delayed(by: Self.delay) }
         do {
             return try await TimedCall.run(within: timeout) { [self] in
-                defer { if call.end() { changeOverdue(of: host, by: -1) } }
+                defer { end(call) }
                 // Each call has its own queue: Dispatch starts a thread for a serial queue even if the threads of other
                 // queues are blocked.
                 return try await session.adapted(request, on: DispatchQueue(label: "netwatch.adapter"))
             }
         } catch is TimedCall.Timeout {
-            if call.becomeOverdue() { changeOverdue(of: host, by: 1) }
+            stopWaiting(for: call, host)
             throw fault
         } catch is CancellationError {
-            if call.becomeOverdue() { changeOverdue(of: host, by: 1) }
+            stopWaiting(for: call, host)
             throw CancellationError()
         }
     }
@@ -55,37 +61,28 @@ final class AdapterCalls: Sendable {
         return CredentialFault(.retry, words)
     }
 
-    private func mayCall(for host: String) -> Bool {
-        overdue.withLock { $0[host] == nil && $0.values.reduce(0, +) < Self.maximumOverdue }
-    }
-
-    private func changeOverdue(of host: String, by change: Int) {
-        overdue.withLock { counts in
-            let count = counts[host, default: 0] + change
-            counts[host] = count == 0 ? nil : count
+    /// Returns the number of a new call; `nil` if overdue calls forbid it.
+    private func begin(for host: String) -> Int? {
+        state.withLock { state in
+            guard state.overdue.count < Self.maximumOverdue, !state.overdue.values.contains(host) else {
+                return nil
+            }
+            state.lastCall += 1
+            state.running.insert(state.lastCall)
+            return state.lastCall
         }
     }
 
-    /// One call. It is overdue from the end of the attempt's wait until it returns.
-    private final class Call: Sendable {
-        private enum State { case running, overdue, ended }
-        private let state = Mutex(State.running)
+    /// Records that the attempt no longer waits for a call. The call is overdue unless it has returned.
+    private func stopWaiting(for call: Int, _ host: String) {
+        state.withLock { if $0.running.remove(call) != nil { $0.overdue[call] = host } }
+    }
 
-        /// Records that the attempt no longer waits. Returns whether the call is still running.
-        func becomeOverdue() -> Bool {
-            state.withLock { state in
-                guard state == .running else { return false }
-                state = .overdue
-                return true
-            }
-        }
-
-        /// Records that the call has returned. Returns whether it was overdue.
-        func end() -> Bool {
-            state.withLock { state in
-                defer { state = .ended }
-                return state == .overdue
-            }
+    /// Records that a call has returned.
+    private func end(_ call: Int) {
+        state.withLock { state in
+            state.running.remove(call)
+            state.overdue[call] = nil
         }
     }
 }

@@ -39,8 +39,7 @@ package struct SessionSender: AttemptSender {
         } catch let fault as CredentialFault {
             return .withheld(fault)
         } catch is CancellationError where Task.isCancelled {
-            // 42 is CURLE_ABORTED_BY_CALLBACK: the queue has cancelled the attempt before anything was sent.
-            return .failure(AttemptFailure(code: 42, phase: .resolve, message: "cancelled"))
+            return .failure(.cancelledUnsent)
         } catch {
             return .failure(AttemptFailure(error, nil, status: nil))
         }

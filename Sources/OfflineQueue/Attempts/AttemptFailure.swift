@@ -51,6 +51,9 @@ package struct AttemptFailure: Hashable, Sendable {
         self.isLocalShortage = isLocalShortage
     }
 
+    /// The failure of an attempt that the queue cancelled before anything was sent. 42 is CURLE_ABORTED_BY_CALLBACK.
+    static let cancelledUnsent = AttemptFailure(code: 42, phase: .resolve, message: "cancelled")
+
     /// Returns a copy of the failure with another message.
     package func withMessage(_ message: String) -> AttemptFailure {
         var failure = self

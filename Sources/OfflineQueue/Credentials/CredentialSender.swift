@@ -15,8 +15,7 @@ struct CredentialSender: AttemptSender {
         } catch let fault as CredentialFault {
             return .withheld(fault)
         } catch {
-            // 42 is CURLE_ABORTED_BY_CALLBACK: the queue has cancelled the attempt before anything was sent.
-            return .failure(AttemptFailure(code: 42, phase: .resolve, message: "cancelled"))
+            return .failure(.cancelledUnsent)
         }
     }
 
