@@ -217,7 +217,7 @@ let package = Package(
             ]
         ),
         .tests(
-            "ShellTests",
+            "NetwatchTests",
             [
                 "NetwatchEventLoop", "NetwatchNetlink", "NetwatchService", "NetworkReachability",
                 "OfflineQueue", "netwatch",

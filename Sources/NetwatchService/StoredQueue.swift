@@ -36,7 +36,7 @@ package struct StoredQueue: Sendable {
         body: [UInt8]
     ) async -> (status: Int, body: [UInt8]) {
         guard let parsed = RequestTarget(target) else {
-            return Self.answer(ControlResponse(.malformedTarget))
+            return Self.values(of: ControlResponse(.malformedTarget))
         }
         let request = ControlRequest(
             method: HTTPMethod(rawValue: method),
@@ -44,10 +44,10 @@ package struct StoredQueue: Sendable {
             body: body,
             peer: PeerCredentials(pid: getpid(), uid: geteuid(), gid: getegid())
         )
-        return Self.answer(await router.respond(to: request))
+        return Self.values(of: await router.respond(to: request))
     }
 
-    private static func answer(_ response: ControlResponse) -> (status: Int, body: [UInt8]) {
+    private static func values(of response: ControlResponse) -> (status: Int, body: [UInt8]) {
         (Int(response.status.code), response.body)
     }
 

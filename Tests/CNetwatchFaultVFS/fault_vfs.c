@@ -1,6 +1,6 @@
 #include "CNetwatchFaultVFS.h"
 #include "faults.h"
-#include "forgetting.h"
+#include "unsynced_file.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -16,15 +16,15 @@ struct fault_file {
     sqlite3_file base;
     // The path, which SQLite keeps valid until the file is closed.
     const char *path;
-    // The unsynced content; `NULL` if forgetting is not armed for the file.
-    struct forgetful *memory;
+    // The unsynced content; `NULL` if power cuts are not armed for the file.
+    struct unsynced_file *memory;
 };
 
 static struct fault_file *ours(sqlite3_file *file) { return (struct fault_file *)file; }
 static sqlite3_file *disk(sqlite3_file *file) { return (sqlite3_file *)(ours(file) + 1); }
-static struct forgetful *memory(sqlite3_file *file) { return ours(file)->memory; }
+static struct unsynced_file *memory(sqlite3_file *file) { return ours(file)->memory; }
 
-static int is_cut(sqlite3_file *file) { return memory(file) && forgetful_is_cut(memory(file)); }
+static int is_cut(sqlite3_file *file) { return memory(file) && unsynced_file_is_cut(memory(file)); }
 
 // Returns whether a call must fail, and then sets `fault`.
 static int ends(sqlite3_file *file, unsigned calls, struct netwatch_fault *fault) {
@@ -55,18 +55,18 @@ static unsigned kinds(sqlite3_file *file, unsigned call, unsigned of_database) {
 // MARK: Content
 
 static int do_write(sqlite3_file *f, const void *from, int count, sqlite3_int64 at) {
-    if (memory(f)) return forgetful_write(memory(f), disk(f), from, count, at);
+    if (memory(f)) return unsynced_file_write(memory(f), disk(f), from, count, at);
     return disk(f)->pMethods->xWrite(disk(f), from, count, at);
 }
 
 static int fault_close(sqlite3_file *f) {
-    if (memory(f)) forgetful_close(memory(f));
+    if (memory(f)) unsynced_file_close(memory(f));
     return disk(f)->pMethods->xClose(disk(f));
 }
 static int fault_read(sqlite3_file *f, void *to, int count, sqlite3_int64 at) {
     int result;
     if (fails(f, NETWATCH_CALL_READ, &result)) return result;
-    if (memory(f)) return forgetful_read(memory(f), disk(f), to, count, at);
+    if (memory(f)) return unsynced_file_read(memory(f), disk(f), to, count, at);
     return disk(f)->pMethods->xRead(disk(f), to, count, at);
 }
 static int fault_write(sqlite3_file *f, const void *from, int count, sqlite3_int64 at) {
@@ -81,20 +81,20 @@ static int fault_write(sqlite3_file *f, const void *from, int count, sqlite3_int
 static int fault_truncate(sqlite3_file *f, sqlite3_int64 size) {
     int result;
     if (fails(f, NETWATCH_CALL_TRUNCATE, &result)) return result;
-    if (memory(f)) return forgetful_truncate(memory(f), disk(f), size);
+    if (memory(f)) return unsynced_file_truncate(memory(f), disk(f), size);
     return disk(f)->pMethods->xTruncate(disk(f), size);
 }
 static int fault_sync(sqlite3_file *f, int flags) {
     int result;
     if (fails(f, kinds(f, NETWATCH_CALL_SYNC, NETWATCH_CALL_DATABASE_SYNC), &result)) {
-        if (memory(f) && result != SQLITE_OK) forgetful_lose(memory(f));
+        if (memory(f) && result != SQLITE_OK) unsynced_file_lose(memory(f));
         return result;
     }
-    if (memory(f)) return forgetful_sync(memory(f), disk(f));
+    if (memory(f)) return unsynced_file_sync(memory(f), disk(f));
     return disk(f)->pMethods->xSync(disk(f), flags);
 }
 static int fault_size(sqlite3_file *f, sqlite3_int64 *size) {
-    if (memory(f)) return forgetful_size(memory(f), size);
+    if (memory(f)) return unsynced_file_size(memory(f), size);
     return disk(f)->pMethods->xFileSize(disk(f), size);
 }
 
@@ -113,7 +113,7 @@ static int fault_control(sqlite3_file *f, int operation, void *argument) {
 static int fault_sector(sqlite3_file *f) { return disk(f)->pMethods->xSectorSize(disk(f)); }
 static int fault_device(sqlite3_file *f) { return disk(f)->pMethods->xDeviceCharacteristics(disk(f)); }
 
-static void forget_index(const char *path) {
+static void delete_index(const char *path) {
     char name[4096];
     if (snprintf(name, sizeof(name), "%s-shm", path) < (int)sizeof(name)) unlink(name);
 }
@@ -121,7 +121,7 @@ static int fault_shm_map(sqlite3_file *f, int page, int size, int extend, void v
     int result;
     if (fails(f, NETWATCH_CALL_SHM, &result)) return result;
     result = disk(f)->pMethods->xShmMap(disk(f), page, size, extend, out);
-    if (memory(f)) forget_index(ours(f)->path);
+    if (memory(f)) delete_index(ours(f)->path);
     return result;
 }
 static int fault_shm_lock(sqlite3_file *f, int offset, int count, int flags) {
@@ -154,7 +154,7 @@ static int fault_open(
     int result = next->xOpen(next, path, disk(file), flags, out_flags);
     ours(file)->path = path;
     file->pMethods = disk(file)->pMethods ? &methods : NULL;
-    if (result == SQLITE_OK) ours(file)->memory = forgetful_open(path, disk(file));
+    if (result == SQLITE_OK) ours(file)->memory = unsynced_file_open(path, disk(file));
     return result;
 }
 
@@ -165,13 +165,13 @@ static int fault_delete(sqlite3_vfs *vfs, const char *path, int sync_directory) 
         if (fault.kills) netwatch_fault_kill();
         return fault.result;
     }
-    forgetful_delete(path);
+    unsynced_file_delete(path);
     return next->xDelete(next, path, sync_directory);
 }
 
 static int fault_access(sqlite3_vfs *vfs, const char *path, int flags, int *out) {
     (void)vfs;
-    if (flags == SQLITE_ACCESS_EXISTS && forgetful_exists(path)) {
+    if (flags == SQLITE_ACCESS_EXISTS && unsynced_file_exists(path)) {
         *out = 1;
         return SQLITE_OK;
     }

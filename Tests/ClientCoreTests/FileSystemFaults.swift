@@ -16,7 +16,7 @@ func asNobody(_ body: () -> Void) {
 }
 
 /// A stream whose `read` always returns the given count, even if it is not valid.
-final class LyingStream: InputStream {
+final class MisreportingStream: InputStream {
     private let result: Int
 
     init(_ result: Int) {

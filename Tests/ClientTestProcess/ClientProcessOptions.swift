@@ -5,7 +5,7 @@ internal import OfflineQueue
 /// The task of a ``ClientTestProcess``, which receives it as JSON in its only argument.
 package enum ClientProcessOptions: Codable, Sendable {
     case completion(CompletionOptions)
-    case life(CompletionLifeOptions)
+    case queueCompletion(CompletionProcessOptions)
     case hostile(HostileOptions)
     case process(ProcessOptions)
 
@@ -50,10 +50,10 @@ package struct CompletionOptions: Codable, Sendable {
     }
 }
 
-/// One of the processes of a seed, which share a queue's store. A ``CompletionLife`` runs it.
-package struct CompletionLifeOptions: Codable, Sendable {
+/// One of the processes of a seed, which share a queue's store. A ``CompletionProcess`` runs it.
+package struct CompletionProcessOptions: Codable, Sendable {
     /// When the process kills itself.
-    package enum Death: Codable, Sendable {
+    package enum ExitPoint: Codable, Sendable {
         /// When it passes one of ``points`` for the given time, counted from 1.
         case point(String, Int)
         /// After it has printed the given number of lines with this beginning.
@@ -67,7 +67,7 @@ package struct CompletionLifeOptions: Codable, Sendable {
     /// The directory of the queue.
     package var directory: String
     /// `nil` if the process does not kill itself.
-    package var death: Death?
+    package var exitPoint: ExitPoint?
     /// Whether the process makes no requests, and ends when all stored requests have ended.
     package var isLast = false
     /// How long the process waits until all handlers were called, in milliseconds.

@@ -13,7 +13,7 @@ package struct ClientTestProcess {
             alarm(300)
             switch try ClientProcessOptions(argument: CommandLine.arguments.last ?? "") {
             case .completion(let options): try await CompletionSeries(options).run()
-            case .life(let options): try await CompletionLife(options).run()
+            case .queueCompletion(let options): try await CompletionProcess(options).run()
             case .hostile(let options): try await HostileRun(options).run()
             case .process(let options): try await ProcessRun(options).run()
             }

@@ -74,7 +74,7 @@ internal import Testing
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(5))
 )
-struct HostCommandOnACableTests {
+struct HostCommandLinkTests {
     @Test func `one line per change, as JSON`() async throws {
         let testbed = try VethTestbed()
         let process = try Command.start(
@@ -212,7 +212,7 @@ struct HostCommandOnACableTests {
     .enabled(if: access("/usr/bin/script", X_OK) == 0, "script(1) is not installed"),
     .timeLimit(.minutes(5))
 )
-struct LiveTests {
+struct HostLiveTableTests {
     @Test func `the table hides the cursor and restores it at the end`() throws {
         let output = try shell(
             "script -qec '\(Command.path) host 127.0.0.1 ::1 --live --until up' /dev/null </dev/null"

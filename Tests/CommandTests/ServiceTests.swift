@@ -244,7 +244,7 @@ internal import Testing
     .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
     .timeLimit(.minutes(5))
 )
-struct ServiceOnACableTests {
+struct ServiceLinkTests {
     private func send(_ count: Int, to server: ScriptedServer, over service: RunningService) async throws {
         for number in 1...count {
             let sent = try await service.run(

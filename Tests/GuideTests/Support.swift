@@ -8,7 +8,7 @@ import FoundationNetworking
 /// The value is passed through a lock, because the thread sanitizer does not recognize that a continuation synchronizes
 /// threads if it is resumed before its task suspends.
 func once<Value>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -> Value {
-    let handed = Handed<Value>()
+    let handed = ResultBox<Value>()
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
         start {
             handed.put($0)
@@ -19,7 +19,7 @@ func once<Value>(_ start: (@escaping @Sendable (Value) -> Void) -> Void) async -
 }
 
 /// A value that a handler passes to the waiting test. `@unchecked` is safe, because a lock guards the value.
-private final class Handed<Value>: @unchecked Sendable {
+private final class ResultBox<Value>: @unchecked Sendable {
     private let lock = NSLock()
     private var value: Value?
 

@@ -46,7 +46,7 @@ internal import Testing
         #expect(trace(&connection, .bytesArrived, .bytesArrived, .bytesArrived) == [])
         #expect(trace(&connection, head(), end) == ["enter call"])
         #expect(trace(&connection, .admitted) == ["disarm", "handle"])
-        _ = trace(&connection, .answered(answer), .flushed)
+        _ = trace(&connection, .responded(answer), .flushed)
         #expect(trace(&connection, .bytesArrived, .bytesArrived) == ["arm head"])
     }
 
@@ -59,7 +59,7 @@ internal import Testing
         #expect(connection.stage == nil)
         _ = trace(&connection, .admitted)
         #expect(connection.stage == nil)
-        _ = trace(&connection, .answered(ControlResponse(status: .ok, body: [1, 2, 3])))
+        _ = trace(&connection, .responded(ControlResponse(status: .ok, body: [1, 2, 3])))
         #expect(connection.stage == .responding(bytes: 3, isRepeatable: true))
         _ = trace(&connection, .flushed)
         #expect(connection.stage == .idle)
@@ -87,7 +87,7 @@ internal import Testing
 
     @Test func `responses to changes are not repeatable, rejections are`() {
         var connection = opened()
-        _ = trace(&connection, head("/", method: .POST), end, .admitted, .answered(answer))
+        _ = trace(&connection, head("/", method: .POST), end, .admitted, .responded(answer))
         #expect(connection.stage == .responding(bytes: 0, isRepeatable: false))
         _ = trace(&connection, .flushed, head("/", method: .POST), end)
         let refusal = Problem.busy(.call, .init())
@@ -114,7 +114,7 @@ internal import Testing
         var connection = serving()
         var response = answer
         response.stream = ControlStream(keepAlive: []) { nil }
-        #expect(trace(&connection, .answered(response)) == ["arm response", "begin stream"])
+        #expect(trace(&connection, .responded(response)) == ["arm response", "begin stream"])
         #expect(trace(&connection, .pieceFlushed) == ["arm keepAlive", "pull"])
         return connection
     }
@@ -165,7 +165,7 @@ internal import Testing
         _ = trace(&connection, head("/", method: .HEAD), end, .admitted)
         var response = answer
         response.stream = ControlStream(keepAlive: []) { nil }
-        #expect(trace(&connection, .answered(response)) == ["arm response", "respond"])
+        #expect(trace(&connection, .responded(response)) == ["arm response", "respond"])
     }
 
     @Test func `nothing is read while a request is served or its response is sent`() {
@@ -175,7 +175,7 @@ internal import Testing
         #expect(!connection.wantsInput)
         _ = trace(&connection, .admitted)
         #expect(!connection.wantsInput)
-        _ = trace(&connection, .answered(answer))
+        _ = trace(&connection, .responded(answer))
         #expect(!connection.wantsInput)
         #expect(trace(&connection, .flushed) == ["arm idle"])
         #expect(connection.wantsInput)
@@ -184,17 +184,17 @@ internal import Testing
     @Test func `pipelined input waits for the response`() {
         var connection = serving()
         #expect(trace(&connection, head("/next"), end, .input(.end)) == [])
-        #expect(trace(&connection, .answered(answer)) == ["arm response", "respond"])
+        #expect(trace(&connection, .responded(answer)) == ["arm response", "respond"])
         #expect(trace(&connection, .flushed) == ["arm idle", "arm head", "enter call"])
         #expect(trace(&connection, .admitted) == ["disarm", "handle"])
-        _ = trace(&connection, .answered(answer))
+        _ = trace(&connection, .responded(answer))
         #expect(trace(&connection, .flushed) == ["arm idle", "disarm", "close"])
     }
 
     @Test func `a pipelined upload is read once it has a slot`() {
         var connection = serving()
         let body = Event.input(.part(.body(ByteBuffer(bytes: [1, 2, 3]))))
-        _ = trace(&connection, head("/next", ["transfer-encoding": "chunked"]), body, end, .answered(answer))
+        _ = trace(&connection, head("/next", ["transfer-encoding": "chunked"]), body, end, .responded(answer))
         #expect(trace(&connection, .flushed) == ["arm idle", "enter upload"])
         #expect(trace(&connection, .admitted) == ["arm body", "enter call with 3 bytes"])
         #expect(trace(&connection, .admitted) == ["disarm", "handle"])
@@ -205,7 +205,7 @@ internal import Testing
         #expect(trace(&idle, .stop) == ["disarm", "close"])
         var serving = serving()
         #expect(trace(&serving, .stop) == [])
-        #expect(trace(&serving, .answered(answer)) == ["arm response", "respond and close"])
+        #expect(trace(&serving, .responded(answer)) == ["arm response", "respond and close"])
         #expect(trace(&serving, .flushed) == ["arm linger", "close output"])
         #expect(trace(&serving, .input(.end)) == ["disarm", "close"])
     }
@@ -213,7 +213,7 @@ internal import Testing
     @Test func `nothing happens after the connection closed`() {
         var connection = serving()
         #expect(trace(&connection, .closed) == ["disarm"])
-        #expect(trace(&connection, .answered(answer), .flushed, .deadlinePassed, .stop, head()) == [])
+        #expect(trace(&connection, .responded(answer), .flushed, .deadlinePassed, .stop, head()) == [])
         #expect(!connection.wantsInput)
     }
 

@@ -15,7 +15,7 @@ internal import Testing
     private func open() async throws -> OfflineQueue {
         var configuration = OfflineQueue.Configuration(directory: directory.file("state"))
         // The credentials can be read at once, but on a busy machine their tasks may start late.
-        (configuration.credentialPatience, configuration.credentialTimeout) = (.seconds(300), .seconds(600))
+        (configuration.credentialWait, configuration.credentialTimeout) = (.seconds(300), .seconds(600))
         return try await OfflineQueue(configuration: configuration)
     }
 

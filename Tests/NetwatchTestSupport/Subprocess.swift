@@ -74,14 +74,14 @@ package final class Subprocess: Sendable {
 
     /// Waits until the program has ended and all its output has been recorded. Returns how it ended.
     ///
-    /// - Throws: ``Hang`` if the program takes longer than the time limit. It is killed then.
+    /// - Throws: ``TimedOut`` if the program takes longer than the time limit. It is killed then.
     package func end(within timeLimit: Duration = .seconds(50)) async throws -> Ending {
         do {
             try await status.wait(timeout: timeLimit) { !$0.isEmpty }
         } catch is TimeOut {
-            let hang = Hang(of: self)
+            let error = TimedOut(of: self)
             signal(SIGKILL)
-            throw hang
+            throw error
         }
         let status = status.values[0]
         return status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .signalled(status & 0x7f)
@@ -91,7 +91,7 @@ package final class Subprocess: Sendable {
     package var dumpedCore: Bool { status.values.contains { $0 & 0x80 != 0 } }
 
     /// The error for a program that does not end: its last output, and what its threads wait for.
-    package struct Hang: Error, CustomStringConvertible {
+    package struct TimedOut: Error, CustomStringConvertible {
         package let description: String
 
         init(of program: Subprocess) {

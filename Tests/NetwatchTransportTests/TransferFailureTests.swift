@@ -110,7 +110,7 @@ internal import Testing
         let silent = try ScriptedServer { _ in .stall(then: .close) }
         request.url = silent.url
         let late = await engine.run(request).failure
-        #expect(late?.code == 28 && late?.phase == .response && late?.isAnswerLate == true)
+        #expect(late?.code == 28 && late?.phase == .response && late?.isResponseLate == true)
     }
 
     @Test func `endless headers are not reported as a reset`() async throws {

@@ -66,8 +66,12 @@ extension TestProcess {
         else {
             throw SystemError(call: "install VFS", errno: EINVAL)
         }
-        if let forgetting = options.forgetting {
-            netwatch_forgetting_arm(options.directory, forgetting.leakedPerMille, forgetting.seed)
+        if let unsyncedWriteLoss = options.unsyncedWriteLoss {
+            netwatch_power_cut_arm(
+                options.directory,
+                unsyncedWriteLoss.leakedPerMille,
+                unsyncedWriteLoss.seed
+            )
         }
         if options.fault == .syncsNothing {
             arm(netwatch_fault(calls: NETWATCH_CALL_SYNC, persists: 1), options)
@@ -106,7 +110,7 @@ extension TestProcessOptions.Crash.Place {
         case .sync: NETWATCH_CALL_SYNC
         case .checkpointWrite: NETWATCH_CALL_DATABASE_WRITE
         case .checkpointSync: NETWATCH_CALL_DATABASE_SYNC
-        case .bodySynced, .bodyNamed, .beforeCommit, .afterCommit, .claimed, .sending, .answered, .concluded:
+        case .bodySynced, .bodyNamed, .beforeCommit, .afterCommit, .claimed, .sending, .responded, .concluded:
             nil
         }
     }

@@ -18,13 +18,13 @@ package struct TestProcessOptions: Codable, Sendable {
         case reportsEarly
         /// Enqueues FIFO requests without FIFO order.
         case forgetsOrder
-        /// Reports success for each sync without effect. Requires ``TestProcessOptions/forgetting``.
+        /// Reports success for each sync without effect. Requires ``TestProcessOptions/unsyncedWriteLoss``.
         case syncsNothing
     }
 
-    /// A simulated disk that loses unsynced data when the process is killed. `netwatch_forgetting_arm` explains the
+    /// A simulated disk that loses unsynced data when the process is killed. `netwatch_power_cut_arm` explains the
     /// values.
-    package struct Forgetting: Codable, Sendable {
+    package struct UnsyncedWriteLoss: Codable, Sendable {
         package var leakedPerMille: UInt32
         package var seed: UInt64
 
@@ -38,7 +38,7 @@ package struct TestProcessOptions: Codable, Sendable {
     package struct Crash: Hashable, Codable, Sendable {
         package enum Place: String, Codable, Sendable, CaseIterable {
             // The crash points of the queue, with the names of `CrashPoint`.
-            case bodySynced, bodyNamed, beforeCommit, afterCommit, claimed, sending, answered, concluded
+            case bodySynced, bodyNamed, beforeCommit, afterCommit, claimed, sending, responded, concluded
             /// In the middle of a write to the log or the database.
             case write
             /// Instead of a sync of the log or the database.
@@ -82,7 +82,7 @@ package struct TestProcessOptions: Codable, Sendable {
     package var seed: UInt64 = 1
     /// The path of the file with the encryption keys; `nil` for none.
     package var encryptionKeyFile: String?
-    package var forgetting: Forgetting?
+    package var unsyncedWriteLoss: UnsyncedWriteLoss?
     /// When the process kills itself; `nil` if it does not.
     package var crash: Crash?
     /// The number of pages in the log at which SQLite starts an automatic checkpoint; 0 for never.

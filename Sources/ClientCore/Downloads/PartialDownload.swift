@@ -221,7 +221,7 @@ final class PartialDownload: Sendable {
     /// - Parameter total: The expected length of the file; `nil` for the total of the record.
     /// - Throws:
     ///   - `URLError.networkConnectionLost` if the file is shorter. It can be continued.
-    ///   - ``AFError/DownloadResumeFailureReason/rangeAnswerInvalid(_:)`` if it is longer. It cannot be continued.
+    ///   - ``AFError/DownloadResumeFailureReason/rangeResponseInvalid(_:)`` if it is longer. It cannot be continued.
     ///   - ``AFError/fileFailed(error:url:)`` if a shorter file cannot be synced.
     func finish(expecting total: Int64?) throws {
         try withState { state in
@@ -232,7 +232,7 @@ final class PartialDownload: Sendable {
             }
             state.record = nil
             let text = "received \(state.file.length) bytes instead of \(total)"
-            throw AFError.downloadResumeFailed(reason: .rangeAnswerInvalid(text))
+            throw AFError.downloadResumeFailed(reason: .rangeResponseInvalid(text))
         }
     }
 

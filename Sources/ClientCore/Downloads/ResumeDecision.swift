@@ -94,6 +94,6 @@ enum ResumeDecision: Sendable {
     }
 
     private static func invalid(_ text: String) -> ResumeDecision {
-        .fail(.downloadResumeFailed(reason: .rangeAnswerInvalid(text)))
+        .fail(.downloadResumeFailed(reason: .rangeResponseInvalid(text)))
     }
 }

@@ -122,7 +122,7 @@ extension AFError.DownloadResumeFailureReason {
         case .partialFileMissing(let url):
             "the partial file \(url.path) is missing, or shorter than the resume data says"
         case .partialFileInUse(let url): "another request is writing to \(url.path)"
-        case .rangeAnswerInvalid(let why): "the server's response is invalid: \(why)"
+        case .rangeResponseInvalid(let why): "the server's response is invalid: \(why)"
         }
     }
 }

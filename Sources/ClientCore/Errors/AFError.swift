@@ -109,7 +109,7 @@ public enum AFError: Error {
         case partialFileInUse(at: URL)
         /// The server's response to the request for the remaining bytes is inconsistent or contradicts the resume
         /// data. The text describes the error.
-        case rangeAnswerInvalid(String)
+        case rangeResponseInvalid(String)
     }
 
     /// The value is not a valid URL.

@@ -113,18 +113,18 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
         case .api:
             request.headers.append(.init("Accept", CaptivePortalState.mediaType))
             request.maximumResponseBodyBytes = Self.maximumBodySize
-            return judgeAPI(await ProbeExchange.run(request, on: engine))
+            return classifyAPI(await ProbeExchange.run(request, on: engine))
         case .generate204:
             // With a limit of 0 the transfer fails at the first byte of a body, which is enough to detect a page.
             request.maximumResponseBodyBytes = 0
             let exchange = await ProbeExchange.run(request, on: engine)
-            return exchange.result(judgeEmptyPage(exchange))
+            return exchange.result(classifyEmptyPage(exchange))
         }
     }
 
     // MARK: RFC 8908
 
-    private func judgeAPI(_ exchange: ProbeExchange) -> ProbeResult {
+    private func classifyAPI(_ exchange: ProbeExchange) -> ProbeResult {
         if let status = exchange.head?.status, status != 200 {
             return exchange.result(exchange.unexpectedStatus(status))
         }
@@ -142,17 +142,17 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
 
     // MARK: Empty page
 
-    private func judgeEmptyPage(_ exchange: ProbeExchange) -> PathValidation {
+    private func classifyEmptyPage(_ exchange: ProbeExchange) -> PathValidation {
         switch exchange.head?.status {
         case 204: .valid
-        case 200: judgeBody(exchange)
+        case 200: classifyBody(exchange)
         case .some(200...399), 511: .captive(CaptivePortal(userPortalURL: portalURL(exchange)))
         case .some(let status): exchange.unexpectedStatus(status)
         case nil: failed(exchange)
         }
     }
 
-    private func judgeBody(_ exchange: ProbeExchange) -> PathValidation {
+    private func classifyBody(_ exchange: ProbeExchange) -> PathValidation {
         switch exchange.failure?.code {
         case nil: .valid
         // CURLE_FILESIZE_EXCEEDED: the response has a body.

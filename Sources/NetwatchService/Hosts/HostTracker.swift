@@ -54,7 +54,7 @@ package struct HostTracker: Sendable {
     }
 
     /// Observations in a row that suggest another state.
-    private struct Doubt: Sendable {
+    private struct PendingChange: Sendable {
         let state: HostState
         let first: Moment
         var count: Int
@@ -69,7 +69,7 @@ package struct HostTracker: Sendable {
     package private(set) var latency: Duration?
     private let fall: Int
     private let rise: Int
-    private var doubt: Doubt?
+    private var pendingChange: PendingChange?
     /// The end of the time that was accounted.
     private var accounted: Moment
 
@@ -80,7 +80,7 @@ package struct HostTracker: Sendable {
     }
 
     /// Whether the host is up, but its last probe failed.
-    package var isDegraded: Bool { state == .up && doubt != nil }
+    package var isDegraded: Bool { state == .up && pendingChange != nil }
 
     /// - Parameters:
     ///   - outage: The outage that the host was in when it was last watched. Default: `nil`, none.
@@ -117,7 +117,7 @@ package struct HostTracker: Sendable {
 
     /// Returns the time up to now that is certain and was not returned before.
     package mutating func account(until now: Moment) -> [Span] {
-        guard doubt == nil else { return [] }
+        guard pendingChange == nil else { return [] }
         defer { accounted = now }
         return span(until: now, endingAt: now)
     }
@@ -131,21 +131,22 @@ package struct HostTracker: Sendable {
         _ reason: String?
     ) -> (change: Change?, spans: [Span]) {
         guard new != state else {
-            doubt = nil
+            pendingChange = nil
             self.reason = reason
             return (nil, account(until: now))
         }
-        var doubt =
-            self.doubt.flatMap { $0.state == new ? $0 : nil } ?? Doubt(state: new, first: now, count: 0)
-        doubt.count += 1
-        guard doubt.count >= threshold else {
+        var pendingChange =
+            self.pendingChange.flatMap { $0.state == new ? $0 : nil }
+            ?? PendingChange(state: new, first: now, count: 0)
+        pendingChange.count += 1
+        guard pendingChange.count >= threshold else {
             // The time until this observation is certain. The time after it is not.
-            let spans = doubt.count == 1 ? account(until: now) : []
-            self.doubt = doubt
+            let spans = pendingChange.count == 1 ? account(until: now) : []
+            self.pendingChange = pendingChange
             self.reason = reason ?? self.reason
             return (nil, spans)
         }
-        return enter(new, at: doubt.first, now: now, reason)
+        return enter(new, at: pendingChange.first, now: now, reason)
     }
 
     private mutating func enter(
@@ -154,7 +155,7 @@ package struct HostTracker: Sendable {
         now: Moment,
         _ reason: String?
     ) -> (change: Change?, spans: [Span]) {
-        doubt = nil
+        pendingChange = nil
         self.reason = reason
         guard new != state || since == nil else { return (nil, account(until: now)) }
         let before = span(until: begin, endingAt: now)

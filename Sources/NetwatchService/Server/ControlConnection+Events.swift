@@ -18,7 +18,7 @@ extension ControlConnection {
         /// All slots of the requested class are taken.
         case refused(Problem)
         /// The handler returned a response.
-        case answered(ControlResponse)
+        case responded(ControlResponse)
         /// The kernel has taken the whole response.
         case flushed
         /// The stream of the response has a piece, or has ended.

@@ -80,7 +80,7 @@ struct ControlConnection {
         case .input(let input): received(input)
         case .admitted: admitted()
         case .refused(let problem): refused(problem)
-        case .answered(let response): answered(response)
+        case .responded(let response): responded(response)
         case .flushed: flushed()
         case .piece(let bytes): received(piece: bytes)
         case .pieceFlushed: pieceFlushed()
@@ -211,7 +211,7 @@ extension ControlConnection {
 // MARK: - Output
 
 extension ControlConnection {
-    private mutating func answered(_ response: ControlResponse) -> [Action] {
+    private mutating func responded(_ response: ControlResponse) -> [Action] {
         guard case .handling(let method) = phase else { return [] }
         if response.stream != nil, method != .HEAD { return beginStream(response) }
         return respond(response, isRepeatable: method == .GET || method == .HEAD, omitsBody: method == .HEAD)

@@ -144,7 +144,7 @@ extension ControlConnectionHandler {
             // Called before the response is written, because writing it may start the handler of the next pipelined
             // request.
             self.connections.endHandling(self.id)
-            self.process(.answered(response), context)
+            self.process(.responded(response), context)
         }
     }
 

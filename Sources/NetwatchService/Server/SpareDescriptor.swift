@@ -36,10 +36,10 @@ final class SpareDescriptor: Sendable {
     /// Responds to a connection with 503 and closes it. Blocks until the client has closed it, but not longer than the
     /// timeout.
     func refuse(_ connection: consuming FileDescriptor) {
-        Self.answer(connection, until: .now + timeout)
+        Self.respond(to: connection, until: .now + timeout)
     }
 
-    private static func answer(_ connection: consuming FileDescriptor, until end: ContinuousClock.Instant) {
+    private static func respond(to connection: consuming FileDescriptor, until end: ContinuousClock.Instant) {
         let descriptor = connection.rawValue
         guard isReadable(descriptor, before: end) else { return }
         _ = send(descriptor, response, response.count, CInt(MSG_DONTWAIT | MSG_NOSIGNAL))

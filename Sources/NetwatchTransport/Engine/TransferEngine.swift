@@ -353,7 +353,7 @@ package actor TransferEngine {
         let turn = step(multi)
         for (transfer, reached) in turn.milestones {
             guard let transfer = transfers[transfer] else { continue }
-            if reached.contains(.answered) { transfer.hasResponse() }
+            if reached.contains(.responded) { transfer.hasResponse() }
             if reached.contains(.connected) { begin(limiter.transferConnected(transfer.key)) }
             if reached.contains(.multiplexed) { begin(limiter.setMultiplexed(transfer.key)) }
         }

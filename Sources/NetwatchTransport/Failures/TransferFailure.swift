@@ -60,7 +60,7 @@ public struct TransferFailure: Error, Hashable, Sendable {
 
     /// Whether the transfer failed because the response did not begin in time after the request was sent. The code is
     /// then 28.
-    package internal(set) var isAnswerLate = false
+    package internal(set) var isResponseLate = false
 
     /// The certificates that the server presented, and why they were rejected; `nil` if the transfer failed for a
     /// reason other than trust.

@@ -31,13 +31,13 @@ struct IdleTracker {
 }
 
 extension Transfer {
-    /// Returns the error message for an exceeded timeout; `nil` if no timeout is exceeded. Sets ``isAnswerLate`` if the
+    /// Returns the error message for an exceeded timeout; `nil` if no timeout is exceeded. Sets ``isResponseLate`` if the
     /// response timeout is exceeded.
     func timeoutMessage(at now: ContinuousClock.Instant) -> String? {
         let responseTimeout = currentResponseTimeout
         if let timeout = responseTimeout ?? request.idleTimeout, isIdle(for: timeout, at: now) {
-            isAnswerLate = responseTimeout != nil
-            return isAnswerLate
+            isResponseLate = responseTimeout != nil
+            return isResponseLate
                 ? "no response within \(timeout) of the request"
                 : "no bytes were sent or received for \(timeout)"
         }

@@ -233,7 +233,7 @@ extension Transfer {
     private func deliver(_ head: TransferHead) {
         headDelivered = .now
         let isMultiplexed = head.version == "HTTP/2"
-        milestones.formUnion(isMultiplexed ? [.answered, .multiplexed] : .answered)
+        milestones.formUnion(isMultiplexed ? [.responded, .multiplexed] : .responded)
         context.setMultiplexed(isMultiplexed, connectionOf: id)
         scheduleDelivery()
         events.add(.head(head))

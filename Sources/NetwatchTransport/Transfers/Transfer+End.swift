@@ -164,7 +164,7 @@ extension Transfer {
             message: message
         )
         failure.trust = trustFailure(code)
-        failure.isAnswerLate = isAnswerLate
+        failure.isResponseLate = isResponseLate
         failure.isUnprocessed = isRefusedByGoAway && sendCount == 1 && earlierBytesSent == 0 && !head.hasBegun
         return failure
     }

@@ -31,7 +31,7 @@ final class Transfer {
         /// The response has begun over HTTP/2, whose connections carry many transfers at a time.
         static let multiplexed = Milestones(rawValue: 2)
         /// The response has begun, over any version of HTTP.
-        static let answered = Milestones(rawValue: 4)
+        static let responded = Milestones(rawValue: 4)
     }
 
     let id: TransferID
@@ -99,7 +99,7 @@ final class Transfer {
     /// `nil` for a unix socket.
     private(set) var requestOffset: UInt64?
     /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
-    var isAnswerLate = false
+    var isResponseLate = false
     /// The number of times that the request was sent, completely or in part. A time does not count if the server
     /// received nothing.
     private(set) var sendCount = 0

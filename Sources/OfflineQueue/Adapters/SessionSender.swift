@@ -158,7 +158,7 @@ extension Attempt {
     ///   CURLE_OPERATION_TIMEDOUT (28) in this phase is libcurl's total timeout. `nil` if no timeout ended the attempt.
     fileprivate func overrun(_ failure: TransferFailure, status: Int?) -> Duration? {
         guard failure.code == 28, failure.phase == .response, status == nil else { return nil }
-        return failure.isAnswerLate ? timeouts.response : longest
+        return failure.isResponseLate ? timeouts.response : longest
     }
 }
 

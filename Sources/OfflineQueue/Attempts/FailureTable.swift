@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// The table that decides what each outcome of an attempt means for its request and its lane. A failure is assigned to
-/// a ``Class`` by its libcurl code, and a response is judged by its status.
+/// a ``Class`` by its libcurl code, and a response is classified by its status.
 package enum FailureTable {
     /// The kinds of failures.
     package enum Class: Hashable, Sendable {
@@ -11,8 +11,8 @@ package enum FailureTable {
         case ambiguous
         /// The server reported that it did not process the request.
         case unprocessed
-        /// The status of the response arrived before the failure, and is judged like the status of a complete response.
-        case answered
+        /// The status of the response arrived before the failure, and is classified like the status of a complete response.
+        case responded
         /// A local problem that may pass, such as a shortage of memory or a file that cannot be read.
         case local
         /// The server's certificate is not trusted.
@@ -32,7 +32,7 @@ package enum FailureTable {
         let rows: [(Class, [CInt])] = [
             (.path, [5, 6, 7, 45, 89, 96, 97]),
             (.ambiguous, [8, 16, 52, 55, 56, 65, 80, 92, 95]),
-            (.answered, [18, 23, 61, 63, 100]),
+            (.responded, [18, 23, 61, 63, 100]),
             (.local, [2, 26, 27, 99]),
             (.trust, [60, 83, 90, 91]),
             (.configuration, [1, 4, 48, 53, 54, 58, 59, 64, 66, 77, 82, 98, 101]),
@@ -54,7 +54,7 @@ package enum FailureTable {
     }
 
     /// `CURLE_WEIRD_SERVER_REPLY`: the peer does not speak HTTP.
-    private static let strangeAnswer: CInt = 8
+    private static let weirdServerReply: CInt = 8
 
     /// The status of a server that is not responsible for the URL (Misdirected Request, RFC 9110 §15.5.20).
     package static let misdirectedStatus = 421
@@ -99,18 +99,18 @@ package enum FailureTable {
     /// Returns what an outcome means for the request and its lane.
     ///
     /// - Parameter now: The current time, by the wall clock. `Retry-After` may contain a date.
-    package static func judge(
+    package static func classify(
         _ outcome: AttemptOutcome,
         of request: AttemptContext,
         now: Timestamp
-    ) -> Judgement {
+    ) -> AttemptClassification {
         switch outcome {
         case .response(let status, let headers, let body, _):
-            judge(Response(status: status, headers: headers, body: body), of: request, now: now)
+            classify(Response(status: status, headers: headers, body: body), of: request, now: now)
         case .failure(let failure):
-            judge(failure, of: request, now: now)
+            classify(failure, of: request, now: now)
         case .withheld(let fault):
-            Judgement(
+            AttemptClassification(
                 verdict: fault.remedy == .change ? .held(.auth) : .retry(countsAsAttempt: false),
                 lane: .none,
                 status: nil,
@@ -118,7 +118,12 @@ package enum FailureTable {
                 postponement: fault.delay
             )
         case .unsendable(let reason):
-            Judgement(verdict: .dead(.bodyLost, reason: reason), lane: .none, status: nil, detail: reason)
+            AttemptClassification(
+                verdict: .dead(.bodyLost, reason: reason),
+                lane: .none,
+                status: nil,
+                detail: reason
+            )
         }
     }
 }
@@ -133,34 +138,39 @@ extension FailureTable {
         let isBeforeRequest = failure.phase < .request
         switch curlClasses[failure.code] {
         // The status arrived before the queue ended the attempt, so it decides.
-        case .aborted? where failure.status != nil: return .answered
+        case .aborted? where failure.status != nil: return .responded
         case .path? where isBeforeRequest: return .path
         // A path error after sending began: the connection has ended, and libcurl could not open another one.
-        case .path?: return failure.status == nil ? .ambiguous : .answered
-        case .answered?: return failure.status == nil ? .ambiguous : .answered
+        case .path?: return failure.status == nil ? .ambiguous : .responded
+        case .responded?: return failure.status == nil ? .ambiguous : .responded
         // Once the status has arrived, it decides, even if the connection ended during the body.
-        case .ambiguous? where failure.status != nil: return .answered
+        case .ambiguous? where failure.status != nil: return .responded
         case .ambiguous?: return isBeforeRequest ? .path : .ambiguous
         // Part of the request was sent, so it is not unsendable.
         case .permanent? where !isBeforeRequest:
-            return failure.status == nil ? .ambiguous : .answered
+            return failure.status == nil ? .ambiguous : .responded
         case .some(let listed): return listed
         // Codes that are not in the table: 28 (timeout), 35 (TLS handshake) and codes of newer libcurl versions.
         case nil where isBeforeRequest: return .path
-        case nil: return failure.status == nil ? .ambiguous : .answered
+        case nil: return failure.status == nil ? .ambiguous : .responded
         }
     }
 
-    private static func judge(
+    private static func classify(
         _ failure: AttemptFailure,
         of request: AttemptContext,
         now: Timestamp
-    ) -> Judgement {
-        func conclude(_ verdict: Verdict, _ lane: LaneEffect) -> Judgement {
-            Judgement(verdict: verdict, lane: lane, status: failure.status, detail: failure.message)
+    ) -> AttemptClassification {
+        func conclude(_ verdict: Verdict, _ lane: LaneEffect) -> AttemptClassification {
+            AttemptClassification(
+                verdict: verdict,
+                lane: lane,
+                status: failure.status,
+                detail: failure.message
+            )
         }
         // A peer that does not speak HTTP fails every request to the origin, so the lane closes.
-        let doubt: LaneEffect = failure.code == strangeAnswer ? .foreign : .failure
+        let ambiguousEffect: LaneEffect = failure.code == weirdServerReply ? .foreign : .failure
         let isAmbiguous =
             failure.phase >= .request && !request.mayBeSentTwice && !failure.isLocalShortage
         let isOffline = request.gateIsDown || request.pathHasChanged
@@ -173,20 +183,20 @@ extension FailureTable {
             return conclude(.retry(countsAsAttempt: false), .shortage)
         case .path: return conclude(.retry(countsAsAttempt: true), .close)
         case .ambiguous where request.mayBeSentTwice:
-            var judgement = conclude(
+            var classification = conclude(
                 .retry(countsAsAttempt: !isOffline),
-                isOffline ? .reconnect : doubt
+                isOffline ? .reconnect : ambiguousEffect
             )
-            judgement.overrun = failure.overrun
-            return judgement
-        case .ambiguous: return conclude(.held(.ambiguous), isOffline ? .reconnect : doubt)
+            classification.overrun = failure.overrun
+            return classification
+        case .ambiguous: return conclude(.held(.ambiguous), isOffline ? .reconnect : ambiguousEffect)
         case .unprocessed: return conclude(.retry(countsAsAttempt: true), .failure)
-        case .answered:
+        case .responded:
             // A failure has no header fields, so the expected content type cannot be checked and must not cause a
             // retry. Rules are not met: they prove who responded, and nothing does so here.
             var request = request
             request.expectation.contentType = nil
-            return judge(Response(status: failure.status ?? 0), of: request, now: now)
+            return classify(Response(status: failure.status ?? 0), of: request, now: now)
         case .local:
             let effect: LaneEffect = failure.isLocalShortage ? .shortage : .none
             return conclude(isAmbiguous ? .held(.ambiguous) : .retry(countsAsAttempt: false), effect)
@@ -205,14 +215,14 @@ extension FailureTable {
 extension FailureTable {
     typealias Response = ReceivedResponse
 
-    private static func judge(
+    private static func classify(
         _ response: Response,
         of request: AttemptContext,
         now: Timestamp
-    ) -> Judgement {
+    ) -> AttemptClassification {
         let status = response.status
-        func conclude(_ verdict: Verdict, _ lane: LaneEffect, _ detail: String?) -> Judgement {
-            Judgement(verdict: verdict, lane: lane, status: status, detail: detail)
+        func conclude(_ verdict: Verdict, _ lane: LaneEffect, _ detail: String?) -> AttemptClassification {
+            AttemptClassification(verdict: verdict, lane: lane, status: status, detail: detail)
         }
         if isPortal(response, of: request) {
             let reason = unmetRule(in: response, of: request).map { "\($0), " } ?? ""
@@ -220,9 +230,9 @@ extension FailureTable {
             // If the response comes from the server after all, the server may have applied the request.
             let isUntouched = request.mayBeSentTwice || status == 511 || isUnapplied(status)
             let verdict: Verdict = isUntouched ? .retry(countsAsAttempt: false) : .held(.ambiguous)
-            var judgement = conclude(verdict, .foreign, detail)
-            judgement.suspectsPortal = true
-            return judgement
+            var classification = conclude(verdict, .foreign, detail)
+            classification.suspectsPortal = true
+            return classification
         }
         if request.expectation.isMet(by: response) {
             return conclude(.delivered(status: status), .healthy, nil)

@@ -17,7 +17,7 @@ extension OfflineOptions {
         case .path, .unprocessed: true
         case .local: attempt.isLocalShortage
         case .ambiguous: includesAmbiguousFailures && mayBeSentTwice
-        case .answered: status.map { cover($0, mayBeSentTwice) } ?? false
+        case .responded: status.map { cover($0, mayBeSentTwice) } ?? false
         case .trust, .configuration, .authentication, .permanent, .aborted: false
         }
     }

@@ -16,7 +16,7 @@ final class QueueOwner: FailedRequestOwner {
     private weak let queue: OfflineQueue?
     private let options: OfflineOptions
     private let scope: Scope
-    private let line = StorageLine()
+    private let batcher = EnqueueBatcher()
 
     init(_ queue: OfflineQueue, _ options: OfflineOptions, _ scope: Scope) {
         self.queue = queue
@@ -34,13 +34,13 @@ final class QueueOwner: FailedRequestOwner {
             guard let queue, let limit = request.maximumDataBytes, options.cover(request),
                 matches(request.original)
             else { return }
-            QueuedCall(request, queue, line, options, maximumDataBytes: limit).start()
+            QueuedCall(request, queue, batcher, options, maximumDataBytes: limit).start()
         case .unsent:
             // Another error comes from the adapter or the interceptor, which rejected the request.
             guard request.error is UnsentRequest else { return }
             guard let queue else { return request.fail(with: QueueError.released) }
             guard let limit = request.maximumDataBytes else { return request.fail(with: QueueError.download) }
-            QueuedCall(request, queue, line, options, maximumDataBytes: limit).start()
+            QueuedCall(request, queue, batcher, options, maximumDataBytes: limit).start()
         }
     }
 }

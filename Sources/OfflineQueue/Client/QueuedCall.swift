@@ -11,7 +11,7 @@ internal import NetwatchTransport
 final class QueuedCall: Sendable {
     private let failed: FailedRequest
     private let queue: OfflineQueue
-    private let line: StorageLine
+    private let batcher: EnqueueBatcher
     private let options: OfflineOptions
     private let maximumDataBytes: Int
     private let id: String
@@ -19,13 +19,13 @@ final class QueuedCall: Sendable {
     init(
         _ failed: FailedRequest,
         _ queue: OfflineQueue,
-        _ line: StorageLine,
+        _ batcher: EnqueueBatcher,
         _ options: OfflineOptions,
         maximumDataBytes: Int
     ) {
         self.failed = failed
         self.queue = queue
-        self.line = line
+        self.batcher = batcher
         self.options = options
         self.maximumDataBytes = maximumDataBytes
         id = options.enqueue.id ?? UUIDv7.make()
@@ -69,7 +69,7 @@ final class QueuedCall: Sendable {
     private func add(_ body: QueueRequest.Body) throws(QueueError) {
         var enqueue = options.enqueue
         enqueue.id = id
-        let entry = StorageLine.Entry(
+        let entry = EnqueueBatcher.Entry(
             id: id,
             request: try QueueRequest(failed.original, body: body),
             options: enqueue,
@@ -77,7 +77,7 @@ final class QueuedCall: Sendable {
             isWanted: { [failed] in failed.withdrawal == nil },
             finished: { result in Task { await self.stored(result, body) } }
         )
-        line.add(entry, to: queue)
+        batcher.add(entry, to: queue)
     }
 
     private func stored(_ result: Result<Receipt, any Error>, _ body: QueueRequest.Body) async {

@@ -50,7 +50,7 @@ package actor CredentialResolver {
     static let refreshWindow: Duration = .seconds(30)
 
     private let timeout: Duration
-    private let patience: Duration
+    private let maximumWait: Duration
     private let now: @Sendable () -> ContinuousClock.Instant
     private var entries: [String: Entry] = [:]
     private var source: (any CredentialSource)?
@@ -64,16 +64,16 @@ package actor CredentialResolver {
 
     /// - Parameters:
     ///   - timeout: The maximum time for a call of a provider.
-    ///   - patience: The maximum time for which an attempt waits for a call. Default 2 s.
+    ///   - maximumWait: The maximum time for which an attempt waits for a call. Default 2 s.
     ///   - now: The clock of ``refreshWindow`` and of the delays after failures.
     init(
         timeout: Duration,
-        patience: Duration = .seconds(2),
+        maximumWait: Duration = .seconds(2),
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.timeout = timeout
-        // If the patience is longer than the call's timeout, the timeout ends the wait and reports a different reason.
-        self.patience = patience < timeout ? patience : timeout + .seconds(3600)
+        // If `maximumWait` is longer than the call's timeout, the timeout ends the wait and reports a different reason.
+        self.maximumWait = maximumWait < timeout ? maximumWait : timeout + .seconds(3600)
         self.now = now
     }
 
@@ -106,10 +106,10 @@ package actor CredentialResolver {
     }
 
     /// Returns why a credential cannot be used; `nil` if it can, if the cause may pass, or if its source does not
-    /// respond within ``patience``.
+    /// respond within ``maximumWait``.
     func fault(of name: String) async -> CredentialFault? {
         do {
-            _ = try await TimedCall.run(within: patience) { try await self.credential(named: name) }
+            _ = try await TimedCall.run(within: maximumWait) { try await self.credential(named: name) }
             return nil
         } catch {
             return (error as? CredentialFault).flatMap { $0.remedy == .change ? $0 : nil }
@@ -118,7 +118,7 @@ package actor CredentialResolver {
 
     /// Adds a credential to an attempt. Waits for a refresh in progress.
     ///
-    /// The wait ends after ``patience``; see ``ProviderCalls``.
+    /// The wait ends after ``maximumWait``; see ``ProviderCalls``.
     ///
     /// - Throws: ``CredentialFault``, or `CancellationError`.
     func authorize(_ attempt: Attempt, with name: String, _ session: SessionManager?) async throws
@@ -126,12 +126,12 @@ package actor CredentialResolver {
     {
         let call = try addition(to: attempt, of: name, session)
         do {
-            let added = try await TimedCall.run(within: patience) { try await call.value }
+            let added = try await TimedCall.run(within: maximumWait) { try await call.value }
             removeCall(for: attempt, of: name)
             let authorized = attempt.authorized(url: added.url, headers: added.headers, added.permit)
             return Authorized(attempt: authorized, generation: added.generation)
         } catch is TimedCall.Timeout {
-            throw CredentialFault.waiting(name, patience)
+            throw CredentialFault.waiting(name, maximumWait)
         } catch let fault as CredentialFault {
             removeCall(for: attempt, of: name)
             throw additions[name]?.refusal(at: now()) ?? fault
@@ -149,10 +149,10 @@ package actor CredentialResolver {
     private func addition(to attempt: Attempt, of name: String, _ session: SessionManager?) throws
         -> Task<Addition, any Error>
     {
-        var calls = additions[name] ?? ProviderCalls(patience: patience)
+        var calls = additions[name] ?? ProviderCalls(maximumWait: maximumWait)
         if let call = calls.task(of: attempt.id, at: now()) { return call }
         if let refusal = calls.refusal(at: now()) { throw refusal }
-        guard !calls.areSlow(at: now()) else { throw CredentialFault.waiting(name, patience) }
+        guard !calls.areSlow(at: now()) else { throw CredentialFault.waiting(name, maximumWait) }
         let call = Task {
             do {
                 let added = try await self.add(name, to: attempt, session)
@@ -241,9 +241,9 @@ extension CredentialResolver {
 
     private func wait(for refresh: Task<Bool, any Error>, of name: String) async throws -> Bool {
         do {
-            return try await TimedCall.run(within: patience) { try await refresh.value }
+            return try await TimedCall.run(within: maximumWait) { try await refresh.value }
         } catch is TimedCall.Timeout {
-            throw CredentialFault.waiting(name, patience)
+            throw CredentialFault.waiting(name, maximumWait)
         }
     }
 
@@ -353,10 +353,10 @@ extension CredentialFault {
         )
     }
 
-    static func waiting(_ name: String, _ patience: Duration) -> CredentialFault {
+    static func waiting(_ name: String, _ maximumWait: Duration) -> CredentialFault {
         CredentialFault(
             .retry,
-            "the provider of the credential `\(name)` has not returned within \(patience.words); the request waits "
+            "the provider of the credential `\(name)` has not returned within \(maximumWait.words); the request waits "
                 + "for it"
         )
     }

@@ -2,7 +2,7 @@ internal import NetwatchEventLoop
 
 /// The calls of one credential's provider that attempts wait for.
 ///
-/// An attempt occupies a slot of its origin, so it waits only for ``patience``. Then its request is postponed, and the
+/// An attempt occupies a slot of its origin, so it waits only for ``maximumWait``. Then its request is postponed, and the
 /// call continues. The next attempt of the request takes the result. Meanwhile, other requests with the credential are
 /// postponed without a call: a provider that hangs has few calls, and requests without it keep their slots.
 struct ProviderCalls<Value: Sendable>: Sendable {
@@ -25,13 +25,13 @@ struct ProviderCalls<Value: Sendable>: Sendable {
     private static var keptTime: Duration { .seconds(60) }
 
     /// The maximum time for which an attempt waits.
-    let patience: Duration
+    let maximumWait: Duration
     private var calls: [String: Call] = [:]
     private var failures = 0
     private var lastFailure: (fault: CredentialFault, retryAt: ContinuousClock.Instant)?
 
-    init(patience: Duration) {
-        self.patience = patience
+    init(maximumWait: Duration) {
+        self.maximumWait = maximumWait
     }
 
     /// Returns the call that was begun for a request, unless its result is too old.
@@ -40,9 +40,9 @@ struct ProviderCalls<Value: Sendable>: Sendable {
         return call.task
     }
 
-    /// Returns whether a call has lasted longer than ``patience``.
+    /// Returns whether a call has lasted longer than ``maximumWait``.
     func areSlow(at now: ContinuousClock.Instant) -> Bool {
-        calls.values.contains { $0.ended == nil && now - $0.began >= patience }
+        calls.values.contains { $0.ended == nil && now - $0.began >= maximumWait }
     }
 
     /// Returns the fault of the last call, with the time until the provider may be called again; `nil` if it may be

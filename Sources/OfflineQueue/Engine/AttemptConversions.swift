@@ -186,8 +186,8 @@ extension AttemptOutcome {
     }
 }
 
-extension Judgement {
-    static let unreadable = Judgement(
+extension AttemptClassification {
+    static let unreadable = AttemptClassification(
         verdict: .dead(.unsendable, reason: "the URL is invalid"),
         lane: .none,
         status: nil,
@@ -207,12 +207,12 @@ extension Judgement {
 }
 
 extension SendResult {
-    init(id: String, _ judgement: Judgement, body: Data) {
-        switch judgement.verdict {
+    init(id: String, _ classification: AttemptClassification, body: Data) {
+        switch classification.verdict {
         case .delivered(let status): self = .delivered(id: id, status: status, body: body)
         case .dead(_, let reason): self = .dead(id: id, reason: reason)
         case .held(let reason): self = .queued(id: id, reason: .held(reason))
-        case .retry: self = .queued(id: id, reason: .attemptFailed(judgement.detail ?? ""))
+        case .retry: self = .queued(id: id, reason: .attemptFailed(classification.detail ?? ""))
         }
     }
 }

@@ -209,7 +209,7 @@ extension OfflineQueue {
         }
         let start = ContinuousClock.now
         var outcome = await transfer.value
-        CrashPoint.answered.reached()
+        CrashPoint.responded.reached()
         if inflight[request.sequence]?.isPathLost == true { outcome = outcome.endedByLoss(of: origin.host) }
         var context = AttemptContext(request, origin: origin, gateIsDown: gateState == .notReachable)
         if case .failure(let failure) = outcome {
@@ -217,8 +217,8 @@ extension OfflineQueue {
         }
         context.validatesServer = sender.validatesServer(of: request.url)
         context.conflictAge = request.conflictAge.map { $0 + start.duration(to: .now) }
-        let judgement = FailureTable.judge(outcome, of: context, now: .now)
-        await settle(request, claim, judgement, (outcome, start.duration(to: .now)))
+        let classification = FailureTable.classify(outcome, of: context, now: .now)
+        await settle(request, claim, classification, (outcome, start.duration(to: .now)))
     }
 
     /// Adds to the context of a failed attempt whether there was a path during the whole attempt.
@@ -250,30 +250,36 @@ extension OfflineQueue {
     private func settle(
         _ request: ClaimedRequest,
         _ claim: Scheduler.Claim,
-        _ judgement: Judgement,
+        _ classification: AttemptClassification,
         _ attempt: (outcome: AttemptOutcome, duration: Duration)?
     ) async {
-        if judgement.suspectsPortal { scheduler.suspectPortal(lane: claim.lane, now: now) }
+        if classification.suspectsPortal { scheduler.suspectPortal(lane: claim.lane, now: now) }
         let settlement = scheduler.conclude(
             lane: claim.lane,
             epoch: claim.epoch,
-            effect: judgement.lane,
+            effect: classification.lane,
             failures: request.attempts + request.deferrals,
             course: attempt.map { $0.outcome.course(lasting: $0.duration) } ?? AttemptCourse(),
             now: now
         )
-        let next = scheduler.claimNext(lane: claim.lane, after: judgement.lane, now: now)
-        let due = max(settlement.due, now + max(judgement.overrun ?? .zero, judgement.postponement))
+        let next = scheduler.claimNext(lane: claim.lane, after: classification.lane, now: now)
+        let due = max(settlement.due, now + max(classification.overrun ?? .zero, classification.postponement))
         let closure = settlement.laneNotBefore.map { max(.zero, $0 - now) }
-        let conclusion = Conclusion(of: request, judgement, attempt, delay: max(.zero, due - now), closure)
+        let conclusion = Conclusion(
+            of: request,
+            classification,
+            attempt,
+            delay: max(.zero, due - now),
+            closure
+        )
         defer { finishedOne { $0.inflight[request.sequence] = nil } }
         // Kept before the commit, because a waiting caller may see the row's end before this function continues.
-        keepResponse(to: request.id, judgement.verdict, attempt?.outcome)
+        keepResponse(to: request.id, classification.verdict, attempt?.outcome)
         let nextBatch: ClaimedBatch?
         do {
             let claims = next.map { [LaneClaim($0)] } ?? []
             nextBatch = try await store.conclude([conclusion], claiming: claims).claimed.first
-            if judgement.verdict == .held(.auth) { try await releaseIfChanged(request) }
+            if classification.verdict == .held(.auth) { try await releaseIfChanged(request) }
         } catch {
             resolve(request.id, .queued(id: request.id, reason: .stopped))
             dropResponse(to: request.id)
@@ -282,11 +288,11 @@ extension OfflineQueue {
         capacityWaiters.changed()
         // In spite of the verdict, the request may have finished: it has no attempts left, or it was cancelled during
         // the attempt.
-        if case .retry = judgement.verdict, sendWaiters[request.id] != nil { await resolveFinished() }
+        if case .retry = classification.verdict, sendWaiters[request.id] != nil { await resolveFinished() }
         // If the attempt is repeated immediately, the caller of `send` waits for the repetition.
-        if !judgement.isRepeatedImmediately {
+        if !classification.isRepeatedImmediately {
             let body = conclusion.response?.body ?? Data()
-            resolve(request.id, SendResult(id: request.id, judgement, body: body))
+            resolve(request.id, SendResult(id: request.id, classification, body: body))
         }
         if let next, let nextBatch {
             await launchNext(next, nextBatch)
@@ -294,7 +300,7 @@ extension OfflineQueue {
             // The request is removed from `inflight` first. Otherwise `handle` would not resume the caller of `send` if
             // the request cannot be tried again now.
             inflight[request.sequence] = nil
-            handle(judgement.settled(lane: claim.lane, due: due))
+            handle(classification.settled(lane: claim.lane, due: due))
         }
         recheckCompletions(of: [request.id])
     }
@@ -315,7 +321,7 @@ extension OfflineQueue {
 extension Conclusion {
     fileprivate init(
         of request: ClaimedRequest,
-        _ judgement: Judgement,
+        _ classification: AttemptClassification,
         _ attempt: (outcome: AttemptOutcome, duration: Duration)?,
         delay: Duration,
         _ laneClosure: Duration?
@@ -323,14 +329,14 @@ extension Conclusion {
         self.init(
             sequence: request.sequence,
             token: request.lease.token,
-            verdict: judgement.verdict,
+            verdict: classification.verdict,
             delay: delay,
-            status: judgement.status,
-            detail: judgement.detail,
+            status: classification.status,
+            detail: classification.detail,
             laneClosure: laneClosure,
             attempt: attempt.map { $0.outcome.record(lasting: $0.duration) },
             response: attempt?.outcome.storedResponse,
-            overrun: judgement.overrun
+            overrun: classification.overrun
         )
     }
 }

@@ -91,7 +91,7 @@ public actor OfflineQueue {
 
         /// The maximum time for which an attempt occupies its slot while the provider of its credential is called.
         /// After it, the request is postponed, and the call continues until ``credentialTimeout``.
-        package var credentialPatience: Duration = .seconds(2)
+        package var credentialWait: Duration = .seconds(2)
 
         /// The path of a file with the keys that encrypt stored requests. Default `nil`: no encryption.
         ///
@@ -199,7 +199,7 @@ public actor OfflineQueue {
         self.store = store
         credentials = CredentialResolver(
             timeout: configuration.credentialTimeout,
-            patience: configuration.credentialPatience
+            maximumWait: configuration.credentialWait
         )
         self.sender = CredentialSender(sender: sender, resolver: credentials)
         self.gate = gate

@@ -230,7 +230,7 @@ package enum StoreStatements {
 
     /// Selects the id and the state of a request that was not delivered. Indexes: the one on `history.seq`, and the
     /// primary key of `request`.
-    static let fate = """
+    static let undeliveredDependency = """
         SELECT id, state FROM history WHERE seq = :seq UNION ALL SELECT id, 'superseded' FROM request WHERE seq = :seq
         """
 

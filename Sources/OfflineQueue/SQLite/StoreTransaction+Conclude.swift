@@ -154,7 +154,7 @@ extension StoreTransaction {
     /// Returns a message about a request that was not delivered, for the requests that depend on it. A superseded
     /// request may still be in the table `request`.
     private func loss(of sequence: Int64) throws -> String {
-        let found = try row(StoreStatements.fate, ["seq": sequence])
+        let found = try row(StoreStatements.undeliveredDependency, ["seq": sequence])
         guard let found else { return "depends on a request that no longer exists" }
         return "depends on \(quoted(try found["id"] as String)), which is \(try found["state"] as String)"
     }

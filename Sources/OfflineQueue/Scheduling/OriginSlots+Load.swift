@@ -12,7 +12,7 @@ extension OriginSlots {
 
     /// Returns whether an attempt of this duration, which ends now, began after the last change of the standing. The
     /// failures of attempts that were in flight together count once.
-    func isNews(_ attempt: AttemptCourse, about origin: Origin) -> Bool {
+    func isAfterStandingChange(_ attempt: AttemptCourse, about origin: Origin) -> Bool {
         guard let since = origins[origin]?.standingSince else { return false }
         return now >= since + attempt.duration
     }

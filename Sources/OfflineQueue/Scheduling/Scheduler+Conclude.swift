@@ -134,7 +134,8 @@ extension Scheduler {
         var course = course
         course.hasResponse = course.hasResponse || effect == .healthy
         let standing = slots.standing(of: origin).after(course, settings)
-        guard isOnPath || standing == .prompt, course.hasResponse || slots.isNews(course, about: origin)
+        guard isOnPath || standing == .prompt,
+            course.hasResponse || slots.isAfterStandingChange(course, about: origin)
         else { return }
         slots.setStanding(standing, of: origin)
     }

@@ -16,7 +16,7 @@ package enum CrashPoint: String, Hashable, Sendable, CaseIterable {
     /// The transfer has started.
     case sending
     /// A response has arrived, but its outcome is not on disk yet.
-    case answered
+    case responded
     /// The outcome is on disk, but the body files that are no longer needed still exist.
     case concluded
 

@@ -57,9 +57,9 @@ struct QueueStagedCommand: AsyncParsableCommand {
     private func remove(_ client: ServiceClient) async throws(CommandError) {
         var removed = ControlMessage.RemovedBodies(bodies: 0, bytes: 0)
         for target in ids.isEmpty ? ["/v1/bodies"] : ids.map({ "/v1/bodies/\($0.urlEscaped)" }) {
-            let answer = try await remove(target, client)
-            removed.bodies += answer.bodies
-            removed.bytes += answer.bytes
+            let response = try await remove(target, client)
+            removed.bodies += response.bodies
+            removed.bytes += response.bytes
         }
         switch format {
         case .json: Printer.json(removed, with: ControlMessage.encoder)

@@ -12,7 +12,7 @@ struct RequestReport {
     }
 
     var lines: [String] {
-        requestLines + attemptLines + answerLines
+        requestLines + attemptLines + responseLines
     }
 
     private var requestLines: [String] {
@@ -115,7 +115,7 @@ struct RequestReport {
         return (details.attempts.last?.number ?? 0) - (request.attempts + request.deferrals - running)
     }
 
-    private var answerLines: [String] {
+    private var responseLines: [String] {
         guard let response = details.response else { return [] }
         let length = Data(base64Encoded: response.bodyBase64)?.count ?? 0
         let cut = response.truncated ? ", truncated" : ""

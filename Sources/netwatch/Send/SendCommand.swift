@@ -144,7 +144,7 @@ struct SendCommand: AsyncParsableCommand {
                 "/v1/requests",
                 message,
                 isRepeatable: true,
-                within: timeouts.answer(sending: message.staged?.size ?? 0),
+                within: timeouts.serviceResponse(sending: message.staged?.size ?? 0),
                 as: ControlMessage.Sent.self
             )
         } catch {
@@ -229,12 +229,12 @@ struct SendCommand: AsyncParsableCommand {
         switch sent.state {
         case "queued": wait == nil ? .yes : .tryAgain
         case "dropped": .unknown
-        case "delivered": answerStatus(sent) ?? .yes
-        default: answerStatus(sent) ?? .no
+        case "delivered": responseStatus(sent) ?? .yes
+        default: responseStatus(sent) ?? .no
         }
     }
 
-    private func answerStatus(_ sent: ControlMessage.Sent) -> ExitStatus? {
+    private func responseStatus(_ sent: ControlMessage.Sent) -> ExitStatus? {
         switch sent.status.map({ $0 / 100 }) {
         case 3 where checkStatus: .redirected
         case 4 where checkStatus: .clientError

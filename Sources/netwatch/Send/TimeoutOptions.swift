@@ -41,7 +41,7 @@ struct TimeoutOptions: ParsableArguments {
     }
 
     /// Returns how long the service may take to respond: until the first attempt ends, plus 20 s for the disk.
-    func answer(sending bytes: Int64) -> Duration {
+    func serviceResponse(sending bytes: Int64) -> Duration {
         timeouts.longest(sending: bytes) + .seconds(20)
     }
 

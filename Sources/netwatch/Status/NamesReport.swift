@@ -20,7 +20,7 @@ struct NamesReport {
 
     /// One line per name; names with problems come first.
     var lines: [String] {
-        let sorted = names.names.filter(\.isTrouble) + names.names.filter { !$0.isTrouble }
+        let sorted = names.names.filter(\.hasFailure) + names.names.filter { !$0.hasFailure }
         let shown = sorted.prefix(Self.mostNames)
         let width = min(40, shown.map(\.name.count).max() ?? 0)
         let rest = names.count - shown.count
@@ -38,5 +38,5 @@ struct NamesReport {
 }
 
 extension ControlMessage.Names.Name {
-    fileprivate var isTrouble: Bool { silent || state == "failed" || state == "stale" }
+    fileprivate var hasFailure: Bool { silent || state == "failed" || state == "stale" }
 }

@@ -56,7 +56,7 @@ long netwatch_fault_calls(int number);
 // Ends a fault. Later calls succeed, and the number may be used for another fault.
 void netwatch_fault_disarm(int number);
 
-// MARK: Forgetting
+// MARK: Power cuts
 
 // Keeps unsynced writes in the memory of this process, for every file with `marker` in its path that is opened from now
 // on. The end of the process then has the effect of a power cut. The index of the WAL is lost as well, because SQLite
@@ -69,10 +69,10 @@ void netwatch_fault_disarm(int number);
 //
 // A sync that fails because of a fault has the same effect as on Linux. The unsynced data can still be read, but counts
 // as written: no later sync writes it.
-void netwatch_forgetting_arm(const char *marker, unsigned leaked_per_mille, unsigned long long seed);
+void netwatch_power_cut_arm(const char *marker, unsigned leaked_per_mille, unsigned long long seed);
 
 // Simulates a power cut without ending the process, for files with `marker` in their path. Unsynced data is lost, and
 // all later calls on files that are open return SQLITE_IOERR. A file that is opened again has the content of the disk.
-void netwatch_forgetting_cut(const char *marker);
+void netwatch_power_cut(const char *marker);
 
 #endif

@@ -23,21 +23,21 @@ struct OfflineErrorTests {
     @Test func `an unresolvable name counts as offline without a default route, and as not found with one`()
         async throws
     {
-        let world = try OfflineTestbed()
-        let response = await world.session.request("http://host.test/").response()
+        let testbed = try OfflineTestbed()
+        let response = await testbed.session.request("http://host.test/").response()
         #expect((response.error as? URLError)?.code == .notConnectedToInternet)
         #expect(response.error?.transferFailure?.code == 6)
         #expect(response.error?.transferFailure?.resolverCode == EAI_AGAIN)
         #expect((response.error as? URLError)?.failingURL?.host == "host.test")
-        try world.connect()
-        #expect(await code(world.session, "http://host.test/") == .cannotFindHost)
+        try testbed.connect()
+        #expect(await code(testbed.session, "http://host.test/") == .cannotFindHost)
     }
 
     @Test(arguments: ["blackhole", "prohibit", "unreachable"])
     func `an address without a route counts as offline, whatever connect reports`(kind: String) async throws {
-        let world = try OfflineTestbed(isConnected: true)
-        try world.testbed.near.ip("route add \(kind) \(OfflineTestbed.host)")
-        let response = await world.session.request("http://\(OfflineTestbed.host):1/").response()
+        let testbed = try OfflineTestbed(isConnected: true)
+        try testbed.testbed.near.ip("route add \(kind) \(OfflineTestbed.host)")
+        let response = await testbed.session.request("http://\(OfflineTestbed.host):1/").response()
         #expect((response.error as? URLError)?.code == .notConnectedToInternet)
         let text = response.error?.localizedDescription ?? ""
         #expect(text.hasPrefix("no route to `\(OfflineTestbed.host)`: "))
@@ -45,28 +45,28 @@ struct OfflineErrorTests {
     }
 
     @Test func `a router without a route does not count as offline`() async throws {
-        let world = try OfflineTestbed(isConnected: true)
+        let testbed = try OfflineTestbed(isConnected: true)
         // The router reports the missing route by ICMP (RFC 792). The kernel then returns the same errno as for a
         // missing local route.
-        try world.testbed.far.setParameter("net/ipv4/ip_forward", to: "1")
-        try world.testbed.far.ip("route add unreachable 198.51.100.99")
-        let response = await world.session.request("http://198.51.100.99/").response()
+        try testbed.testbed.far.setParameter("net/ipv4/ip_forward", to: "1")
+        try testbed.testbed.far.ip("route add unreachable 198.51.100.99")
+        let response = await testbed.session.request("http://198.51.100.99/").response()
         #expect(response.error?.transferFailure?.osErrno == EHOSTUNREACH)
         #expect((response.error as? URLError)?.code == .cannotConnectToHost)
     }
 
     @Test func `a connect timeout counts as offline if the cable is unplugged`() async throws {
-        let world = try OfflineTestbed(isConnected: true)
+        let testbed = try OfflineTestbed(isConnected: true)
         // Makes the far side drop the packets without a reply.
-        try world.testbed.far.ip("route add blackhole 198.51.100.99")
-        try await timesOut(world, as: .timedOut)
-        try world.testbed.setCable(connected: false)
-        try world.testbed.near.wait(until: "-br link show near0", prints: " DOWN ")
-        try await timesOut(world, as: .notConnectedToInternet)
+        try testbed.testbed.far.ip("route add blackhole 198.51.100.99")
+        try await timesOut(testbed, as: .timedOut)
+        try testbed.testbed.setCable(connected: false)
+        try testbed.testbed.near.wait(until: "-br link show near0", prints: " DOWN ")
+        try await timesOut(testbed, as: .notConnectedToInternet)
     }
 
-    private func timesOut(_ world: OfflineTestbed, as code: URLError.Code) async throws {
-        let response = await world.session.transfer(
+    private func timesOut(_ testbed: OfflineTestbed, as code: URLError.Code) async throws {
+        let response = await testbed.session.transfer(
             try URLRequest(url: "http://198.51.100.99/", method: .get),
             maximumResponseBytes: 1,
             totalTimeout: .seconds(1),
@@ -78,50 +78,50 @@ struct OfflineErrorTests {
     }
 
     @Test func `a loss that the monitor has not published yet counts`() async throws {
-        let world = try OfflineTestbed(isConnected: true, settle: .milliseconds(250))
-        #expect(await code(world.session, "http://host.test/") == .cannotFindHost)
-        try world.disconnect()
-        #expect(await code(world.session, "http://host.test/") == .notConnectedToInternet)
+        let testbed = try OfflineTestbed(isConnected: true, settle: .milliseconds(250))
+        #expect(await code(testbed.session, "http://host.test/") == .cannotFindHost)
+        try testbed.disconnect()
+        #expect(await code(testbed.session, "http://host.test/") == .notConnectedToInternet)
     }
 
     @Test func `a refused connection does not count as offline`() async throws {
-        let world = try OfflineTestbed()
-        #expect(await code(world.session, "http://127.0.0.1:1/") == .cannotConnectToHost)
-        #expect(await code(world.session, "http://\(VethTestbed.farAddress):1/") == .cannotConnectToHost)
-        #expect(await code(world.session, "http://localhost:1/") == .cannotConnectToHost)
+        let testbed = try OfflineTestbed()
+        #expect(await code(testbed.session, "http://127.0.0.1:1/") == .cannotConnectToHost)
+        #expect(await code(testbed.session, "http://\(VethTestbed.farAddress):1/") == .cannotConnectToHost)
+        #expect(await code(testbed.session, "http://localhost:1/") == .cannotConnectToHost)
     }
 
     /// Returns a testbed in which every name resolves to the given address.
-    private func world(resolvingTo address: String) throws -> OfflineTestbed {
+    private func testbed(resolvingTo address: String) throws -> OfflineTestbed {
         let address = try #require(IPAddress(address))
         return try OfflineTestbed(resolver: NameResolver { _ in .success([address]) })
     }
 
     @Test func `a resolved name is checked by its address, not by the default route`() async throws {
-        let beyond = try world(resolvingTo: OfflineTestbed.host)
+        let beyond = try testbed(resolvingTo: OfflineTestbed.host)
         try beyond.connect()
         try beyond.testbed.near.ip("route add blackhole \(OfflineTestbed.host)")
         #expect(await code(beyond.session, "http://host.test/") == .notConnectedToInternet)
-        let near = try world(resolvingTo: VethTestbed.farAddress)
+        let near = try testbed(resolvingTo: VethTestbed.farAddress)
         #expect(await code(near.session, "http://host.test:1/") == .cannotConnectToHost)
     }
 
     @Test func `a unix socket needs no network`() async throws {
-        let world = try OfflineTestbed()
+        let testbed = try OfflineTestbed()
         let session = SessionManager(
-            engine: world.engine,
+            engine: testbed.engine,
             settings: SessionSettings(unixSocketPath: "/nonexistent/socket"),
-            monitor: world.monitor
+            monitor: testbed.monitor
         )
         #expect(await code(session, "http://service/") == .cannotConnectToHost)
     }
 
     @Test func `without netlink the error depends on libcurl's error number`() async throws {
-        let world = try OfflineTestbed()
+        let testbed = try OfflineTestbed()
         var configuration = PathMonitor.Configuration()
         configuration.networkNamespace = "/nonexistent"
         let blind = PathMonitor(configuration: configuration)
-        let session = SessionManager(engine: world.engine, monitor: blind)
+        let session = SessionManager(engine: testbed.engine, monitor: blind)
         #expect(await code(session, "http://host.test/") == .cannotFindHost)
         #expect(await code(session, "http://\(OfflineTestbed.host)/") == .notConnectedToInternet)
     }
@@ -129,16 +129,16 @@ struct OfflineErrorTests {
     @Test func `a session with only local or successful requests creates no monitor`()
         async throws
     {
-        let world = try OfflineTestbed()
+        let testbed = try OfflineTestbed()
         let made = Mutex(0)
         let session = SessionManager(
-            engine: world.engine,
+            engine: testbed.engine,
             monitor: {
                 made.withLock { $0 += 1 }
-                return world.monitor
+                return testbed.monitor
             }()
         )
-        let server = try ScriptedServer(address: "127.0.0.1", in: world.testbed.near)
+        let server = try ScriptedServer(address: "127.0.0.1", in: testbed.testbed.near)
         #expect(await session.request(server.url).response().error == nil)
         #expect(await code(session, "http://127.0.0.1:1/") == .cannotConnectToHost)
         #expect(made.withLock { $0 } == 0)
@@ -147,10 +147,10 @@ struct OfflineErrorTests {
     }
 
     @Test func `requests cancelled during the path lookup end once each`() async throws {
-        let world = try OfflineTestbed()
+        let testbed = try OfflineTestbed()
         let ended = Recorder<Int>()
         for index in 0..<200 {
-            let request = world.session.request("http://host.test/").response(queue: .global()) { _ in
+            let request = testbed.session.request("http://host.test/").response(queue: .global()) { _ in
                 ended.record(index)
             }
             if index.isMultiple(of: 2) { DispatchQueue.global().async { request.cancel() } }

@@ -334,7 +334,9 @@ internal import Testing
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(101))
         guard
-            case .downloadResumeFailed(.rangeAnswerInvalid)? = afError({ try download.finish(expecting: nil) }
+            case .downloadResumeFailed(.rangeResponseInvalid)? = afError({
+                try download.finish(expecting: nil)
+            }
             )
         else { throw Unexpected(outcome: "no error") }
         #expect(download.resumeRecord() == nil)

@@ -17,7 +17,7 @@ internal import Testing
         case .restartWithoutRange: "restart without range"
         case .alreadyComplete: "already complete"
         case .otherBody: "other body"
-        case .fail(.downloadResumeFailed(.rangeAnswerInvalid)): "invalid"
+        case .fail(.downloadResumeFailed(.rangeResponseInvalid)): "invalid"
         case .fail(let error): "\(error)"
         }
     }

@@ -23,7 +23,7 @@ internal import Testing
     }
 
     /// Retains every request that it is offered.
-    private struct Keeper: FailedRequestOwner {
+    private struct HoldingOwner: FailedRequestOwner {
         let kept = Recorder<FailedRequest>()
 
         func offer(_ request: FailedRequest) { kept.record(request) }
@@ -34,8 +34,8 @@ internal import Testing
         }
     }
 
-    /// Retains one request until ``forget()``, and then declines it.
-    private final class Forgetful: FailedRequestOwner {
+    /// Retains one request until ``decline()``, and then declines it.
+    private final class DecliningOwner: FailedRequestOwner {
         let offered = Recorder<UInt>()
         private let kept = Mutex<FailedRequest?>(nil)
 
@@ -44,7 +44,7 @@ internal import Testing
             offered.record(1)
         }
 
-        func forget() {
+        func decline() {
             let forgotten = kept.withLock { kept in
                 defer { kept = nil }
                 return kept
@@ -72,12 +72,12 @@ internal import Testing
     @Test func `an owner receives the failed request's details and finishes it with a response`()
         async throws
     {
-        let keeper = Keeper()
-        session.failedRequestOwner = keeper
+        let holding = HoldingOwner()
+        session.failedRequestOwner = holding
         session.retrier = Once()
         let request = session.upload(Data("body".utf8), to: server.url).validate()
         async let response = request.responseString()
-        let failed = try await keeper.first()
+        let failed = try await holding.first()
         #expect(failed.original.url?.absoluteString == server.url)
         #expect(failed.adapted?.httpMethod == "POST")
         #expect((failed.error as? AFError)?.responseCode == 503)
@@ -113,14 +113,14 @@ internal import Testing
     }
 
     @Test func `a stored request is queued until its owner finishes it`() async throws {
-        let keeper = Keeper()
-        session.failedRequestOwner = keeper
+        let holding = HoldingOwner()
+        session.failedRequestOwner = holding
         session.startRequestsImmediately = false
         let receipts = Recorder<String>()
         let request = session.request(server.url).validate().whenQueued { receipts.record("\($0)") }
         #expect(request.state == .initialized)
         request.resume()
-        let failed = try await keeper.first()
+        let failed = try await holding.first()
         #expect(request.state == .resumed)
         #expect(failed.reportQueued("receipt", abandonedWith: Refused()))
         #expect(!failed.reportQueued("another", abandonedWith: Refused()))
@@ -133,22 +133,22 @@ internal import Testing
     }
 
     @Test func `a request cannot be queued after it was cancelled`() async throws {
-        let keeper = Keeper()
-        session.failedRequestOwner = keeper
+        let holding = HoldingOwner()
+        session.failedRequestOwner = holding
         let request = session.request(server.url).validate()
-        let failed = try await keeper.first()
+        let failed = try await holding.first()
         #expect((await request.cancel().response().error as? URLError)?.code == .cancelled)
         #expect(request.state == .cancelled)
         #expect(!failed.reportQueued("receipt", abandonedWith: Refused()))
     }
 
     @Test func `releasing the session ends a stored request with its owner's error`() async throws {
-        let keeper = Keeper()
+        let holding = HoldingOwner()
         var session: SessionManager? = SessionManager(engine: try TransferEngine())
-        session?.failedRequestOwner = keeper
+        session?.failedRequestOwner = holding
         let request = try #require(session).request(server.url).validate()
         async let response = request.response()
-        let failed = try await keeper.first()
+        let failed = try await holding.first()
         #expect(failed.reportQueued("receipt", abandonedWith: Refused()))
         session = nil
         #expect(await response.error is Refused)
@@ -195,10 +195,10 @@ internal import Testing
         #expect(owner.offers.values == [0])
 
         session.failedRequestOwner = nil
-        let forgetful = Forgetful()
-        async let later = session.request(server.url).validate().offerFailure(to: forgetful).response()
-        try await forgetful.offered.wait { !$0.isEmpty }
-        forgetful.forget()
+        let declining = DecliningOwner()
+        async let later = session.request(server.url).validate().offerFailure(to: declining).response()
+        try await declining.offered.wait { !$0.isEmpty }
+        declining.decline()
         #expect((await later.error as? AFError)?.responseCode == 503)
     }
 
@@ -231,20 +231,20 @@ internal import Testing
     @Test func `an owner set while the session's owner holds the request is called after a decline`()
         async throws
     {
-        let forgetful = Forgetful()
-        session.failedRequestOwner = forgetful
+        let declining = DecliningOwner()
+        session.failedRequestOwner = declining
         let request = session.request(server.url).validate()
         async let response = request.responseString()
-        try await forgetful.offered.wait { !$0.isEmpty }
+        try await declining.offered.wait { !$0.isEmpty }
         let answer = try answer()
         let own = Owner { $0.finish(with: answer) }
         request.offerFailure(to: own)
         // Wait for a turn of the request's queue: after that the owner is set.
         await withCheckedContinuation { done in request.core.perform { _ in done.resume() } }
         #expect(own.offers.values.isEmpty)
-        forgetful.forget()
+        declining.decline()
         #expect(await response.value == "answer")
-        #expect(forgetful.offered.values == [1])
+        #expect(declining.offered.values == [1])
     }
 
     @Test
@@ -253,16 +253,16 @@ internal import Testing
     {
         // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
-        let (forgetful, asked) = (Forgetful(), Recorder<String>())
+        let (declining, asked) = (DecliningOwner(), Recorder<String>())
         session.failedRequestOwner = Owner { _ in asked.record("session's") }
         let request = session.request(server.url).validate()
             .offerFailure(to: Owner { _ in asked.record("replaced") })
-            .offerFailure(to: forgetful)
+            .offerFailure(to: declining)
         async let response = request.response()
-        try await forgetful.offered.wait { !$0.isEmpty }
+        try await declining.offered.wait { !$0.isEmpty }
         request.offerFailure(to: Owner { _ in asked.record("last") })
         await withCheckedContinuation { done in request.core.perform { _ in done.resume() } }
-        forgetful.forget()
+        declining.decline()
         #expect((await response.error as? AFError)?.responseCode == 503)
         #expect(asked.values == ["last", "session's"])
     }
@@ -291,12 +291,12 @@ internal import Testing
     @Test func `cancelling a request withdraws it from its owner before the handlers are called`()
         async throws
     {
-        let keeper = Keeper()
-        session.failedRequestOwner = keeper
+        let holding = HoldingOwner()
+        session.failedRequestOwner = holding
         let order = Recorder<String>()
         let request = session.request(server.url).validate()
         request.whenFinished { _ in order.record("handler") }
-        let failed = try await keeper.first()
+        let failed = try await holding.first()
         failed.whenWithdrawn { order.record("\($0)") }
         request.suspend().resume().suspend()
         request.cancel()
@@ -309,12 +309,12 @@ internal import Testing
     }
 
     @Test func `releasing the session withdraws its offered requests`() async throws {
-        let keeper = Keeper()
+        let holding = HoldingOwner()
         var session: SessionManager? = SessionManager(engine: try TransferEngine())
-        session?.failedRequestOwner = keeper
+        session?.failedRequestOwner = holding
         let request = try #require(session).request(server.url).validate()
         async let response = request.response()
-        let failed = try await keeper.first()
+        let failed = try await holding.first()
         let withdrawals = Recorder<String>()
         failed.whenWithdrawn { withdrawals.record("\($0)") }
         session = nil
@@ -323,11 +323,11 @@ internal import Testing
     }
 
     @Test func `an owner can finish a suspended request`() async throws {
-        let keeper = Keeper()
-        session.failedRequestOwner = keeper
+        let holding = HoldingOwner()
+        session.failedRequestOwner = holding
         let request = session.request(server.url).validate()
         async let response = request.responseString()
-        let failed = try await keeper.first()
+        let failed = try await holding.first()
         request.suspend()
         failed.finish(with: try answer())
         #expect(await response.value == "answer")
@@ -375,13 +375,13 @@ internal import Testing
 
     @Test func `a finished request releases what its owner has attached to it`() async throws {
         weak var held: Recorder<Int>?
-        let keeper = Keeper()
+        let holding = HoldingOwner()
         do {
             let log = Recorder<Int>()
             held = log
-            session.failedRequestOwner = keeper
+            session.failedRequestOwner = holding
             let request = session.request(server.url).validate()
-            let failed = try await keeper.first()
+            let failed = try await holding.first()
             failed.whenWithdrawn { _ in log.record(1) }
             failed.finish(with: try answer())
             _ = await request.response()

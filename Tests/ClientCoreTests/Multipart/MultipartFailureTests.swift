@@ -187,7 +187,7 @@ internal import Testing
 
     @Test(arguments: [-1, Int.max, Int.min])
     func `a custom stream that reports a wrong count is an error`(result: Int) throws {
-        form.append(LyingStream(result), withLength: 1, name: "a", fileName: "b", mimeType: "c/d")
+        form.append(MisreportingStream(result), withLength: 1, name: "a", fileName: "b", mimeType: "c/d")
         let error = #expect(throws: AFError.self) { try form.encode() }
         #expect(error?.underlyingError is SystemError)
     }

@@ -1,13 +1,13 @@
-/// What the lives of one seed have printed, and the violations that follow from it. `CompletionLife` describes the
+/// What the processes of one seed have printed, and the violations that follow from it. `CompletionProcess` describes the
 /// lines.
 struct CompletionLedger: Sendable {
     private let seed: UInt64
-    private var life = 0
+    private var process = 0
     private var ends: [String: [String]] = [:]
     private var storedIn: [String: Int] = [:]
     private(set) var kills = 0
     private(set) var handlers = 0
-    /// The number of requests that ended in another life than the one that stored them.
+    /// The number of requests that ended in another process than the one that stored them.
     private(set) var resumed = 0
     private(set) var finals: [String: String] = [:]
     private(set) var violations: [String] = []
@@ -21,7 +21,7 @@ struct CompletionLedger: Sendable {
         violations.append("NETWATCH_SEED=\(seed): \(violation)")
     }
 
-    /// Adds the lines of a life.
+    /// Adds the lines of a process.
     ///
     /// - Parameter isKilled: Whether the process was killed; if not, its last line must be `over`.
     mutating func add(_ lines: [String], isKilled: Bool) {
@@ -30,7 +30,7 @@ struct CompletionLedger: Sendable {
             let words = line.split(separator: " ", maxSplits: 2)
             switch (words.first, words.count) {
             case ("handler", 2): calls[words[1], default: 0] += 1
-            case ("stored", 2): storedIn[String(words[1])] = life
+            case ("stored", 2): storedIn[String(words[1])] = process
             case ("sent", 2):
                 if ends[String(words[1])] != nil { violated("`\(words[1])` was sent after its end") }
             case ("ended", 3): end(String(words[1]), String(words[2]))
@@ -41,22 +41,22 @@ struct CompletionLedger: Sendable {
         }
         handlers += calls.count
         for (handler, count) in calls.sorted(by: { $0.key < $1.key }) where count > 1 {
-            violated("handler \(handler) was called \(count) times in life \(life)")
+            violated("handler \(handler) was called \(count) times in process \(process)")
         }
         if isKilled {
             kills += 1
         } else if !lines.contains("over") {
-            violated("life \(life) did not end by itself")
+            violated("process \(process) did not end by itself")
         }
-        life += 1
+        process += 1
     }
 
     private mutating func end(_ id: String, _ state: String) {
         ends[id, default: []].append(state)
-        if let place = storedIn[id], place < life { resumed += 1 }
+        if let place = storedIn[id], place < process { resumed += 1 }
     }
 
-    /// Checks the requests after the last life.
+    /// Checks the requests after the last process.
     mutating func finish() {
         for id in stored.union(finals.keys).sorted() {
             guard let state = finals[id] else {

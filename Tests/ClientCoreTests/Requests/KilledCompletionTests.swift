@@ -48,7 +48,7 @@ internal import Testing
 
     /// Faults of the store. Each scans fixed seeds until one has a request to which the fault applies.
     enum Fault: CaseIterable {
-        /// The store is lost between two lives.
+        /// The store is lost between two processes.
         case losesStore
         /// The store forgets that its requests have ended.
         case forgetsEnds
@@ -68,14 +68,17 @@ internal import Testing
 
     // MARK: Lives
 
-    /// Runs the lives of a seed: one or two that may be killed, in a third of the seeds one that is not killed, and the
+    /// Runs the processes of a seed: one or two that may be killed, in a third of the seeds one that is not killed, and the
     /// last one, which sends what is left.
     private static func run(_ seed: UInt64) async throws -> CompletionLedger {
         let directory = try ScratchDirectory(in: "/dev/shm")
         var ledger = CompletionLedger(seed: seed)
-        for life in 0..<UInt64(seed / 4 % 3 == 0 ? 1 : 2) {
-            var options = CompletionLifeOptions(seed: seed &+ life << 32, directory: directory.file("queue"))
-            if life == 0 || seed / 4 % 3 == 2 { options.death = death(seed, life) }
+        for process in 0..<UInt64(seed / 4 % 3 == 0 ? 1 : 2) {
+            var options = CompletionProcessOptions(
+                seed: seed &+ process << 32,
+                directory: directory.file("queue")
+            )
+            if process == 0 || seed / 4 % 3 == 2 { options.exitPoint = exitPoint(seed, process) }
             try await run(options, &ledger)
         }
         try await drain(seed, directory, &ledger)
@@ -83,12 +86,14 @@ internal import Testing
         return ledger
     }
 
-    private static func death(_ seed: UInt64, _ life: UInt64) -> CompletionLifeOptions.Death {
-        var generator = SeededGenerator(seed: seed &* 41 &+ life)
+    private static func exitPoint(_ seed: UInt64, _ process: UInt64) -> CompletionProcessOptions.ExitPoint {
+        var generator = SeededGenerator(seed: seed &* 41 &+ process)
         let number = Int.random(in: 1...3, using: &generator)
-        let points = CompletionLifeOptions.points.map { CompletionLifeOptions.Death.point($0, number) }
+        let points = CompletionProcessOptions.points.map {
+            CompletionProcessOptions.ExitPoint.point($0, number)
+        }
         let lines = ["handler", "stored", "sent", "ended"].map {
-            CompletionLifeOptions.Death.line($0, number)
+            CompletionProcessOptions.ExitPoint.line($0, number)
         }
         return (points + lines).randomElement(using: &generator)!
     }
@@ -97,8 +102,8 @@ internal import Testing
         let directory = try ScratchDirectory(in: "/dev/shm")
         let (store, copy) = (directory.file("queue"), directory.file("copy"))
         var ledger = CompletionLedger(seed: seed)
-        var options = CompletionLifeOptions(seed: seed, directory: store)
-        options.death = .line("stored", 1)
+        var options = CompletionProcessOptions(seed: seed, directory: store)
+        options.exitPoint = .line("stored", 1)
         try await run(options, &ledger)
         guard !ledger.stored.isEmpty else { return ledger }
         switch fault {
@@ -119,17 +124,19 @@ internal import Testing
         _ directory: ScratchDirectory,
         _ ledger: inout CompletionLedger
     ) async throws {
-        var options = CompletionLifeOptions(seed: seed, directory: directory.file("queue"))
+        var options = CompletionProcessOptions(seed: seed, directory: directory.file("queue"))
         options.isLast = true
         try await run(options, &ledger)
     }
 
-    private static func run(_ options: CompletionLifeOptions, _ ledger: inout CompletionLedger) async throws {
-        let argument = try ClientProcessOptions.life(options).argument
+    private static func run(_ options: CompletionProcessOptions, _ ledger: inout CompletionLedger)
+        async throws
+    {
+        let argument = try ClientProcessOptions.queueCompletion(options).argument
         let process = try Subprocess(ClientTestProcess.path, [argument])
         defer { process.signal(SIGKILL) }
         let outcome = try await process.outcome()
-        let isKilled = options.death != nil && outcome.ending == .signalled(9)
+        let isKilled = options.exitPoint != nil && outcome.ending == .signalled(9)
         ledger.add(outcome.output, isKilled: isKilled)
         if !isKilled, outcome.ending != .exited(0) {
             ledger.violated("the process \(outcome.ending) \(outcome.errors.suffix(3))")
@@ -141,25 +148,27 @@ internal import Testing
 struct CompletionLedgerTests {
     private static let last = ["ended a delivered", "final a delivered", "over"]
 
-    private func violations(_ lives: [[String]], killed: Int = 1) -> [String] {
+    private func violations(_ processes: [[String]], killed: Int = 1) -> [String] {
         var ledger = CompletionLedger(seed: 1)
-        for (number, lines) in lives.enumerated() { ledger.add(lines, isKilled: number < killed) }
+        for (number, lines) in processes.enumerated() { ledger.add(lines, isKilled: number < killed) }
         ledger.finish()
         return ledger.violations.map { String($0.dropFirst("NETWATCH_SEED=1: ".count)) }
     }
 
     @Test func `a request that is stored, sent twice and ended once is no violation`() {
-        let lives = [["handler 0", "stored a", "sent a"], ["sent a"] + Self.last]
-        #expect(violations(lives) == [])
+        let processes = [["handler 0", "stored a", "sent a"], ["sent a"] + Self.last]
+        #expect(violations(processes) == [])
     }
 
-    @Test func `the same number of a handler in another life is another handler`() {
+    @Test func `the same number of a handler in another process is another handler`() {
         #expect(violations([["handler 0"], ["handler 0", "over"]]) == [])
     }
 
     @Test func `a handler that is called twice is a violation, even in a killed process`() {
         #expect(
-            violations([["handler 3", "handler 3"], ["over"]]) == ["handler 3 was called 2 times in life 0"]
+            violations([["handler 3", "handler 3"], ["over"]]) == [
+                "handler 3 was called 2 times in process 0"
+            ]
         )
     }
 
@@ -182,7 +191,7 @@ struct CompletionLedgerTests {
     }
 
     @Test func `a process that ends early, or that finds a violation itself, is a violation`() {
-        #expect(violations([["handler 0"]], killed: 0) == ["life 0 did not end by itself"])
+        #expect(violations([["handler 0"]], killed: 0) == ["process 0 did not end by itself"])
         #expect(violations([["violation x", "over"]], killed: 0) == ["x"])
     }
 }

@@ -46,7 +46,7 @@ internal import Testing
     }
 
     /// An adapter that sends the requests to another server.
-    private struct Diversion: RequestAdapter {
+    private struct RedirectingAdapter: RequestAdapter {
         let target: @Sendable () -> String?
 
         func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
@@ -61,7 +61,7 @@ internal import Testing
         let server = try ScriptedServer { _ in .respond("") }
         let elsewhere = other.url
         let attempts = Mutex(0)
-        session.adapter = Diversion {
+        session.adapter = RedirectingAdapter {
             attempts.withLock { count in
                 count += 1
                 return count == 1 ? nil : elsewhere

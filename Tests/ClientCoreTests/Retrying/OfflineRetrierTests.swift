@@ -38,14 +38,14 @@ struct OfflineRetrierTests {
     }
 
     @Test func `a request waits for the path to its host and is sent again`() async throws {
-        let world = try OfflineTestbed()
-        let server = try world.server()
+        let testbed = try OfflineTestbed()
+        let server = try testbed.server()
         let retrier = OfflineRetrier(maximumWait: nil)
-        world.session.interceptor = retrier
-        let request = world.session.request(server.url)
+        testbed.session.interceptor = retrier
+        let request = testbed.session.request(server.url)
         async let answer = request.responseString().value
         await wait(for: retrier.connectivity, 1, 1)
-        try world.connect()
+        try testbed.connect()
         #expect(await answer == "ok")
         #expect(request.retryCount == 1)
         #expect(waiting(retrier.connectivity) == Counts(waiters: 0, unreachable: 0))
@@ -53,17 +53,17 @@ struct OfflineRetrierTests {
 
     @Test func `requests to the same host share a watch, and other hosts have separate watches`() async throws
     {
-        let world = try OfflineTestbed()
-        let server = try world.server()
+        let testbed = try OfflineTestbed()
+        let server = try testbed.server()
         let retrier = OfflineRetrier(maximumWait: nil)
-        world.session.interceptor = retrier
+        testbed.session.interceptor = retrier
         let delays = Delays()
-        world.session.eventMonitors = [delays]
-        let requests = (0..<10).map { _ in world.session.request(server.url) }
-        let other = world.session.request("http://203.0.113.77:1/")
+        testbed.session.eventMonitors = [delays]
+        let requests = (0..<10).map { _ in testbed.session.request(server.url) }
+        let other = testbed.session.request("http://203.0.113.77:1/")
         await wait(for: retrier.connectivity, 11, 2)
         // Adds a route to the first host only.
-        try world.testbed.near.ip("route add \(OfflineTestbed.host) via \(VethTestbed.farAddress)")
+        try testbed.testbed.near.ip("route add \(OfflineTestbed.host) via \(VethTestbed.farAddress)")
         for request in requests { #expect(await request.responseString().value == "ok") }
         #expect(waiting(retrier.connectivity) == Counts(waiters: 1, unreachable: 1))
         #expect(delays.delays.values.count { $0 == 0 } == RetryPacing().atOnce)
@@ -73,29 +73,29 @@ struct OfflineRetrierTests {
     }
 
     @Test func `after the maximum wait the request fails`() async throws {
-        let world = try OfflineTestbed()
+        let testbed = try OfflineTestbed()
         let retrier = OfflineRetrier(maximumWait: .milliseconds(20))
-        world.session.interceptor = retrier
-        let response = await world.session.request("http://\(OfflineTestbed.host):1/").response()
+        testbed.session.interceptor = retrier
+        let response = await testbed.session.request("http://\(OfflineTestbed.host):1/").response()
         #expect((response.error as? URLError)?.code == .notConnectedToInternet)
         #expect(waiting(retrier.connectivity) == Counts(waiters: 0, unreachable: 0))
     }
 
     @Test func `a timeout that expires immediately ends the wait`() async throws {
-        let world = try OfflineTestbed()
+        let testbed = try OfflineTestbed()
         let host = try #require(NetworkHost(OfflineTestbed.host))
         let atOnce: PathWaits.Timer = { _, body in
             body()
             return Task {}
         }
         let waits = PathWaits(RetryPacing(), timer: atOnce) { $0.isReachable }
-        #expect(await waits.wait(for: host, world.monitor, atMost: .seconds(1)) == .ended)
+        #expect(await waits.wait(for: host, testbed.monitor, atMost: .seconds(1)) == .ended)
         #expect(waits.count == (0, 0))
         // Even the shortest wait must end, in whatever order the threads run.
         let quick = PathWaits(RetryPacing()) { $0.isReachable }
         let outcomes = await withTaskGroup { group in
             for _ in 0..<500 {
-                group.addTask { await quick.wait(for: host, world.monitor, atMost: .nanoseconds(1)) }
+                group.addTask { await quick.wait(for: host, testbed.monitor, atMost: .nanoseconds(1)) }
             }
             return await group.reduce(into: Set<PathWaits.Outcome>()) { $0.insert($1) }
         }
@@ -104,36 +104,36 @@ struct OfflineRetrierTests {
     }
 
     @Test func `waiters for the same path have separate timeouts`() async throws {
-        let world = try OfflineTestbed()
+        let testbed = try OfflineTestbed()
         let host = try #require(NetworkHost(OfflineTestbed.host))
         let waits = PathWaits(RetryPacing()) { $0.isReachable }
-        async let patient = waits.wait(for: host, world.monitor, atMost: nil)
+        async let patient = waits.wait(for: host, testbed.monitor, atMost: nil)
         await waitUntil { waits.count == (1, 1) }
-        #expect(await waits.wait(for: host, world.monitor, atMost: .milliseconds(5)) == .ended)
+        #expect(await waits.wait(for: host, testbed.monitor, atMost: .milliseconds(5)) == .ended)
         #expect(waits.count == (1, 1))
-        try world.connect()
+        try testbed.connect()
         #expect(await patient == .reachable(after: .zero))
     }
 
     @Test func `cancelling one waiter does not affect the others`() async throws {
-        let world = try OfflineTestbed()
-        let server = try world.server()
+        let testbed = try OfflineTestbed()
+        let server = try testbed.server()
         let retrier = OfflineRetrier(maximumWait: nil)
-        world.session.interceptor = retrier
-        let (first, second) = (world.session.request(server.url), world.session.request(server.url))
+        testbed.session.interceptor = retrier
+        let (first, second) = (testbed.session.request(server.url), testbed.session.request(server.url))
         await wait(for: retrier.connectivity, 2, 1)
         first.cancel()
         #expect((await first.response().error as? URLError)?.code == .cancelled)
         await wait(for: retrier.connectivity, 1, 1)
-        try world.connect()
+        try testbed.connect()
         #expect(await second.responseString().value == "ok")
     }
 
     @Test(arguments: [true, false]) func `releasing the session ends the wait`(isInterceptor: Bool)
         async throws
     {
-        let world = try OfflineTestbed()
-        var session: SessionManager? = SessionManager(engine: world.engine, monitor: world.monitor)
+        let testbed = try OfflineTestbed()
+        var session: SessionManager? = SessionManager(engine: testbed.engine, monitor: testbed.monitor)
         if isInterceptor {
             session?.interceptor = OfflineRetrier(maximumWait: nil)
         } else {
@@ -151,13 +151,13 @@ struct OfflineRetrierTests {
     }
 
     @Test func `if there is a path, the delays grow and the retries are limited`() async throws {
-        let world = try OfflineTestbed(isConnected: true)
-        let server = try world.server { _ in .respond(status: 503) }
+        let testbed = try OfflineTestbed(isConnected: true)
+        let server = try testbed.server { _ in .respond(status: 503) }
         let pacing = RetryPacing(firstDelay: .milliseconds(4))
-        world.session.interceptor = OfflineRetrier(maximumRetries: 3, pacing: pacing) { _ in true }
+        testbed.session.interceptor = OfflineRetrier(maximumRetries: 3, pacing: pacing) { _ in true }
         let delays = Delays()
-        world.session.eventMonitors = [delays]
-        let response = await world.session.request(server.url).validate().response()
+        testbed.session.eventMonitors = [delays]
+        let response = await testbed.session.request(server.url).validate().response()
         #expect((response.error as? AFError)?.responseCode == 503)
         #expect(server.requests.count == 4)
         for (delay, most) in zip(delays.delays.values, [0.004, 0.008, 0.016]) {
@@ -179,14 +179,14 @@ struct OfflineRetrierTests {
 
     /// Returns whether a request that waits is sent again when there is a path over a cable between namespaces.
     private func isEnoughForRequest(_ retrier: OfflineRetrier) async throws -> Bool {
-        let world = try OfflineTestbed()
-        let server = try world.server()
+        let testbed = try OfflineTestbed()
+        let server = try testbed.server()
         let delays = Delays()
-        world.session.eventMonitors = [delays]
-        world.session.interceptor = retrier
-        let request = world.session.request(server.url)
+        testbed.session.eventMonitors = [delays]
+        testbed.session.interceptor = retrier
+        let request = testbed.session.request(server.url)
         await wait(for: retrier.connectivity, 1, 1)
-        try world.connect()
+        try testbed.connect()
         _ = await request.response()
         return !delays.delays.values.isEmpty
     }
@@ -208,34 +208,34 @@ struct OfflineRetrierTests {
                 return .doNotRetry
             }
         }
-        let world = try OfflineTestbed()
-        let server = try world.server()
-        #expect(!world.session.waitsForConnectivity)
-        world.session.waitsForConnectivity = true
-        world.session.waitsForConnectivity = true
-        #expect(world.session.waitsForConnectivity)
+        let testbed = try OfflineTestbed()
+        let server = try testbed.server()
+        #expect(!testbed.session.waitsForConnectivity)
+        testbed.session.waitsForConnectivity = true
+        testbed.session.waitsForConnectivity = true
+        #expect(testbed.session.waitsForConnectivity)
         let interceptor = Asked()
-        world.session.interceptor = interceptor
-        let retrier = try #require(world.session.context.hooks.connectivityRetrier)
-        let request = world.session.request(server.url)
+        testbed.session.interceptor = interceptor
+        let retrier = try #require(testbed.session.context.hooks.connectivityRetrier)
+        let request = testbed.session.request(server.url)
         await wait(for: retrier, 1, 1)
         #expect(interceptor.asked.values == [0])
-        try world.connect()
+        try testbed.connect()
         #expect(await request.responseString().value == "ok")
-        world.session.waitsForConnectivity = false
-        try world.disconnect()
-        #expect(await world.session.request("http://203.0.113.7/").response().error != nil)
+        testbed.session.waitsForConnectivity = false
+        try testbed.disconnect()
+        #expect(await testbed.session.request("http://203.0.113.7/").response().error != nil)
         #expect(waiting(retrier) == Counts(waiters: 0, unreachable: 0))
     }
 
     @Test func `waitsForConnectivity ends with the session's total timeout`() async throws {
-        let world = try OfflineTestbed()
+        let testbed = try OfflineTestbed()
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForResource = 0.05
         let session = SessionManager(
-            engine: world.engine,
+            engine: testbed.engine,
             settings: SessionSettings(configuration),
-            monitor: world.monitor
+            monitor: testbed.monitor
         )
         session.waitsForConnectivity = true
         let response = await session.request("http://\(OfflineTestbed.host):1/").response()

@@ -108,14 +108,14 @@ internal import Testing
         #expect(try trust("a.example") != trust("c.example"))
     }
 
-    private final class Fickle: ServerTrustPolicyManager, @unchecked Sendable {
+    private final class ChangingPolicyManager: ServerTrustPolicyManager, @unchecked Sendable {
         override func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
             .customEvaluation { _, _ in true }
         }
     }
 
     @Test func `policies created for each request do not accumulate`() throws {
-        let session = SessionTrust(Fickle(policies: [:]))
+        let session = SessionTrust(ChangingPolicyManager(policies: [:]))
         let url = URL(string: "https://example.com/")
         for _ in 0..<200 { _ = try session.decision(for: url) }
         #expect(session.cachedCount <= 64)

@@ -115,7 +115,7 @@ internal import Testing
             gateIsDown: false,
             accept: nil
         )
-        let verdict = FailureTable.judge(.failure(failure), of: once, now: start).verdict
+        let verdict = FailureTable.classify(.failure(failure), of: once, now: start).verdict
         #expect(verdict == (isUnprocessed ? .retry(countsAsAttempt: true) : .held(.ambiguous)))
     }
 
@@ -222,8 +222,8 @@ internal import Testing
                 withUnsafeCurrentTask { $0?.cancel() }
                 return await sender.send(attempt)
             }.value
-            let judgement = FailureTable.judge(outcome, of: context, now: start)
-            #expect(judgement.verdict == .retry(countsAsAttempt: false))
+            let classification = FailureTable.classify(outcome, of: context, now: start)
+            #expect(classification.verdict == .retry(countsAsAttempt: false))
         }
     }
 }

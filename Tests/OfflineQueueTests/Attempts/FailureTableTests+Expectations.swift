@@ -12,40 +12,43 @@ extension FailureTableTests {
     @Test(arguments: [200, 204, 404])
     func `an expected status is a delivery, even a client error`(status: Int) throws {
         let request = try context(expectation: Self.odd)
-        #expect(judge(status, Self.json, of: request).verdict == .delivered(status: status))
+        #expect(classify(status, Self.json, of: request).verdict == .delivered(status: status))
     }
 
     @Test func `an unexpected 2xx is retried, or held if a retry may do harm`() throws {
-        let found = judge(206, Self.json, of: try context(expectation: Self.odd))
+        let found = classify(206, Self.json, of: try context(expectation: Self.odd))
         #expect(found.verdict == Self.counted && found.lane == .failure)
         #expect(found.detail?.contains("206") == true && found.detail?.contains("status=200-204") == true)
-        #expect(judge(200, of: try context(expectation: Self.odd)).verdict == Self.counted, "without a type")
+        #expect(
+            classify(200, of: try context(expectation: Self.odd)).verdict == Self.counted,
+            "without a type"
+        )
         let once = try context(mayBeSentTwice: false, hasKey: false, expectation: Self.odd)
-        #expect(judge(200, of: once).verdict == .held(.ambiguous))
+        #expect(classify(200, of: once).verdict == .held(.ambiguous))
     }
 
     @Test func `a 2xx with a truncated body is not retried because of a missing content type`() throws {
         let failure = AttemptFailure(code: 18, phase: .response, status: 200, message: "cut")
         let request = try context(expectation: Self.odd)
-        let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
-        #expect(judgement.verdict == .delivered(status: 200))
+        let classification = FailureTable.classify(.failure(failure), of: request, now: start)
+        #expect(classification.verdict == .delivered(status: 200))
     }
 
     @Test(arguments: [301, 302, 307, 511])
     func `an expected status is delivered even if it resembles a portal's`(status: Int) throws {
         let request = try context("http://a.example", expectation: Expected(statuses: [300...599]))
-        #expect(judge(status, of: request).verdict == .delivered(status: status))
+        #expect(classify(status, of: request).verdict == .delivered(status: status))
     }
 
     @Test func `an HTML page instead of JSON counts as a portal without TLS`() throws {
         let request = try context("http://a.example", expectation: Self.odd)
-        let judgement = judge(200, Self.html, of: request)
-        #expect(judgement.verdict == Self.free && judgement.lane == .foreign)
+        let classification = classify(200, Self.html, of: request)
+        #expect(classification.verdict == Self.free && classification.lane == .foreign)
     }
 
     @Test func `an unsendable request is dead and does not affect its lane`() throws {
-        let judgement = FailureTable.judge(.unsendable(reason: "gone"), of: try context(), now: start)
-        #expect(judgement.verdict == .dead(.bodyLost, reason: "gone") && judgement.lane == .none)
+        let classification = FailureTable.classify(.unsendable(reason: "gone"), of: try context(), now: start)
+        #expect(classification.verdict == .dead(.bodyLost, reason: "gone") && classification.lane == .none)
     }
 
     /// Once the head of a response has arrived, its status decides, regardless of how the transfer failed.
@@ -57,8 +60,8 @@ extension FailureTableTests {
         let failure = AttemptFailure(code: code, phase: .response, status: status, message: "message")
         for hasKey in [true, false] {
             let request = try context(mayBeSentTwice: hasKey, hasKey: hasKey)
-            let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
-            #expect(judgement.verdict == judge(status, of: request).verdict)
+            let classification = FailureTable.classify(.failure(failure), of: request, now: start)
+            #expect(classification.verdict == classify(status, of: request).verdict)
         }
     }
 
@@ -69,10 +72,10 @@ extension FailureTableTests {
         let request = try context(mayBeSentTwice: false, hasKey: false)
         for code in Array(FailureTable.curlClasses.keys) + [28, 35, 9999] {
             let failure = AttemptFailure(code: code, phase: phase, message: "message")
-            let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
+            let classification = FailureTable.classify(.failure(failure), of: request, now: start)
             // Errors in a received body occur only after the request was sent.
-            if FailureTable.curlClasses[code] == .answered { continue }
-            #expect(judgement.verdict != .held(.ambiguous), "\(code)")
+            if FailureTable.curlClasses[code] == .responded { continue }
+            #expect(classification.verdict != .held(.ambiguous), "\(code)")
         }
     }
 
@@ -138,8 +141,8 @@ extension FailureTableTests {
         ),
     ])
     func `a portal's response makes the request neither delivered nor dead`(row: PortalRow) throws {
-        let judgement = judge(row.status, row.headers, of: try context(row.url, accept: row.accept))
-        #expect((judgement.verdict == Self.free && judgement.lane == .foreign) == row.isPortal)
+        let classification = classify(row.status, row.headers, of: try context(row.url, accept: row.accept))
+        #expect((classification.verdict == Self.free && classification.lane == .foreign) == row.isPortal)
     }
 
     @Test(arguments: [
@@ -156,7 +159,7 @@ extension FailureTableTests {
             gateIsDown: false,
             accept: "application/json"
         )
-        #expect(FailureTable.judge(outcome, of: context, now: start).verdict == .held(.ambiguous))
+        #expect(FailureTable.classify(outcome, of: context, now: start).verdict == .held(.ambiguous))
     }
 
     private static let recognized = Expected(rules: [.header("X-Server", value: "real")])
@@ -167,9 +170,12 @@ extension FailureTableTests {
         throws
     {
         let request = try context("http://a.example", expectation: Self.recognized)
-        let judgement = judge(status, [("Retry-After", "9")], of: request)
-        #expect(judgement.verdict == Self.free && judgement.lane == .foreign)
-        #expect(judgement.detail?.contains("header=X-Server=real") == true, "\(judgement.detail ?? "")")
+        let classification = classify(status, [("Retry-After", "9")], of: request)
+        #expect(classification.verdict == Self.free && classification.lane == .foreign)
+        #expect(
+            classification.detail?.contains("header=X-Server=real") == true,
+            "\(classification.detail ?? "")"
+        )
         let once = try context(
             "http://a.example",
             mayBeSentTwice: false,
@@ -177,35 +183,35 @@ extension FailureTableTests {
             expectation: Self.recognized
         )
         let isUntouched = [429, 511].contains(status)
-        #expect(judge(status, of: once).verdict == (isUntouched ? Self.free : .held(.ambiguous)))
+        #expect(classify(status, of: once).verdict == (isUntouched ? Self.free : .held(.ambiguous)))
     }
 
     @Test func `a response that meets the rules is the server's, also without TLS`() throws {
         let request = try context("http://a.example", accept: "text/plain", expectation: Self.recognized)
-        #expect(judge(200, Self.real + Self.html, of: request).verdict == .delivered(status: 200))
-        #expect(judge(404, Self.real + Self.html, of: request).verdict == .dead(reason: "HTTP 404"))
+        #expect(classify(200, Self.real + Self.html, of: request).verdict == .delivered(status: 200))
+        #expect(classify(404, Self.real + Self.html, of: request).verdict == .dead(reason: "HTTP 404"))
         let redirect = Self.real + [("Location", "/b")]
         #expect(
-            judge(302, redirect, of: request).verdict
+            classify(302, redirect, of: request).verdict
                 == .dead(.redirected, reason: "HTTP 302, a redirect to /b")
         )
-        #expect(judge(511, Self.real, of: request).verdict == Self.free)
+        #expect(classify(511, Self.real, of: request).verdict == Self.free)
     }
 
     @Test func `over HTTPS a response that does not meet a rule is the server's`() throws {
         let request = try context("https://a.example", expectation: Self.recognized)
-        #expect(judge(200, of: request).verdict == Self.counted)
-        #expect(judge(404, of: request).verdict == .dead(reason: "HTTP 404"))
+        #expect(classify(200, of: request).verdict == Self.counted)
+        #expect(classify(404, of: request).verdict == .dead(reason: "HTTP 404"))
         var unproven = request
         unproven.validatesServer = false
-        #expect(judge(404, of: unproven).verdict == Self.free)
+        #expect(classify(404, of: unproven).verdict == Self.free)
     }
 
     @Test(arguments: ["http://a.example", "https://a.example"])
     func `a status without its header fields does not meet a rule`(url: String) throws {
         let failure = AttemptFailure(code: 56, phase: .response, status: 200, message: "reset")
         let request = try context(url, expectation: Self.recognized)
-        let verdict = FailureTable.judge(.failure(failure), of: request, now: start).verdict
+        let verdict = FailureTable.classify(.failure(failure), of: request, now: start).verdict
         #expect(verdict == (url.hasPrefix("https") ? Self.counted : Self.free))
     }
 }

@@ -70,26 +70,26 @@ internal import Testing
         )
     }
 
-    func judge(
+    func classify(
         _ status: Int,
         _ headers: [(String, String)] = [],
         of context: AttemptContext
-    ) -> Judgement {
+    ) -> AttemptClassification {
         let outcome = AttemptOutcome.response(
             status: status,
             headers: headers,
             body: Data(),
             isTruncated: false
         )
-        return FailureTable.judge(outcome, of: context, now: start)
+        return FailureTable.classify(outcome, of: context, now: start)
     }
 
     @Test(arguments: curlRows)
-    func `each failed transfer is judged by its table row`(row: CurlRow) throws {
+    func `each failed transfer is classified by its table row`(row: CurlRow) throws {
         let failure = AttemptFailure(code: row.code, errno: row.errno, phase: row.phase, message: "message")
-        let judgement = FailureTable.judge(.failure(failure), of: try context(), now: start)
-        #expect(judgement.verdict == row.verdict)
-        #expect(judgement.lane == row.lane)
+        let classification = FailureTable.classify(.failure(failure), of: try context(), now: start)
+        #expect(classification.verdict == row.verdict)
+        #expect(classification.lane == row.lane)
     }
 
     @Test func `every libcurl code in the failure table has a test row`() {
@@ -100,31 +100,33 @@ internal import Testing
     func `a request without a key that may have been applied is not sent twice`(code: CInt) throws {
         let failure = AttemptFailure(code: code, phase: .request, message: "message")
         let request = try context(mayBeSentTwice: false, hasKey: false)
-        #expect(FailureTable.judge(.failure(failure), of: request, now: start).verdict == .held(.ambiguous))
+        #expect(
+            FailureTable.classify(.failure(failure), of: request, now: start).verdict == .held(.ambiguous)
+        )
     }
 
     @Test func `an unsent request is retried without a key too`() throws {
         let failure = AttemptFailure(code: 28, phase: .connect, message: "message")
         let request = try context(mayBeSentTwice: false, hasKey: false)
-        #expect(FailureTable.judge(.failure(failure), of: request, now: start).verdict == Self.counted)
+        #expect(FailureTable.classify(.failure(failure), of: request, now: start).verdict == Self.counted)
     }
 
     @Test func `a path failure does not count while the gate is down`() throws {
         let failure = AttemptFailure(code: 6, phase: .resolve, message: "message")
         let request = try context(gateIsDown: true)
-        #expect(FailureTable.judge(.failure(failure), of: request, now: start).verdict == Self.free)
+        #expect(FailureTable.classify(.failure(failure), of: request, now: start).verdict == Self.free)
     }
 
     @Test(arguments: [CInt(18), 56, 28, 92, 23, 61, 63, 100])
     func `a 2xx with a truncated body is delivered`(code: CInt) throws {
         let failure = AttemptFailure(code: code, phase: .response, status: 201, message: "message")
-        let judgement = FailureTable.judge(.failure(failure), of: try context(), now: start)
-        #expect(judgement.verdict == .delivered(status: 201))
+        let classification = FailureTable.classify(.failure(failure), of: try context(), now: start)
+        #expect(classification.verdict == .delivered(status: 201))
     }
 
     @Test(arguments: [200, 201, 202, 204, 299])
     func `a 2xx status is delivered`(status: Int) throws {
-        #expect(judge(status, of: try context()).verdict == .delivered(status: status))
+        #expect(classify(status, of: try context()).verdict == .delivered(status: status))
     }
 
     /// The statuses of temporary failures. By RFC 9110 §15, an unknown status counts as the x00 status of its class,
@@ -135,19 +137,19 @@ internal import Testing
 
     @Test(arguments: passingStatuses)
     func `a temporary status is retried`(status: Int) throws {
-        #expect(judge(status, of: try context()).verdict == Self.counted)
+        #expect(classify(status, of: try context()).verdict == Self.counted)
     }
 
     @Test(arguments: [400, 403, 404, 405, 410, 413, 418, 422, 499, 501, 505])
     func `the status of a permanent error is final`(status: Int) throws {
-        let judgement = judge(status, of: try context())
-        #expect(judgement.verdict == .dead(reason: "HTTP \(status)"))
-        #expect(judgement.lane == .healthy)
+        let classification = classify(status, of: try context())
+        #expect(classification.verdict == .dead(reason: "HTTP \(status)"))
+        #expect(classification.lane == .healthy)
     }
 
     @Test(arguments: [401, 407])
     func `a response that requires credentials holds the request`(status: Int) throws {
-        #expect(judge(status, of: try context()).verdict == .held(.auth))
+        #expect(classify(status, of: try context()).verdict == .held(.auth))
     }
 
     @Test(arguments: [
@@ -159,19 +161,19 @@ internal import Testing
         location: String,
         target: String
     ) throws {
-        let judgement = judge(302, [("Location", location)], of: try context(mayBeSentTwice: false))
-        #expect(judgement.verdict == .dead(.redirected, reason: "HTTP 302, a redirect to \(target)"))
-        #expect(judgement.lane == .healthy)
-        #expect(judge(308, of: try context()).verdict == .dead(.redirected, reason: "HTTP 308"))
-        #expect(judge(399, of: try context()).verdict == .dead(.redirected, reason: "HTTP 399"))
+        let classification = classify(302, [("Location", location)], of: try context(mayBeSentTwice: false))
+        #expect(classification.verdict == .dead(.redirected, reason: "HTTP 302, a redirect to \(target)"))
+        #expect(classification.lane == .healthy)
+        #expect(classify(308, of: try context()).verdict == .dead(.redirected, reason: "HTTP 308"))
+        #expect(classify(399, of: try context()).verdict == .dead(.redirected, reason: "HTTP 399"))
     }
 
     @Test func `a redirect to another origin counts as a portal if the server is not validated`() throws {
         var request = try context()
         request.validatesServer = false
-        #expect(judge(302, [("Location", "https://portal/")], of: request).verdict == Self.free)
+        #expect(classify(302, [("Location", "https://portal/")], of: request).verdict == Self.free)
         #expect(
-            judge(302, [("Location", "/here")], of: request).verdict
+            classify(302, [("Location", "/here")], of: request).verdict
                 == .dead(.redirected, reason: "HTTP 302, a redirect to /here")
         )
     }
@@ -190,8 +192,8 @@ internal import Testing
         )
         for hasKey in [true, false] {
             let request = try context(mayBeSentTwice: hasKey, hasKey: hasKey)
-            let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
-            #expect(judgement.verdict == Self.free && judgement.lane == .shortage)
+            let classification = FailureTable.classify(.failure(failure), of: request, now: start)
+            #expect(classification.verdict == Self.free && classification.lane == .shortage)
         }
     }
 
@@ -201,14 +203,14 @@ internal import Testing
         ENETUNREACH, EHOSTUNREACH, ENETDOWN, EINVAL, EACCES, EADDRNOTAVAIL, ETIMEDOUT,
     ]
 
-    func judge(
+    func classify(
         _ failure: AttemptFailure,
         mayBeSentTwice: Bool = true,
         _ change: (inout AttemptContext) -> Void = { _ in }
-    ) throws -> Judgement {
+    ) throws -> AttemptClassification {
         var request = try context(mayBeSentTwice: mayBeSentTwice, hasKey: mayBeSentTwice)
         change(&request)
-        return FailureTable.judge(.failure(failure), of: request, now: start)
+        return FailureTable.classify(.failure(failure), of: request, now: start)
     }
 
     @Test(arguments: pathErrors)
@@ -221,57 +223,57 @@ internal import Testing
             for change: (inout AttemptContext) -> Void in [
                 { $0.gateIsDown = true }, { $0.pathHasChanged = true },
             ] {
-                let judgement = try judge(failure, change)
-                #expect(judgement.verdict == Self.free && judgement.lane == .reconnect, "\(code)")
+                let classification = try classify(failure, change)
+                #expect(classification.verdict == Self.free && classification.lane == .reconnect, "\(code)")
             }
             let isShortage = errno == EADDRNOTAVAIL && phase < .request
-            #expect(try judge(failure).verdict == (isShortage ? Self.free : Self.counted), "\(code)")
+            #expect(try classify(failure).verdict == (isShortage ? Self.free : Self.counted), "\(code)")
         }
     }
 
     @Test func `a failed connection does not count shortly after the path was found`() throws {
         let refused = AttemptFailure(code: 7, errno: ECONNREFUSED, phase: .connect, message: "m")
-        let judgement = try judge(refused) { $0.isReconnecting = true }
-        #expect(judgement.verdict == Self.free && judgement.lane == .reconnect)
+        let classification = try classify(refused) { $0.isReconnecting = true }
+        #expect(classification.verdict == Self.free && classification.lane == .reconnect)
         let reset = AttemptFailure(code: 56, errno: ECONNRESET, phase: .response, message: "m")
-        #expect(try judge(reset) { $0.isReconnecting = true }.verdict == Self.counted)
+        #expect(try classify(reset) { $0.isReconnecting = true }.verdict == Self.counted)
     }
 
     @Test func `a request that must not be sent twice is held when its path was lost after sending`() throws {
         for code in [CInt(42), 56] {
             let sent = AttemptFailure(code: code, phase: .response, bytesSent: 9, message: "m")
-            let judgement = try judge(sent, mayBeSentTwice: false) { $0.gateIsDown = true }
-            #expect(judgement.verdict == .held(.ambiguous))
+            let classification = try classify(sent, mayBeSentTwice: false) { $0.gateIsDown = true }
+            #expect(classification.verdict == .held(.ambiguous))
             let unsent = AttemptFailure(code: code, phase: .connect, message: "m")
-            #expect(try judge(unsent, mayBeSentTwice: false) { $0.gateIsDown = true }.verdict == Self.free)
+            #expect(try classify(unsent, mayBeSentTwice: false) { $0.gateIsDown = true }.verdict == Self.free)
         }
     }
 
     @Test(arguments: [true, false])
     func `a status that arrived before the attempt was aborted decides`(mayBeSentTwice: Bool) throws {
         let ended = AttemptFailure(code: 42, phase: .response, bytesSent: 9, status: 200, message: "m")
-        let judgement = try judge(ended, mayBeSentTwice: mayBeSentTwice) { $0.gateIsDown = true }
-        #expect(judgement.verdict == .delivered(status: 200))
+        let classification = try classify(ended, mayBeSentTwice: mayBeSentTwice) { $0.gateIsDown = true }
+        #expect(classification.verdict == .delivered(status: 200))
     }
 
     @Test func `409 with a key is retried for ten minutes`() throws {
         var request = try context()
         request.conflictAge = .seconds(599)
-        #expect(judge(409, of: request).verdict == Self.counted)
+        #expect(classify(409, of: request).verdict == Self.counted)
         request.conflictAge = .seconds(600)
-        #expect(judge(409, of: request).verdict == .dead(.conflict, reason: "HTTP 409 for 10 minutes"))
-        #expect(judge(409, of: request).lane == .healthy)
+        #expect(classify(409, of: request).verdict == .dead(.conflict, reason: "HTTP 409 for 10 minutes"))
+        #expect(classify(409, of: request).lane == .healthy)
     }
 
     @Test func `409 is retried with a key and final without one`() throws {
-        #expect(judge(409, of: try context()).verdict == Self.counted)
-        #expect(judge(409, of: try context(hasKey: false)).verdict == .dead(reason: "HTTP 409"))
+        #expect(classify(409, of: try context()).verdict == Self.counted)
+        #expect(classify(409, of: try context(hasKey: false)).verdict == .dead(reason: "HTTP 409"))
     }
 
     @Test(arguments: [429, 503])
     func `a throttling status closes the lane for the time in Retry-After`(status: Int) throws {
-        #expect(judge(status, of: try context()).lane == .close)
-        let named = judge(status, [("Retry-After", "120")], of: try context())
+        #expect(classify(status, of: try context()).lane == .close)
+        let named = classify(status, [("Retry-After", "120")], of: try context())
         #expect(named.lane == .closeFor(.seconds(120)))
     }
 
@@ -280,40 +282,42 @@ internal import Testing
         throws
     {
         let request = try context(mayBeSentTwice: false, hasKey: false)
-        let judgement = judge(status, of: request)
-        #expect(judgement.verdict == .held(.ambiguous) && judgement.lane == .failure)
-        #expect(judgement.status == status)
+        let classification = classify(status, of: request)
+        #expect(classification.verdict == .held(.ambiguous) && classification.lane == .failure)
+        #expect(classification.status == status)
     }
 
     @Test func `a request that must not be sent twice is held after a 503, which a proxy may have sent`()
         throws
     {
-        let judgement = judge(
+        let classification = classify(
             503,
             [("Retry-After", "120")],
             of: try context(mayBeSentTwice: false, hasKey: false)
         )
-        #expect(judgement.verdict == .held(.ambiguous))
-        #expect(judgement.lane == .closeFor(.seconds(120)))
+        #expect(classification.verdict == .held(.ambiguous))
+        #expect(classification.lane == .closeFor(.seconds(120)))
     }
 
     @Test(arguments: [408, 421, 425, 429])
     func `a request that the server reports as not applied is retried, even if it must not be sent twice`(
         status: Int
     ) throws {
-        #expect(judge(status, of: try context(mayBeSentTwice: false, hasKey: false)).verdict == Self.counted)
+        #expect(
+            classify(status, of: try context(mayBeSentTwice: false, hasKey: false)).verdict == Self.counted
+        )
     }
 
     @Test func `a misdirected request is repeated once immediately, then with backoff`() throws {
-        #expect(judge(421, of: try context()).lane == .again)
-        #expect(judge(421, of: try context(lastStatus: 500)).lane == .again)
-        let second = judge(421, of: try context(lastStatus: 421))
+        #expect(classify(421, of: try context()).lane == .again)
+        #expect(classify(421, of: try context(lastStatus: 500)).lane == .again)
+        let second = classify(421, of: try context(lastStatus: 421))
         #expect(second.verdict == Self.counted && second.lane == .failure)
     }
 
     @Test func `422 is final even with a key, because the server matched the key to another request`() throws
     {
-        #expect(judge(422, of: try context()).verdict == .dead(reason: "HTTP 422"))
+        #expect(classify(422, of: try context()).verdict == .dead(reason: "HTTP 422"))
     }
 
     // MARK: Requests that the server did not process or may still process
@@ -326,17 +330,21 @@ internal import Testing
         failure.isUnprocessed = true
         for mayBeSentTwice in [true, false] {
             let request = try context(mayBeSentTwice: mayBeSentTwice, hasKey: mayBeSentTwice)
-            let judgement = FailureTable.judge(.failure(failure), of: request, now: start)
-            #expect(judgement.verdict == Self.counted && judgement.lane == .failure)
+            let classification = FailureTable.classify(.failure(failure), of: request, now: start)
+            #expect(classification.verdict == Self.counted && classification.lane == .failure)
         }
     }
 
     @Test func `a timeout after sending delays the next attempt`() throws {
         var failure = AttemptFailure(code: 28, phase: .response, bytesSent: 100, message: "late")
         failure.overrun = .seconds(300)
-        let judgement = FailureTable.judge(.failure(failure), of: try context(), now: start)
-        #expect(judgement.verdict == Self.counted && judgement.overrun == .seconds(300))
-        let once = FailureTable.judge(.failure(failure), of: try context(mayBeSentTwice: false), now: start)
+        let classification = FailureTable.classify(.failure(failure), of: try context(), now: start)
+        #expect(classification.verdict == Self.counted && classification.overrun == .seconds(300))
+        let once = FailureTable.classify(
+            .failure(failure),
+            of: try context(mayBeSentTwice: false),
+            now: start
+        )
         #expect(once.verdict == .held(.ambiguous) && once.overrun == nil)
     }
 }

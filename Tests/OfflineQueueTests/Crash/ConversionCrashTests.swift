@@ -48,7 +48,7 @@ internal import Testing
         options.mode = .produce
         options.producers = 0
         options.edits = false
-        try await kill(options, passage: 3, .answered)
+        try await kill(options, passage: 3, .responded)
         try await series.drain(options, record)
         let ledger = record.current
         #expect(ledger.violations.prefix(20) == [], "replay with NETWATCH_SEED=\(CrashScale.seed)")

@@ -69,7 +69,7 @@ struct CrashSeries: Sendable {
             options.seed = generator.next()
             options.firstNumber = run * requestsPerProducer
             options.checkpointPages = checkpointPages.randomElement(using: &generator)!
-            if cutsPower { options.forgetting = forgetting(&generator) }
+            if cutsPower { options.unsyncedWriteLoss = unsyncedWriteLoss(&generator) }
             try await kill(end(run, places, &generator), options, run: run, record)
         }
         if drains { try await drain(options, record) }
@@ -100,10 +100,14 @@ struct CrashSeries: Sendable {
     }
 
     /// Returns what a power cut leaves on the disk: in half of the cases, chosen at random, some of the unsynced data.
-    private func forgetting(_ generator: inout SeededGenerator) -> TestProcessOptions.Forgetting {
+    private func unsyncedWriteLoss(_ generator: inout SeededGenerator) -> TestProcessOptions.UnsyncedWriteLoss
+    {
         let leaked = UInt32.random(in: 0...leaksAtMost, using: &generator)
         let leaks = Bool.random(using: &generator)
-        return TestProcessOptions.Forgetting(leakedPerMille: leaks ? leaked : 0, seed: generator.next())
+        return TestProcessOptions.UnsyncedWriteLoss(
+            leakedPerMille: leaks ? leaked : 0,
+            seed: generator.next()
+        )
     }
 
     // MARK: Processes
@@ -153,7 +157,7 @@ struct CrashSeries: Sendable {
         do {
             _ = try await process.end(within: timeLimit)
             return true
-        } catch is Subprocess.Hang {
+        } catch is Subprocess.TimedOut {
             return false
         }
     }
@@ -178,7 +182,7 @@ struct CrashSeries: Sendable {
     func drain(_ options: TestProcessOptions, _ record: CrashRecord) async throws {
         var options = options
         options.mode = .drain
-        options.forgetting = nil
+        options.unsyncedWriteLoss = nil
         options.crash = nil
         let process = try Subprocess(Self.program, [try options.argument])
         _ = try await ends(process, within: .seconds(120))
@@ -203,7 +207,7 @@ extension TestProcessOptions.Crash.Place {
     fileprivate var latestPassage: Int {
         switch self {
         case .write: 1500
-        case .sync, .checkpointWrite, .beforeCommit, .afterCommit, .claimed, .sending, .answered: 40
+        case .sync, .checkpointWrite, .beforeCommit, .afterCommit, .claimed, .sending, .responded: 40
         case .checkpointSync, .bodySynced, .bodyNamed, .concluded: 3
         }
     }

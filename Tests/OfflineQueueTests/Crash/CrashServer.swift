@@ -21,7 +21,7 @@ final class CrashRecord: Sendable {
 /// Its choice depends only on the seed, the id of the request, and how often that id has arrived. The order of requests
 /// does not influence it.
 final class CrashServer: Sendable {
-    private enum Mood {
+    private enum Behaviour {
         case kind, slow, overloaded, broken, closing, resetting
     }
 
@@ -30,14 +30,14 @@ final class CrashServer: Sendable {
     var url: String { server.url }
 
     init(seed: UInt64, record: CrashRecord) throws {
-        let visits = Visits()
+        let counts = RequestCounts()
         server = try ScriptedServer { request in
             let id = String(request.target.dropFirst())
             if id.hasPrefix("ended/") {
                 record.note { $0.reported(String(id.dropFirst(6)), request) }
                 return .respond("")
             }
-            return Self.answer(request, id, Self.mood(seed, id, visit: visits.next(id)), record)
+            return Self.answer(request, id, Self.behaviour(seed, id, number: counts.next(id)), record)
         }
     }
 
@@ -46,10 +46,10 @@ final class CrashServer: Sendable {
     private static func answer(
         _ request: ScriptedServer.Request,
         _ id: String,
-        _ mood: Mood,
+        _ behaviour: Behaviour,
         _ record: CrashRecord
     ) -> ScriptedServer.Action {
-        let isSuccess = mood == .kind || mood == .slow
+        let isSuccess = behaviour == .kind || behaviour == .slow
         record.note { ledger in
             ledger.arrived(
                 id,
@@ -58,7 +58,7 @@ final class CrashServer: Sendable {
                 isAnsweredWithSuccess: isSuccess
             )
         }
-        switch mood {
+        switch behaviour {
         case .kind: return .respond("")
         case .slow:
             // Delays the response. This blocks only the thread of this connection.
@@ -78,9 +78,9 @@ final class CrashServer: Sendable {
 
     /// Returns how the server responds to an arrival of a request. From the fourth arrival on it accepts the request,
     /// so that every series ends.
-    private static func mood(_ seed: UInt64, _ id: String, visit: Int) -> Mood {
-        guard visit < 4, let request = TestProcessRequest(id: id) else { return .kind }
-        let place = UInt64(request.producer) << 40 | UInt64(request.number) << 8 | UInt64(visit)
+    private static func behaviour(_ seed: UInt64, _ id: String, number: Int) -> Behaviour {
+        guard number < 4, let request = TestProcessRequest(id: id) else { return .kind }
+        let place = UInt64(request.producer) << 40 | UInt64(request.number) << 8 | UInt64(number)
         var generator = SeededGenerator(seed: seed &+ place)
         return switch Int.random(in: 0..<100, using: &generator) {
         case ..<64: .kind
@@ -93,7 +93,7 @@ final class CrashServer: Sendable {
     }
 
     /// Counts the arrivals of each id.
-    private final class Visits: Sendable {
+    private final class RequestCounts: Sendable {
         private let counts = Mutex<[String: Int]>([:])
 
         func next(_ id: String) -> Int {

@@ -55,12 +55,12 @@ internal import Testing
     @Test(arguments: [Durability.full, .normal])
     func `a known id is as durable as its receipt states`(durability: Durability) async throws {
         let scratch = try ScratchDirectory(in: "/dev/shm")
-        let directory = try ForgetfulDisk.directory(in: scratch)
+        let directory = try PowerCutDisk.directory(in: scratch)
         let store = try await SQLiteQueueStore(directory: directory)
         _ = try await store.enqueue([try request("a", .normal)])
         let again = try await store.enqueue([try request("a", durability)])[0]
         #expect(again.outcome == .known)
-        ForgetfulDisk.cutPower(in: directory)
+        PowerCutDisk.cutPower(in: directory)
         await store.close()
         let reopened = try await SQLiteQueueStore(directory: directory)
         let isThere = try await reopened.details(of: "a") != nil
@@ -70,13 +70,13 @@ internal import Testing
 
     @Test func `the body of a dropped request is removed only after the commit`() async throws {
         let scratch = try ScratchDirectory(in: "/dev/shm")
-        let directory = try ForgetfulDisk.directory(in: scratch)
+        let directory = try PowerCutDisk.directory(in: scratch)
         let store = try await SQLiteQueueStore(directory: directory)
         let body = try await store.spool.store(Data(repeating: 0x61, count: 70_000))
         _ = try await store.enqueue([try request("old", .full, replaceKey: "k", body: .spooled(body))])
         let new = try await store.enqueue([try request("new", .normal, replaceKey: "k")])[0]
         #expect(new.outcome == .accepted)
-        ForgetfulDisk.cutPower(in: directory)
+        PowerCutDisk.cutPower(in: directory)
         await store.close()
         let reopened = try await SQLiteQueueStore(directory: directory)
         let old = try #require(try await reopened.details(of: "old")).summary.state

@@ -23,7 +23,7 @@ struct ClientCertificateCredentialTests {
         let manager = ServerTrustPolicyManager(policies: ["127.0.0.1": pins])
         var configuration = OfflineQueue.Configuration(directory: directory.path)
         configuration.limits.diskReserve = 0
-        configuration.credentialPatience = .seconds(60)
+        configuration.credentialWait = .seconds(60)
         (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
         let queue = try await OfflineQueue(
             configuration: configuration,

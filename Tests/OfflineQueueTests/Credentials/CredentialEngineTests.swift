@@ -21,7 +21,7 @@ internal import Testing
         configuration.stopTimeout = .milliseconds(200)
         configuration.limits.diskReserve = 0
         // On a busy machine, a call may take longer than the default.
-        configuration.credentialPatience = .seconds(60)
+        configuration.credentialWait = .seconds(60)
         adjust(&configuration)
         let queue = try await OfflineQueue.opening(
             configuration,

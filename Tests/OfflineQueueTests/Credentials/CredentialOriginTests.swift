@@ -14,7 +14,7 @@ internal import Testing
     private func open(_ session: SessionManager) async throws -> OfflineQueue {
         var configuration = OfflineQueue.Configuration(directory: directory.path)
         configuration.limits.diskReserve = 0
-        configuration.credentialPatience = .seconds(60)
+        configuration.credentialWait = .seconds(60)
         (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
         let queue = try await OfflineQueue(
             configuration: configuration,

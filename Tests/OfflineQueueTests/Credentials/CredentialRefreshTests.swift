@@ -12,7 +12,7 @@ internal import Testing
     private func open(_ sender: FakeSender) async throws -> OfflineQueue {
         var configuration = OfflineQueue.Configuration(directory: directory.path)
         configuration.limits.diskReserve = 0
-        configuration.credentialPatience = .seconds(60)
+        configuration.credentialWait = .seconds(60)
         (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
         let queue = try await OfflineQueue.opening(
             configuration,
@@ -87,7 +87,7 @@ internal import Testing
     }
 
     @Test func `an acceptance is reported once for each refresh`() async throws {
-        let resolver = CredentialResolver(timeout: .seconds(600), patience: .seconds(300))
+        let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300))
         let accepted = Recorder<String>()
         let token = TestToken("old")
         let credential = try QueueCredential(

@@ -10,7 +10,7 @@ internal import Testing
         let token = TestToken("x")
         let time = Mutex(ContinuousClock.now)
         // The provider responds at once, but on a busy machine its task may start late.
-        let resolver = CredentialResolver(timeout: .seconds(600), patience: .seconds(300)) {
+        let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300)) {
             time.withLock { $0 }
         }
         let credential = try QueueCredential(

@@ -17,7 +17,7 @@ internal import Testing
         var configuration = OfflineQueue.Configuration(directory: directory.path)
         configuration.limits.diskReserve = 0
         (configuration.inflight, configuration.inflightPerOrigin, configuration.inflightPerLane) = (1, 1, 1)
-        configuration.credentialPatience = .milliseconds(10)
+        configuration.credentialWait = .milliseconds(10)
         // The hanging call must not end by itself, however busy the machine is.
         configuration.credentialTimeout = .seconds(600)
         (configuration.backoffBase, configuration.backoffCap) = (.milliseconds(1), .milliseconds(50))
@@ -39,7 +39,7 @@ internal import Testing
     }
 
     @Test func `calls that ended without a failure of the provider leave nothing to remember`() {
-        var calls = ProviderCalls<Int>(patience: .seconds(1))
+        var calls = ProviderCalls<Int>(maximumWait: .seconds(1))
         for (remedy, isIdle) in [(CredentialFault.Remedy.change, true), (.retry, false)] {
             calls.begin(Task { 1 }, for: "request", at: .now)
             #expect(!calls.isIdle)
@@ -93,7 +93,7 @@ internal import Testing
 
     @Test func `a provider that fails is not called again for a while`() async throws {
         let time = Mutex(ContinuousClock.now)
-        let resolver = CredentialResolver(timeout: .seconds(600), patience: .seconds(300)) {
+        let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300)) {
             time.withLock { $0 }
         }
         let (fails, called) = (TestToken("yes"), Recorder<String>())

@@ -85,18 +85,18 @@ struct DiskFault: ~Copyable {
 }
 
 /// A simulated power cut: all unsynced data is lost, but the process continues.
-enum ForgetfulDisk {
-    private static let marker = "forgetful-queue"
+enum PowerCutDisk {
+    private static let marker = "power-cut-queue"
 
     /// Creates a directory on the simulated disk and returns its path. A database in it must be opened after this call.
     static func directory(in scratch: ScratchDirectory) throws -> String {
         try DiskFault.install()
-        netwatch_forgetting_arm(marker, 0, 1)
+        netwatch_power_cut_arm(marker, 0, 1)
         return scratch.file(marker)
     }
 
     /// Discards all unsynced data. Later calls on files of the directory that are still open fail.
     static func cutPower(in directory: String) {
-        netwatch_forgetting_cut(directory)
+        netwatch_power_cut(directory)
     }
 }

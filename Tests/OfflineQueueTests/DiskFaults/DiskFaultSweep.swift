@@ -6,7 +6,7 @@ internal import OfflineQueue
 /// fewer than N calls.
 struct DiskFaultSweep {
     /// What remains on the disk after a run.
-    enum Aftermath: CaseIterable {
+    enum SurvivingData: CaseIterable {
         /// Everything that was written, as after the end of the process.
         case everything
         /// Everything that was synced, as after a power cut.
@@ -33,7 +33,7 @@ struct DiskFaultSweep {
 
     let kind: DiskFault.Kind
     let persists: Bool
-    let aftermath: Aftermath
+    let survivingData: SurvivingData
     /// Whether each run creates its store, which takes most of the calls. If not, it starts with a copy of an existing
     /// store.
     let isFromCreation: Bool
@@ -62,15 +62,15 @@ struct DiskFaultSweep {
     private func live(_ first: Int, _ template: String, _ findings: inout Findings) async throws -> Bool {
         let scratch = try ScratchDirectory(in: Self.parent)
         let directory =
-            aftermath == .whatWasSynced
-            ? try ForgetfulDisk.directory(in: scratch) : scratch.file("queue")
+            survivingData == .whatWasSynced
+            ? try PowerCutDisk.directory(in: scratch) : scratch.file("queue")
         if !isFromCreation { try FileManager.default.copyItem(atPath: template, toPath: directory) }
         let fault = try DiskFault(kind, at: directory, first: first, persists: persists)
         let calls = fault.calls
         let script = await DiskFaultScript.run(in: directory, calls: calls)
         let hasStruck = calls() >= first
         fault.end()
-        ForgetfulDisk.cutPower(in: directory)
+        PowerCutDisk.cutPower(in: directory)
         if hasStruck { findings.failures += 1 }
         let missing = await missing(script, in: directory)
         findings.add(script, missing, hasStruck: hasStruck, at: "\(self), call \(first)", directory)
@@ -105,7 +105,7 @@ struct DiskFaultSweep {
 extension DiskFaultSweep: CustomStringConvertible {
     var description: String {
         "\(kind.testDescription) \(persists ? "for good" : "once"), \(isFromCreation ? "new" : "old") store, "
-            + "then \(aftermath)"
+            + "then \(survivingData)"
     }
 }
 

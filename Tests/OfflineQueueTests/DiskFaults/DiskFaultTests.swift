@@ -7,11 +7,11 @@ internal import Testing
     /// power cut.
     private static let sweeps: [DiskFaultSweep] = DiskFault.Kind.all.flatMap { kind in
         [false, true].flatMap { persists in
-            DiskFaultSweep.Aftermath.allCases.map { aftermath in
+            DiskFaultSweep.SurvivingData.allCases.map { survivingData in
                 DiskFaultSweep(
                     kind: kind,
                     persists: persists,
-                    aftermath: aftermath,
+                    survivingData: survivingData,
                     isFromCreation: CheckSize.current == .full || kind == .syncEIO
                 )
             }
@@ -25,10 +25,10 @@ internal import Testing
     }
 
     @Test func `accepted requests survive a crash at any system call`() async throws {
-        let aftermaths = DiskFaultSweep.Aftermath.allCases
-        let chosen = CheckSize.current == .small ? [.whatWasSynced] : aftermaths
-        let sweeps = chosen.map { aftermath in
-            DiskFaultSweep(kind: .end, persists: true, aftermath: aftermath, isFromCreation: true)
+        let survivors = DiskFaultSweep.SurvivingData.allCases
+        let chosen = CheckSize.current == .small ? [.whatWasSynced] : survivors
+        let sweeps = chosen.map { survivingData in
+            DiskFaultSweep(kind: .end, persists: true, survivingData: survivingData, isFromCreation: true)
         }
         try await check(sweeps, "last calls")
     }
@@ -37,7 +37,7 @@ internal import Testing
         let sweep = DiskFaultSweep(
             kind: .syncLie,
             persists: true,
-            aftermath: .whatWasSynced,
+            survivingData: .whatWasSynced,
             isFromCreation: false
         )
         #expect(try await !sweep.run().lost.isEmpty)
@@ -63,7 +63,7 @@ extension DiskFaultSweep {
     /// sweeps for each of these kinds, CI runs two and a small check none.
     fileprivate var isChosen: Bool {
         let hasFewCalls = ![.readEIO, .writeEIO, .writeENOSPC].contains(kind)
-        let isInHalf = persists == (aftermath == .everything)
+        let isInHalf = persists == (survivingData == .everything)
         return CheckSize.choose(
             small: hasFewCalls && isInHalf,
             medium: hasFewCalls || isInHalf,

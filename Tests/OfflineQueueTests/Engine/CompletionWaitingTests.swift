@@ -10,23 +10,23 @@ internal import Testing
 
     /// A store that counts the queries for the states and the details of requests.
     private struct CountingStore: WrappedStore {
-        final class Looks: Sendable {
+        final class ReadCounter: Sendable {
             let storedStates = Mutex(0)
             let details = Mutex(0)
         }
 
         let inner: any QueueStore
-        let looks = Looks()
+        let reads = ReadCounter()
         let asked = ChangeSignal()
 
         func storedStates(of ids: [String]) async throws -> [String: StoredState] {
             defer { asked.post() }
-            looks.storedStates.withLock { $0 += 1 }
+            reads.storedStates.withLock { $0 += 1 }
             return try await inner.storedStates(of: ids)
         }
 
         func details(of id: String) async throws -> RequestDetails? {
-            looks.details.withLock { $0 += 1 }
+            reads.details.withLock { $0 += 1 }
             return try await inner.details(of: id)
         }
     }
@@ -49,7 +49,7 @@ internal import Testing
             _ = try await queue.enqueue(request, options: EnqueueOptions(id: id))
         }
         let waiting = ids.map { id in Task { try await queue.result(of: id)?.summary.state } }
-        try await store.asked.until { store.looks.storedStates.withLock { $0 } == waiters }
+        try await store.asked.until { store.reads.storedStates.withLock { $0 } == waiters }
         let changes = 20
         for number in 0..<changes {
             _ = try await number.isMultiple(of: 2) ? queue.hold(["other"]) : queue.release(["other"])
@@ -58,8 +58,8 @@ internal import Testing
         #expect(try await waiting[7].value == .cancelled)
         // The states are queried at most once for each waiter and once for each change. The details are queried once,
         // for the result.
-        #expect(store.looks.storedStates.withLock { $0 } <= waiters + changes + 1)
-        #expect(store.looks.details.withLock { $0 } == 1)
+        #expect(store.reads.storedStates.withLock { $0 } <= waiters + changes + 1)
+        #expect(store.reads.details.withLock { $0 } == 1)
         _ = try await queue.cancel(ids)
         for task in waiting { #expect(try await task.value == .cancelled) }
         await queue.stop()

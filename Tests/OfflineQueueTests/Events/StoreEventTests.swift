@@ -25,7 +25,7 @@ internal import Testing
         }
     }
 
-    @Test func `the life of a request is reported in the order of its commits`() async throws {
+    @Test func `all changes of a request are reported in the order of their commits`() async throws {
         let bench = try await bench()
         var events = try await bench.store.events().makeAsyncIterator()
         let lane = try await bench.put("a") {

@@ -8,10 +8,10 @@ internal import Synchronization
 /// would, until ``letThrough()``. After that it responds as the real server, with the header field that the requests'
 /// rule expects.
 ///
-/// The trick that is played on a request is the first component of its path.
+/// What happens to a request is chosen by the first component of its path.
 final class HostileNetwork: Sendable {
     /// How the network intercepts a request.
-    enum Trick: String, CaseIterable, Sendable {
+    enum Behaviour: String, CaseIterable, Sendable {
         /// A portal redirects to its page.
         case redirect
         /// A portal responds with its page and status 200.
@@ -31,7 +31,7 @@ final class HostileNetwork: Sendable {
         /// The connection is reset after the upload.
         case reset
 
-        /// Whether the trick is a response, with which an attempt does not count.
+        /// Whether the behaviour is a response, with which an attempt does not count.
         var isResponse: Bool { self != .reset }
 
         /// Whether the response says that the server did not apply the request, so that any request may be repeated.
@@ -80,7 +80,7 @@ final class HostileNetwork: Sendable {
                     return .respond(status: 201, headers: [.init("X-Server", "real")])
                 }
                 state.intercepted.insert(request.target)
-                return Trick(rawValue: request.target.split(separator: "/").first.map(String.init) ?? "")!
+                return Behaviour(rawValue: request.target.split(separator: "/").first.map(String.init) ?? "")!
                     .action
             }
         }

@@ -28,19 +28,19 @@ internal import Testing
     }
 
     private struct Row {
-        let trick: HostileNetwork.Trick
+        let behaviour: HostileNetwork.Behaviour
         let isAtMostOnce: Bool
         let target: String
 
         init(_ index: Int) {
-            let tricks = HostileNetwork.Trick.allCases
-            trick = tricks[index % tricks.count]
-            isAtMostOnce = index / tricks.count % 4 == 3
-            target = "/\(trick.rawValue)/\(index)"
+            let behaviours = HostileNetwork.Behaviour.allCases
+            behaviour = behaviours[index % behaviours.count]
+            isAtMostOnce = index / behaviours.count % 4 == 3
+            target = "/\(behaviour.rawValue)/\(index)"
         }
 
         /// Whether the request is held, because the server may have applied it.
-        var isHeld: Bool { isAtMostOnce && !trick.isUnapplied }
+        var isHeld: Bool { isAtMostOnce && !behaviour.isUnapplied }
 
         /// A lane for each request, so that each one is tried although others fail.
         func options(_ expectation: Expected) -> EnqueueOptions {
@@ -48,7 +48,7 @@ internal import Testing
             options.expectation = expectation
             options.isAtMostOnce = isAtMostOnce
             // With a single counted attempt, the request would be given up.
-            if trick.isResponse { options.maximumAttempts = 1 }
+            if behaviour.isResponse { options.maximumAttempts = 1 }
             return options
         }
     }

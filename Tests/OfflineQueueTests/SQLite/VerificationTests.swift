@@ -110,7 +110,7 @@ internal import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct SweepTests {
+@Suite(.timeLimit(.minutes(5))) struct SpoolSweepTests {
     private let directory = TemporaryDirectory()
 
     @Test func `a start removes only files that no request refers to`() async throws {

@@ -27,7 +27,7 @@ struct FairnessSimulation {
         var lastClaim = 0
     }
 
-    private enum Happening {
+    private enum Event {
         case enqueue(Int64)
         case announce(Int64)
         case claimAnswer(Scheduler.Claim)
@@ -47,7 +47,7 @@ struct FairnessSimulation {
     private var lanes: [Int64: Lane] = [:]
     /// The time since which a fast origin has had due requests but no attempt.
     private var neglected: [Origin: Moment] = [:]
-    private var agenda: [(at: Moment, what: Happening)] = []
+    private var planned: [(at: Moment, what: Event)] = []
     private var now: Moment = .zero
     private var claims = 0
 
@@ -85,8 +85,8 @@ struct FairnessSimulation {
         return violations
     }
 
-    private mutating func plan(_ what: Happening, after delay: ClosedRange<Duration>) {
-        agenda.append((now + random.uniform(delay), what))
+    private mutating func plan(_ what: Event, after delay: ClosedRange<Duration>) {
+        planned.append((now + random.uniform(delay), what))
     }
 }
 
@@ -95,15 +95,15 @@ struct FairnessSimulation {
 extension FairnessSimulation {
     private mutating func advance(until end: Moment) {
         for _ in 0..<20_000 {
-            let next = agenda.indices.min { agenda[$0].at < agenda[$1].at }
+            let next = planned.indices.min { planned[$0].at < planned[$1].at }
             let wake = scheduler.nextWake(now: now)
-            guard let moment = [wake, next.map { agenda[$0].at }].compactMap({ $0 }).min(), moment <= end
+            guard let moment = [wake, next.map { planned[$0].at }].compactMap({ $0 }).min(), moment <= end
             else {
                 return
             }
             now = max(now, moment)
-            if let next, agenda[next].at == moment {
-                happen(agenda.remove(at: next).what)
+            if let next, planned[next].at == moment {
+                handle(planned.remove(at: next).what)
             } else {
                 feed(.wake)
             }
@@ -111,7 +111,7 @@ extension FairnessSimulation {
         violations.insert("time does not pass")
     }
 
-    private mutating func happen(_ what: Happening) {
+    private mutating func handle(_ what: Event) {
         switch what {
         case .enqueue(let lane):
             lanes[lane]!.waiting.append(now)

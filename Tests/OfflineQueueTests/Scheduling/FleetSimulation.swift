@@ -38,7 +38,7 @@ struct FleetSimulation<Network: SimulatedNetwork> {
         var nextRow = 0
     }
 
-    private enum Happening {
+    private enum Event {
         case enqueue(queue: Int, lane: Int64, count: Int)
         case gate(queue: Int, GateState)
         case outcome(FleetArrival, LaneEffect)
@@ -49,10 +49,10 @@ struct FleetSimulation<Network: SimulatedNetwork> {
     private(set) var now: Moment = .zero
     private(set) var delivered = 0
     private var queues: [Queue] = []
-    private var happenings: [Int: Happening] = [:]
-    private var agenda = Timetable<Int>()
+    private var events: [Int: Event] = [:]
+    private var planned = Timetable<Int>()
     private var wakes = Timetable<Int>()
-    private var lastHappening = 0
+    private var lastEvent = 0
 
     init(_ network: Network) {
         self.network = network
@@ -87,10 +87,10 @@ struct FleetSimulation<Network: SimulatedNetwork> {
 
     func waiting(inLane lane: Int64, queue: Int = 0) -> Int { queues[queue].lanes[lane]!.waiting.count }
 
-    private mutating func plan(_ happening: Happening, at moment: Moment) {
-        lastHappening += 1
-        happenings[lastHappening] = happening
-        agenda.set(lastHappening, to: moment)
+    private mutating func plan(_ event: Event, at moment: Moment) {
+        lastEvent += 1
+        events[lastEvent] = event
+        planned.set(lastEvent, to: moment)
     }
 }
 
@@ -99,10 +99,10 @@ struct FleetSimulation<Network: SimulatedNetwork> {
 extension FleetSimulation {
     /// Simulates until the time, or until nothing is left to happen.
     mutating func run(until end: Moment) {
-        while let next = [agenda.first, wakes.first].compactMap(\.self).min(), next <= end {
+        while let next = [planned.first, wakes.first].compactMap(\.self).min(), next <= end {
             now = max(now, next)
-            if agenda.first == next, let id = agenda.removeFirst(until: next) {
-                happen(happenings.removeValue(forKey: id)!)
+            if planned.first == next, let id = planned.removeFirst(until: next) {
+                handle(events.removeValue(forKey: id)!)
             } else if let queue = wakes.removeFirst(until: next) {
                 feed(.wake, queue)
             }
@@ -110,8 +110,8 @@ extension FleetSimulation {
         now = max(now, end)
     }
 
-    private mutating func happen(_ happening: Happening) {
-        switch happening {
+    private mutating func handle(_ event: Event) {
+        switch event {
         case .enqueue(let queue, let lane, let count): enqueue(count, queue, lane)
         case .gate(let queue, let state):
             queues[queue].gate = state

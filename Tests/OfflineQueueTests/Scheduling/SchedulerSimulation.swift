@@ -52,7 +52,7 @@ struct SchedulerSimulation {
         let at: Moment
     }
 
-    private enum Happening {
+    private enum Event {
         case enqueue(Int64)
         case gate(String, GateState)
         case tell(String)
@@ -79,7 +79,7 @@ struct SchedulerSimulation {
     private var ended: [(lane: Int64, row: Int)] = []
     /// Whether the outcomes of ended attempts are being reported.
     private var isEnding = false
-    private var agenda: [(at: Moment, what: Happening)] = []
+    private var planned: [(at: Moment, what: Event)] = []
     private var now: Moment = .zero
     private var nextRow = 0
     private var isCalm = false
@@ -132,18 +132,18 @@ struct SchedulerSimulation {
         return violations
     }
 
-    private mutating func plan(_ what: Happening, within seconds: Int64) {
-        agenda.append((random.uniform(now...now + .seconds(seconds)), what))
+    private mutating func plan(_ what: Event, within seconds: Int64) {
+        planned.append((random.uniform(now...now + .seconds(seconds)), what))
     }
 
     private mutating func planFlap(of host: String) {
         let start = random.uniform(.zero ... .seconds(10_800))
         let route = random.next() % 3
-        agenda.append((start, .gate(host, .reachable(generation: random.next() % 100, route: route))))
-        agenda.append((start + .seconds(5), .gate(host, .notReachable)))
+        planned.append((start, .gate(host, .reachable(generation: random.next() % 100, route: route))))
+        planned.append((start + .seconds(5), .gate(host, .notReachable)))
         let end = start + .seconds(5) + random.uniform(.milliseconds(100) ... .seconds(4))
         let next = Bool.random(using: &random) ? route : random.next() % 3
-        agenda.append((end, .gate(host, .reachable(generation: 100 + random.next() % 100, route: next))))
+        planned.append((end, .gate(host, .reachable(generation: 100 + random.next() % 100, route: next))))
     }
 
     private mutating func randomGate() -> GateState {
@@ -162,15 +162,15 @@ extension SchedulerSimulation {
         for _ in 0..<200_000 {
             let wake = fault == .noTimers ? nil : scheduler.nextWake(now: now)
             if let wake, wake <= now { violations.insert("a timer is set for a moment that has passed") }
-            let next = agenda.indices.min { agenda[$0].at < agenda[$1].at }
-            let happening = next.map { agenda[$0].at }
-            guard let moment = [wake, happening].compactMap({ $0 }).min(), moment <= end else {
+            let next = planned.indices.min { planned[$0].at < planned[$1].at }
+            let due = next.map { planned[$0].at }
+            guard let moment = [wake, due].compactMap({ $0 }).min(), moment <= end else {
                 now = end
                 return
             }
             now = max(now, moment)
-            if let next, happening == moment {
-                happen(agenda.remove(at: next).what)
+            if let next, due == moment {
+                handle(planned.remove(at: next).what)
             } else {
                 feed(.wake)
             }
@@ -178,7 +178,7 @@ extension SchedulerSimulation {
         violations.insert("time does not pass")
     }
 
-    private mutating func happen(_ what: Happening) {
+    private mutating func handle(_ what: Event) {
         switch what {
         case .enqueue(let lane):
             lanes[lane]!.waiting.append(Row(number: nextRow, due: now))

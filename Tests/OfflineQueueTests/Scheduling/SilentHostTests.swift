@@ -107,8 +107,15 @@ internal import Testing
         slots.advance(to: .seconds(20))
         slots.setStanding(.slow, of: origin)
         slots.advance(to: .seconds(30))
-        #expect(!slots.isNews(AttemptCourse(duration: .seconds(15), isTimeout: true), about: origin))
-        #expect(slots.isNews(AttemptCourse(duration: .seconds(10), isTimeout: true), about: origin))
+        #expect(
+            !slots.isAfterStandingChange(
+                AttemptCourse(duration: .seconds(15), isTimeout: true),
+                about: origin
+            )
+        )
+        #expect(
+            slots.isAfterStandingChange(AttemptCourse(duration: .seconds(10), isTimeout: true), about: origin)
+        )
     }
 
     @Test

@@ -75,7 +75,7 @@ internal import Testing
         #expect(
             await error { () throws(QueueError) in try await writer.append(Data(count: 1)) }?.code == .stopped
         )
-        let files = ForgettingFiles()
+        let files = SimulatedSpoolFiles()
         do {
             let dropped = try BodySpool(files: files).makeWriter(limit: 10)
             try await dropped.append(Data(count: 6))
@@ -105,7 +105,7 @@ internal import Testing
     @Test(arguments: [140_000, 150_000, 131_072, 10])
     func `a file that changes during the copy is stored as it was read`(count: Int) async throws {
         let (before, after) = ([UInt8](repeating: 1, count: 145_000), [UInt8](repeating: 2, count: count))
-        let files = ForgettingFiles(foreign: ["/film": [before, after]])
+        let files = SimulatedSpoolFiles(foreign: ["/film": [before, after]])
         let spool = BodySpool(files: files)
         let body = try await spool.copy(path: "/film", limit: 150_000)
         // The spool reads 128 KiB at a time, so it reads the rest after the change.

@@ -18,7 +18,7 @@ internal import Testing
         ),
     ])
     func `a body's digest is its SHA-256`(text: String, digest: String) async throws {
-        let body = try await BodySpool(files: ForgettingFiles()).store(Data(text.utf8))
+        let body = try await BodySpool(files: SimulatedSpoolFiles()).store(Data(text.utf8))
         #expect(body.digest.description == digest)
         #expect(body.size == text.utf8.count)
     }

@@ -27,8 +27,8 @@ internal import Testing
         }
     }
 
-    private func files(_ method: StoringMethod, _ fault: ForgettingFiles.Fault) -> ForgettingFiles {
-        ForgettingFiles(
+    private func files(_ method: StoringMethod, _ fault: SimulatedSpoolFiles.Fault) -> SimulatedSpoolFiles {
+        SimulatedSpoolFiles(
             foreign: ["/film": [[UInt8](Self.film)]],
             canClone: method == .byCloning,
             fault: fault
@@ -60,7 +60,7 @@ internal import Testing
         do { return (try await method.store(in: spool), nil) } catch { return (nil, error) }
     }
 
-    private func expect(_ error: QueueError, _ errno: CInt, _ files: ForgettingFiles) throws {
+    private func expect(_ error: QueueError, _ errno: CInt, _ files: SimulatedSpoolFiles) throws {
         if error.code == .bodyFileUnusable { return #expect(error.path == "/film") }
         #expect(error.code == (errno == EIO ? .spoolFailed : .insufficientSpace))
         #expect(error.path == files.path)
@@ -69,8 +69,8 @@ internal import Testing
     }
 
     /// Expects that the body survives a power cut. It would not if the spool had only repeated a failed sync.
-    private func expectWhole(_ body: SpooledBody, after files: ForgettingFiles) async throws {
-        let survivors = ForgettingFiles(files.disk.afterPowerCut(.worst))
+    private func expectWhole(_ body: SpooledBody, after files: SimulatedSpoolFiles) async throws {
+        let survivors = SimulatedSpoolFiles(files.disk.afterPowerCut(.worst))
         #expect(try await BodySpool(files: survivors).open(body).content() == Self.film)
     }
 
@@ -120,22 +120,22 @@ internal import Testing
 
     @Test func `files that cannot be removed are removed by the next start`() async throws {
         // The first call creates the file. Its first write and all later calls fail.
-        let files = ForgettingFiles(fault: .init(powerCut: 2))
+        let files = SimulatedSpoolFiles(fault: .init(powerCut: 2))
         await #expect(throws: QueueError.self) {
             try await BodySpool(files: files, reserve: 0).store(Self.film)
         }
         #expect(files.disk.names.count == 1)
-        let healthy = ForgettingFiles(files.disk)
+        let healthy = SimulatedSpoolFiles(files.disk)
         #expect(try await BodySpool(files: healthy).sweep { _ in true } == 1)
         #expect(healthy.disk.names.isEmpty)
     }
 
     @Test func `a temporary read error of a body is not reported as a missing or changed body`() async throws
     {
-        let files = ForgettingFiles()
+        let files = SimulatedSpoolFiles()
         let body = try await BodySpool(files: files, reserve: 0).store(Self.film)
         for call in 1... {
-            let failing = ForgettingFiles(files.disk, fault: .init(failingCall: call))
+            let failing = SimulatedSpoolFiles(files.disk, fault: .init(failingCall: call))
             let fault = await BodySpool(files: failing).verify(body)
             guard failing.hasFailed else { break }
             guard case .unreadable? = fault else {

@@ -22,9 +22,9 @@ internal import Testing
         for cut in 1...length + 1 {
             let files = Self.files(canClone: canClone, fault: .init(powerCut: cut))
             let rows = await Self.work(files)
-            for luck in Self.lucks(cut) {
-                let lost = await Self.lost(rows, after: luck, files)
-                #expect(lost.isEmpty, "cut at call \(cut), \(luck)")
+            for loss in Self.losses(cut) {
+                let lost = await Self.lost(rows, after: loss, files)
+                #expect(lost.isEmpty, "cut at call \(cut), \(loss)")
             }
         }
     }
@@ -34,10 +34,10 @@ internal import Testing
             let files = Self.files(canClone: false, fault: .init(powerCut: cut))
             let rows = await Self.work(files)
             let names = Set(rows.kept.keys.map(\.name))
-            for luck in Self.lucks(cut) {
-                let survivors = ForgettingFiles(files.disk.afterPowerCut(luck))
+            for loss in Self.losses(cut) {
+                let survivors = SimulatedSpoolFiles(files.disk.afterPowerCut(loss))
                 try await BodySpool(files: survivors).sweep { names.contains($0) }
-                #expect(Set(survivors.disk.names) == names, "cut at call \(cut), \(luck)")
+                #expect(Set(survivors.disk.names) == names, "cut at call \(cut), \(loss)")
             }
         }
     }
@@ -46,7 +46,7 @@ internal import Testing
     enum Forgotten: CaseIterable, Sendable {
         case sync, directorySync
 
-        var fault: ForgettingFiles.Fault {
+        var fault: SimulatedSpoolFiles.Fault {
             switch self {
             case .sync: .init(ignoresSync: true)
             case .directorySync: .init(ignoresDirectorySync: true)
@@ -86,8 +86,8 @@ internal import Testing
 
     // MARK: Workload
 
-    private static func files(canClone: Bool, fault: ForgettingFiles.Fault) -> ForgettingFiles {
-        ForgettingFiles(
+    private static func files(canClone: Bool, fault: SimulatedSpoolFiles.Fault) -> SimulatedSpoolFiles {
+        SimulatedSpoolFiles(
             foreign: ["/home/me/film": [[UInt8](film)]],
             canClone: canClone,
             fault: fault
@@ -111,12 +111,12 @@ internal import Testing
         return files.calls
     }
 
-    private static func lucks(_ cut: Int) -> [ForgettingDisk.Luck] {
+    private static func losses(_ cut: Int) -> [SimulatedDisk.Loss] {
         [.worst] + (0..<seeds).map { .drawn(seed: UInt64(cut * seeds + $0)) }
     }
 
     /// Stores and removes bodies in all ways until the power is cut, and returns the committed rows.
-    private static func work(_ files: ForgettingFiles) async -> Rows {
+    private static func work(_ files: SimulatedSpoolFiles) async -> Rows {
         let spool = BodySpool(files: files)
         var rows = Rows()
         if let body = try? await spool.store(large) { rows.kept[body] = large }
@@ -142,10 +142,10 @@ internal import Testing
 
     private static func lost(
         _ rows: Rows,
-        after luck: ForgettingDisk.Luck,
-        _ files: ForgettingFiles
+        after loss: SimulatedDisk.Loss,
+        _ files: SimulatedSpoolFiles
     ) async -> Set<SpooledBody> {
-        let spool = BodySpool(files: ForgettingFiles(files.disk.afterPowerCut(luck)))
+        let spool = BodySpool(files: SimulatedSpoolFiles(files.disk.afterPowerCut(loss)))
         var lost: Set<SpooledBody> = []
         for (body, bytes) in rows.kept where await content(of: body, in: spool) != bytes { lost.insert(body) }
         return lost

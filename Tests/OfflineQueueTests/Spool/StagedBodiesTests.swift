@@ -6,7 +6,7 @@ internal import Testing
 
 /// Uploads: bodies that a client sends in several calls.
 @Suite(.timeLimit(.minutes(5))) struct StagedBodiesTests {
-    private let files = ForgettingFiles()
+    private let files = SimulatedSpoolFiles()
     private let clock = ManualClock()
     private let spool: BodySpool
     private let bodies: StagedBodies<ManualClock>
@@ -135,7 +135,7 @@ internal import Testing
     }
 
     @Test func `a body that cannot be written is discarded, and the next one is accepted`() async throws {
-        let files = ForgettingFiles(fault: .init(failingCall: 2, errno: ENOSPC))
+        let files = SimulatedSpoolFiles(fault: .init(failingCall: 2, errno: ENOSPC))
         let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)
         try await bodies.begin("a", limit: 1000)
         let error = await error { try await bodies.append(Data(count: 1), to: "a", at: 0) }
@@ -176,7 +176,7 @@ internal import Testing
     }
 
     @Test func `releasing StagedBodies removes the unfinished bodies`() async throws {
-        let files = ForgettingFiles()
+        let files = SimulatedSpoolFiles()
         do {
             let bodies = StagedBodies(spool: BodySpool(files: files), clock: clock)
             try await bodies.begin("a", limit: 1000)

@@ -12,7 +12,7 @@ internal import Testing
     @Test func `stalled uploads are removed only if that frees enough bytes, and only as many as needed`()
         async throws
     {
-        let bodies = StagedBodies(spool: BodySpool(files: ForgettingFiles()), clock: clock)
+        let bodies = StagedBodies(spool: BodySpool(files: SimulatedSpoolFiles()), clock: clock)
         for id in ["first", "second", "third"] {
             try await bodies.begin(id, limit: 1000)
             try await bodies.append(Data(count: 100), to: id, at: 0)
@@ -32,7 +32,7 @@ internal import Testing
     @Test func `every decrease of the total size of uploads is reported`() async throws {
         let releases = Recorder<Void>()
         let bodies = StagedBodies(
-            spool: BodySpool(files: ForgettingFiles()),
+            spool: BodySpool(files: SimulatedSpoolFiles()),
             clock: clock,
             onRelease: { releases.record(()) }
         )
@@ -55,7 +55,7 @@ internal import Testing
     }
 
     @Test func `the next upload to stall is the one that was idle longest`() async throws {
-        let bodies = StagedBodies(spool: BodySpool(files: ForgettingFiles()), clock: clock)
+        let bodies = StagedBodies(spool: BodySpool(files: SimulatedSpoolFiles()), clock: clock)
         let start = clock.now
         #expect(await bodies.nextStall(after: start) == nil)
         try await bodies.begin("first", limit: 1000)
@@ -90,7 +90,7 @@ internal import Testing
 
 /// A spool's directory whose files are removed only when the test permits it.
 private struct SlowlyRemovingFiles: SpoolFiles {
-    let inner = ForgettingFiles()
+    let inner = SimulatedSpoolFiles()
     let isRemoving = DispatchSemaphore(value: 0)
     let mayRemove = DispatchSemaphore(value: 0)
 

@@ -1,4 +1,4 @@
-#include "forgetting.h"
+#include "unsynced_file.h"
 #include "CNetwatchFaultVFS.h"
 
 #include <pthread.h>
@@ -15,8 +15,8 @@ struct page {
     unsigned char bytes[PAGE];
 };
 
-struct forgetful {
-    struct forgetful *next;
+struct unsynced_file {
+    struct unsynced_file *next;
     char *path;
     int users;
     // Whether the file can be found by its path: it was not deleted.
@@ -31,7 +31,7 @@ struct forgetful {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct forgetful *files;
+static struct unsynced_file *files;
 static char marker[256];
 static int is_armed;
 static unsigned leaked_per_mille;
@@ -39,7 +39,7 @@ static unsigned long long random_state;
 
 // MARK: Arming
 
-void netwatch_forgetting_arm(const char *text, unsigned per_mille, unsigned long long seed) {
+void netwatch_power_cut_arm(const char *text, unsigned per_mille, unsigned long long seed) {
     pthread_mutex_lock(&lock);
     strncpy(marker, text, sizeof(marker) - 1);
     leaked_per_mille = per_mille;
@@ -48,9 +48,9 @@ void netwatch_forgetting_arm(const char *text, unsigned per_mille, unsigned long
     pthread_mutex_unlock(&lock);
 }
 
-void netwatch_forgetting_cut(const char *text) {
+void netwatch_power_cut(const char *text) {
     pthread_mutex_lock(&lock);
-    for (struct forgetful *file = files; file; file = file->next) {
+    for (struct unsynced_file *file = files; file; file = file->next) {
         if (!file->is_named || !strstr(file->path, text)) continue;
         file->is_cut = 1;
         file->is_named = 0;
@@ -68,14 +68,14 @@ static int leaks(void) {
 
 // MARK: Names
 
-static struct forgetful *find(const char *path) {
-    for (struct forgetful *file = files; file; file = file->next) {
+static struct unsynced_file *find(const char *path) {
+    for (struct unsynced_file *file = files; file; file = file->next) {
         if (file->is_named && strcmp(file->path, path) == 0) return file;
     }
     return NULL;
 }
 
-static void free_pages(struct forgetful *file, size_t first) {
+static void free_pages(struct unsynced_file *file, size_t first) {
     for (size_t i = first; i < file->page_count; i++) {
         free(file->pages[i]);
         file->pages[i] = NULL;
@@ -84,9 +84,9 @@ static void free_pages(struct forgetful *file, size_t first) {
 
 // Frees a file that is neither open nor has a name. A file with a name keeps its unsynced content, because closing a
 // file does not sync it.
-static void release(struct forgetful *file) {
+static void release(struct unsynced_file *file) {
     if (file->users > 0 || file->is_named) return;
-    struct forgetful **link = &files;
+    struct unsynced_file **link = &files;
     while (*link != file) link = &(*link)->next;
     *link = file->next;
     free_pages(file, 0);
@@ -95,8 +95,8 @@ static void release(struct forgetful *file) {
     free(file);
 }
 
-static struct forgetful *make(const char *path, sqlite3_file *disk) {
-    struct forgetful *file = calloc(1, sizeof(*file));
+static struct unsynced_file *make(const char *path, sqlite3_file *disk) {
+    struct unsynced_file *file = calloc(1, sizeof(*file));
     file->path = strdup(path);
     file->is_named = 1;
     disk->pMethods->xFileSize(disk, &file->size);
@@ -106,8 +106,8 @@ static struct forgetful *make(const char *path, sqlite3_file *disk) {
     return file;
 }
 
-struct forgetful *forgetful_open(const char *path, sqlite3_file *disk) {
-    struct forgetful *file = NULL;
+struct unsynced_file *unsynced_file_open(const char *path, sqlite3_file *disk) {
+    struct unsynced_file *file = NULL;
     pthread_mutex_lock(&lock);
     if (is_armed && path && strstr(path, marker)) {
         file = find(path);
@@ -118,24 +118,24 @@ struct forgetful *forgetful_open(const char *path, sqlite3_file *disk) {
     return file;
 }
 
-void forgetful_close(struct forgetful *file) {
+void unsynced_file_close(struct unsynced_file *file) {
     pthread_mutex_lock(&lock);
     file->users--;
     release(file);
     pthread_mutex_unlock(&lock);
 }
 
-int forgetful_exists(const char *path) {
+int unsynced_file_exists(const char *path) {
     pthread_mutex_lock(&lock);
-    struct forgetful *file = find(path);
+    struct unsynced_file *file = find(path);
     int exists = file && file->size > 0;
     pthread_mutex_unlock(&lock);
     return exists;
 }
 
-void forgetful_delete(const char *path) {
+void unsynced_file_delete(const char *path) {
     pthread_mutex_lock(&lock);
-    struct forgetful *file = find(path);
+    struct unsynced_file *file = find(path);
     if (file) {
         file->is_named = 0;
         release(file);
@@ -143,7 +143,7 @@ void forgetful_delete(const char *path) {
     pthread_mutex_unlock(&lock);
 }
 
-int forgetful_is_cut(struct forgetful *file) {
+int unsynced_file_is_cut(struct unsynced_file *file) {
     pthread_mutex_lock(&lock);
     int is_cut = file->is_cut;
     pthread_mutex_unlock(&lock);
@@ -156,7 +156,7 @@ static sqlite3_int64 least(sqlite3_int64 a, sqlite3_int64 b) { return a < b ? a 
 
 // Reads a range of the file on the disk. Bytes that do not exist there, or that were truncated, are zero.
 static int read_disk(
-    struct forgetful *file, sqlite3_file *disk, unsigned char *to, sqlite3_int64 count, sqlite3_int64 at
+    struct unsynced_file *file, sqlite3_file *disk, unsigned char *to, sqlite3_int64 count, sqlite3_int64 at
 ) {
     sqlite3_int64 there = least(file->floor - at, count);
     memset(to, 0, (size_t)count);
@@ -165,11 +165,11 @@ static int read_disk(
     return result == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : result;
 }
 
-static struct page *known_page(struct forgetful *file, size_t number) {
+static struct page *known_page(struct unsynced_file *file, size_t number) {
     return number < file->page_count ? file->pages[number] : NULL;
 }
 
-static void make_room(struct forgetful *file, size_t number) {
+static void make_room(struct unsynced_file *file, size_t number) {
     if (number < file->page_count) return;
     size_t count = number + 1 + file->page_count;
     file->pages = realloc(file->pages, count * sizeof(*file->pages));
@@ -177,7 +177,7 @@ static void make_room(struct forgetful *file, size_t number) {
     file->page_count = count;
 }
 
-static int page(struct forgetful *file, sqlite3_file *disk, size_t number, struct page **out) {
+static int page(struct unsynced_file *file, sqlite3_file *disk, size_t number, struct page **out) {
     make_room(file, number);
     if (!file->pages[number]) {
         struct page *fresh = calloc(1, sizeof(*fresh));
@@ -204,7 +204,7 @@ static void leak(sqlite3_file *disk, const unsigned char *from, sqlite3_int64 co
 }
 
 static int write_pages(
-    struct forgetful *file, sqlite3_file *disk, const unsigned char *from, sqlite3_int64 count,
+    struct unsynced_file *file, sqlite3_file *disk, const unsigned char *from, sqlite3_int64 count,
     sqlite3_int64 at
 ) {
     leak(disk, from, count, at);
@@ -224,7 +224,7 @@ static int write_pages(
 }
 
 static int read_pages(
-    struct forgetful *file, sqlite3_file *disk, unsigned char *to, sqlite3_int64 count, sqlite3_int64 at
+    struct unsynced_file *file, sqlite3_file *disk, unsigned char *to, sqlite3_int64 count, sqlite3_int64 at
 ) {
     while (count > 0) {
         sqlite3_int64 part = least(PAGE - at % PAGE, count);
@@ -243,7 +243,7 @@ static int read_pages(
     return SQLITE_OK;
 }
 
-static void truncate_pages(struct forgetful *file, sqlite3_int64 size) {
+static void truncate_pages(struct unsynced_file *file, sqlite3_int64 size) {
     struct page *last = known_page(file, (size_t)(size / PAGE));
     if (last) memset(last->bytes + size % PAGE, 0, (size_t)(PAGE - size % PAGE));
     free_pages(file, (size_t)((size + PAGE - 1) / PAGE));
@@ -253,7 +253,7 @@ static void truncate_pages(struct forgetful *file, sqlite3_int64 size) {
 
 // Sets the size of the file on the disk to the visible size. It first removes truncated bytes, so that they are zero if
 // the file grows again.
-static int settle_size(struct forgetful *file, sqlite3_file *disk) {
+static int settle_size(struct unsynced_file *file, sqlite3_file *disk) {
     sqlite3_int64 found;
     int result = disk->pMethods->xFileSize(disk, &found);
     if (result == SQLITE_OK && found > file->floor) result = disk->pMethods->xTruncate(disk, file->floor);
@@ -261,7 +261,7 @@ static int settle_size(struct forgetful *file, sqlite3_file *disk) {
     return result;
 }
 
-static int write_dirty_pages(struct forgetful *file, sqlite3_file *disk) {
+static int write_dirty_pages(struct unsynced_file *file, sqlite3_file *disk) {
     for (size_t i = 0; i < file->page_count; i++) {
         sqlite3_int64 at = (sqlite3_int64)i * PAGE;
         if (!file->pages[i] || !file->pages[i]->is_dirty) continue;
@@ -276,7 +276,7 @@ static int write_dirty_pages(struct forgetful *file, sqlite3_file *disk) {
 
 // MARK: Methods
 
-int forgetful_read(struct forgetful *file, sqlite3_file *disk, void *to, int count, sqlite3_int64 at) {
+int unsynced_file_read(struct unsynced_file *file, sqlite3_file *disk, void *to, int count, sqlite3_int64 at) {
     pthread_mutex_lock(&lock);
     sqlite3_int64 there = least(file->size - at, count);
     if (there < 0) there = 0;
@@ -287,8 +287,8 @@ int forgetful_read(struct forgetful *file, sqlite3_file *disk, void *to, int cou
     return result;
 }
 
-int forgetful_write(
-    struct forgetful *file, sqlite3_file *disk, const void *from, int count, sqlite3_int64 at
+int unsynced_file_write(
+    struct unsynced_file *file, sqlite3_file *disk, const void *from, int count, sqlite3_int64 at
 ) {
     pthread_mutex_lock(&lock);
     int result = write_pages(file, disk, from, count, at);
@@ -296,7 +296,7 @@ int forgetful_write(
     return result;
 }
 
-int forgetful_truncate(struct forgetful *file, sqlite3_file *disk, sqlite3_int64 size) {
+int unsynced_file_truncate(struct unsynced_file *file, sqlite3_file *disk, sqlite3_int64 size) {
     int result = SQLITE_OK;
     pthread_mutex_lock(&lock);
     if (leaks()) result = disk->pMethods->xTruncate(disk, size);
@@ -307,7 +307,7 @@ int forgetful_truncate(struct forgetful *file, sqlite3_file *disk, sqlite3_int64
 
 // Writes the unsynced content to the underlying file, but does not sync that file. The simulated power cut does not
 // affect it.
-int forgetful_sync(struct forgetful *file, sqlite3_file *disk) {
+int unsynced_file_sync(struct unsynced_file *file, sqlite3_file *disk) {
     pthread_mutex_lock(&lock);
     int result = settle_size(file, disk);
     if (result == SQLITE_OK) result = write_dirty_pages(file, disk);
@@ -316,14 +316,14 @@ int forgetful_sync(struct forgetful *file, sqlite3_file *disk) {
     return result;
 }
 
-int forgetful_size(struct forgetful *file, sqlite3_int64 *size) {
+int unsynced_file_size(struct unsynced_file *file, sqlite3_int64 *size) {
     pthread_mutex_lock(&lock);
     *size = file->size;
     pthread_mutex_unlock(&lock);
     return SQLITE_OK;
 }
 
-void forgetful_lose(struct forgetful *file) {
+void unsynced_file_lose(struct unsynced_file *file) {
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < file->page_count; i++) {
         if (file->pages[i]) file->pages[i]->is_dirty = 0;

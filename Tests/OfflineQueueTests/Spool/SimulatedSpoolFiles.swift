@@ -4,8 +4,8 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 
-/// The spool's directory on a ``ForgettingDisk``, whose calls can be made to fail.
-final class ForgettingFiles: SpoolFiles {
+/// The spool's directory on a ``SimulatedDisk``, whose calls can be made to fail.
+final class SimulatedSpoolFiles: SpoolFiles {
     /// The faults of the disk.
     struct Fault: Sendable {
         /// The number of the call that fails, counted from 1. By default none fails.
@@ -22,7 +22,7 @@ final class ForgettingFiles: SpoolFiles {
     }
 
     fileprivate struct State: Sendable {
-        var disk: ForgettingDisk
+        var disk: SimulatedDisk
         var fault: Fault
         var calls = 0
     }
@@ -38,7 +38,7 @@ final class ForgettingFiles: SpoolFiles {
     fileprivate let state: Mutex<State>
 
     init(
-        _ disk: ForgettingDisk = ForgettingDisk(),
+        _ disk: SimulatedDisk = SimulatedDisk(),
         foreign: [String: [[UInt8]]] = [:],
         canClone: Bool = false,
         fault: Fault = Fault()
@@ -48,7 +48,7 @@ final class ForgettingFiles: SpoolFiles {
         state = Mutex(State(disk: disk, fault: fault))
     }
 
-    var disk: ForgettingDisk { state.withLock { $0.disk } }
+    var disk: SimulatedDisk { state.withLock { $0.disk } }
 
     /// The number of calls so far.
     var calls: Int { state.withLock { $0.calls } }
@@ -61,11 +61,11 @@ final class ForgettingFiles: SpoolFiles {
             guard state.disk.node(named: name) == nil else { throw SystemError(call: "open", errno: EEXIST) }
             return state.disk.create(name)
         }
-        return ForgettingFile(self, node)
+        return SimulatedSpoolFile(self, node)
     }
 
     func open(_ name: String) throws(SystemError) -> any SpoolFile {
-        ForgettingFile(self, try call("open") { state throws(SystemError) in try state.node(name) })
+        SimulatedSpoolFile(self, try call("open") { state throws(SystemError) in try state.node(name) })
     }
 
     func inode() throws(SystemError) -> Inode? { nil }
@@ -120,18 +120,18 @@ final class ForgettingFiles: SpoolFiles {
     }
 }
 
-extension ForgettingFiles.State {
+extension SimulatedSpoolFiles.State {
     fileprivate func node(_ name: String) throws(SystemError) -> Int {
         guard let node = disk.node(named: name) else { throw SystemError(call: "open", errno: ENOENT) }
         return node
     }
 }
 
-private final class ForgettingFile: SpoolFile {
-    private let files: ForgettingFiles
+private final class SimulatedSpoolFile: SpoolFile {
+    private let files: SimulatedSpoolFiles
     private let node: Int
 
-    init(_ files: ForgettingFiles, _ node: Int) {
+    init(_ files: SimulatedSpoolFiles, _ node: Int) {
         self.files = files
         self.node = node
     }
@@ -175,10 +175,10 @@ private final class ForgettingFile: SpoolFile {
 
 /// A file outside the spool.
 private final class ForeignFile: SpoolFile {
-    private let files: ForgettingFiles
+    private let files: SimulatedSpoolFiles
     private let versions: Mutex<ArraySlice<[UInt8]>>
 
-    init(_ files: ForgettingFiles, _ versions: [[UInt8]]) {
+    init(_ files: SimulatedSpoolFiles, _ versions: [[UInt8]]) {
         self.files = files
         self.versions = Mutex(versions[...])
     }

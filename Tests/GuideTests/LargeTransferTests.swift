@@ -4,7 +4,7 @@ import NetwatchTestSupport
 import Testing
 
 /// The guides' statement that large bodies do not have to fit in memory.
-@Suite(.timeLimit(.minutes(5))) struct BigBodyTests {
+@Suite(.timeLimit(.minutes(5))) struct LargeTransferTests {
     private let sessionManager = SessionManager(configuration: .ephemeral)
 
     @Test func `a slow consumer slows the server down`() async throws {

@@ -3,7 +3,7 @@ internal import Foundation
 internal import OfflineQueue
 internal import Testing
 
-@Suite struct RefusalTests {
+@Suite struct RequestCheckTests {
     private func code(
         method: String = "POST",
         url: String = "https://example.com/",

@@ -4,9 +4,9 @@ internal import NetwatchTestSupport
 ///
 /// It loses more than any real file system. Each unsynced write and each unsynced change of a name is kept or lost
 /// independently of the others and of their order. A write may also be kept in part.
-struct ForgettingDisk: Sendable {
+struct SimulatedDisk: Sendable {
     /// What a power cut does to unsynced changes.
-    enum Luck: Sendable {
+    enum Loss: Sendable {
         /// All changes are lost.
         case worst
         /// Each change is kept or lost at random.
@@ -98,9 +98,9 @@ struct ForgettingDisk: Sendable {
     }
 
     /// Returns the content of the disk after a power cut.
-    func afterPowerCut(_ luck: Luck) -> ForgettingDisk {
+    func afterPowerCut(_ loss: Loss) -> SimulatedDisk {
         var disk = self
-        switch luck {
+        switch loss {
         case .worst: break
         case .drawn(let seed):
             var lots = SeededGenerator(seed: seed)

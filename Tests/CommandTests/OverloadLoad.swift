@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// Concurrent clients of a control socket that wait, send nothing, send slowly, or do not read their responses. They
 /// continue until ``release()``.
-final class AbuseLoad: Sendable {
+final class OverloadLoad: Sendable {
     struct Size {
         var waits = 0
         var silent = 0

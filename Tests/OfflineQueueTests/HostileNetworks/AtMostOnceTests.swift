@@ -6,7 +6,7 @@ internal import Synchronization
 internal import Testing
 
 /// Connections and queues that end between the upload of a request and its response.
-@Suite(.serialized, .timeLimit(.minutes(30))) struct CutTests {
+@Suite(.serialized, .timeLimit(.minutes(30))) struct AtMostOnceTests {
     /// The number of cuts in each round. After a round the queue starts again.
     private static let cutsPerRound = 100
     private static let rounds = CheckSize.choose(small: 2, medium: 5, full: 100)

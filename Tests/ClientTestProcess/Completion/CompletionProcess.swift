@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 
-/// One life of a process whose queue outlives it: one seed's requests, or the delivery of what earlier lives have left.
+/// A process whose queue outlives it. It makes the requests of one seed, or delivers what earlier processes have left.
 ///
 /// The process prints a line per event, each with a single write(2), so that a kill cannot lose a printed line:
 ///
@@ -12,19 +12,19 @@ internal import Synchronization
 /// - `stored ID`: the queue has taken over a request.
 /// - `sent ID`: an attempt begins.
 /// - `ended ID STATE`: the queue reports the end of a request.
-/// - `final ID STATE`: the state of each stored request at the end of the last life.
-/// - `violation TEXT`: a check of the life has failed.
-/// - `over`: the life ends by itself.
-final class CompletionLife: Sendable {
-    private let options: CompletionLifeOptions
+/// - `final ID STATE`: the state of each stored request at the end of the last process.
+/// - `violation TEXT`: a check of the process has failed.
+/// - `over`: the process ends by itself.
+final class CompletionProcess: Sendable {
+    private let options: CompletionProcessOptions
     private let lineCount = Atomic(0)
 
-    init(_ options: CompletionLifeOptions) {
+    init(_ options: CompletionProcessOptions) {
         self.options = options
     }
 
     func run() async throws {
-        if case .point(let name, let passage) = options.death { plan(name, passage) }
+        if case .point(let name, let passage) = options.exitPoint { plan(name, passage) }
         if options.isLast {
             try await drain()
         } else {
@@ -45,7 +45,9 @@ final class CompletionLife: Sendable {
     /// Prints a line, after which the process may kill itself.
     private func note(_ line: String) {
         ClientTestProcess.say(line)
-        guard case .line(let beginning, let number) = options.death, line.hasPrefix(beginning) else { return }
+        guard case .line(let beginning, let number) = options.exitPoint, line.hasPrefix(beginning) else {
+            return
+        }
         if lineCount.wrappingAdd(1, ordering: .relaxed).newValue == number { kill(getpid(), SIGKILL) }
     }
 
@@ -66,9 +68,9 @@ final class CompletionLife: Sendable {
         for violation in run.record.violations { ClientTestProcess.say("violation \(violation)") }
     }
 
-    // MARK: The last life
+    // MARK: The last process
 
-    /// Sends everything that earlier lives have left, and prints how each stored request ended.
+    /// Sends everything that earlier processes have left, and prints how each stored request ended.
     private func drain() async throws {
         let queue = try await store.open(seed: options.seed, isCalm: true)
         var events = try await queue.events.makeAsyncIterator()

@@ -5,7 +5,7 @@ internal import Synchronization
 internal import Testing
 
 /// Service behavior for normal clients while other clients wait, send nothing, send slowly, or do not read.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct AbuseTests {
+@Suite(.serialized, .timeLimit(.minutes(10))) struct OverloadTests {
     private static let many = CheckSize.choose(small: 64, medium: 1000, full: 1000)
 
     /// Starts a service and enqueues `count` requests that are not sent.
@@ -37,7 +37,7 @@ internal import Testing
 
     @Test func `status and queue respond while many clients wait`() async throws {
         let service = try await service(1)
-        let load = try AbuseLoad(service.socket, .init(waits: Self.many), waiting: "kept-0")
+        let load = try OverloadLoad(service.socket, .init(waits: Self.many), waiting: "kept-0")
         try await service.haveAccepted(Self.many)
         try await expectAnswers(service, requests: 1)
         load.release()
@@ -45,7 +45,7 @@ internal import Testing
 
     @Test func `status and queue respond while many clients are silent`() async throws {
         let service = try await service(1)
-        let load = try AbuseLoad(service.socket, .init(silent: Self.many), waiting: "kept-0")
+        let load = try OverloadLoad(service.socket, .init(silent: Self.many), waiting: "kept-0")
         // The service keeps at most 1024 of these connections, and fewer if its descriptor limit is low.
         try await service.haveAccepted(min(Self.many, 400))
         try await expectAnswers(service, requests: 1)
@@ -80,16 +80,16 @@ internal import Testing
 
     @Test func `all abuse at once delays no short call and loses nothing; memory is returned`() async throws {
         let size = CheckSize.choose(
-            small: AbuseLoad.Size(waits: 100, silent: 20, slow: 20, listings: 5, uploads: 16),
-            medium: AbuseLoad.Size(waits: 500, silent: 100, slow: 50, listings: 10, uploads: 32),
-            full: AbuseLoad.Size(waits: 1000, silent: 200, slow: 200, listings: 20, uploads: 64)
+            small: OverloadLoad.Size(waits: 100, silent: 20, slow: 20, listings: 5, uploads: 16),
+            medium: OverloadLoad.Size(waits: 500, silent: 100, slow: 50, listings: 10, uploads: 32),
+            full: OverloadLoad.Size(waits: 1000, silent: 200, slow: 200, listings: 20, uploads: 64)
         )
         let seconds = CheckSize.choose(small: 0, medium: 10, full: 60)
         let bodies = CheckSize.choose(small: 100, medium: 1000, full: 5000)
         let kept = 300
         let service = try await service(kept, urlBytes: 15_000)
         let idle = try #require(ResidentMemory(of: service.process.pid)).mebibytes
-        let load = try AbuseLoad(service.socket, size, waiting: "kept-0")
+        let load = try OverloadLoad(service.socket, size, waiting: "kept-0")
         let (path, pid) = (service.socket, service.process.pid)
         try await service.haveAccepted(size.waits + size.silent / 2)
         let isDone = Atomic<Bool>(false)

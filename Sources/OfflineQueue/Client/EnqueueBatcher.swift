@@ -3,7 +3,7 @@ internal import Synchronization
 /// Stores requests of a session in the order in which they are added, as many as possible per transaction.
 ///
 /// Each request's own task could store it as well, but tasks start in any order.
-final class StorageLine: Sendable {
+final class EnqueueBatcher: Sendable {
     /// A request to be stored. Its options have an id.
     struct Entry: Sendable {
         let id: String

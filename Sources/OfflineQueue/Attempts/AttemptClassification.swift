@@ -1,5 +1,5 @@
 /// What the outcome of an attempt means for its request (``verdict``) and its lane (``lane``).
-package struct Judgement: Hashable, Sendable {
+package struct AttemptClassification: Hashable, Sendable {
     package let verdict: Verdict
     package let lane: LaneEffect
     /// The HTTP status; `nil` if none arrived.

@@ -9,7 +9,7 @@ internal import Testing
     .serialized,
     .timeLimit(.minutes(5))
 )
-struct ShortageTests {
+struct DescriptorShortageTests {
     private let words = "this machine is short of descriptors, memory, threads or ports"
 
     @Test func `attempts without a free local port are not counted`() async throws {

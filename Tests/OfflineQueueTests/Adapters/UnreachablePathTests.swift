@@ -5,7 +5,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The state of the path is only a hint for when to try a request.
-@Suite(.timeLimit(.minutes(5))) struct HintTests {
+@Suite(.timeLimit(.minutes(5))) struct UnreachablePathTests {
     private let directory = TemporaryDirectory(marker: "hint")
 
     private func configuration(backoff: Duration? = nil) -> OfflineQueue.Configuration {

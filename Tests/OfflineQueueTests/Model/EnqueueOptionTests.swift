@@ -3,7 +3,7 @@ internal import OfflineQueue
 internal import Testing
 
 /// The ranges of all options: values at the limits, and just outside them.
-@Suite struct OptionTests {
+@Suite struct EnqueueOptionTests {
     private func code(_ adjust: (inout EnqueueOptions) -> Void) -> QueueError.Code? {
         failure(adjust)?.code
     }
