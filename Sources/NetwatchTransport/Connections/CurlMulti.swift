@@ -234,7 +234,7 @@ final class CurlMulti {
         let connections = sockets.takeAborted()
         for connection in connections {
             for transfer in transfers.values where transfer.ends == connection.ends {
-                transfer.stop = transfer.stop ?? .abortedByWatchdog(connection.bytes)
+                transfer.abort(afterUselessBytes: connection.bytes)
             }
         }
         return connections
@@ -306,9 +306,8 @@ final class CurlMulti {
     /// In both cases, no other transfer may use the connection, and the request must be allowed to be sent again.
     func leaveStalledConnection(_ id: TransferID) -> Transfer? {
         guard let descriptor = connections.connection(onlyOf: id), let transfer = transfers[id],
-            !transfer.head.hasBegun, transfer.maySend, transfer.bodyReader.mayRestart,
             WatchedSocket.unacknowledgedBytes(of: descriptor) > 0,
-            WatchedSocket.acknowledgedBytes(of: descriptor) <= transfer.requestOffset ?? .max
+            transfer.mayRestart(acknowledged: WatchedSocket.acknowledgedBytes(of: descriptor))
         else { return nil }
         discardUnacknowledged(of: id)
         detach(transfer)

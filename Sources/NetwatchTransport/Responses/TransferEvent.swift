@@ -30,6 +30,9 @@ package struct TransferHead: Hashable, Sendable {
 
     /// All fields in the order received. Names keep the server's spelling.
     package var headers: [TransferRequest.Header] { fields.all }
+
+    /// Whether the connection speaks HTTP/2 and so carries many transfers at a time.
+    var isMultiplexed: Bool { version == "HTTP/2" }
 }
 
 /// The number of body bytes that were sent and received over the wire. Reported when a value has changed.

@@ -46,14 +46,14 @@ extension Transfer {
     }
 
     private func bodyIsLate(at now: ContinuousClock.Instant) -> Bool {
-        guard let timeout = request.bodyTimeout, let headDelivered else { return false }
-        return headDelivered.duration(to: now) >= timeout
+        guard let timeout = request.bodyTimeout, let start = output.headDelivered else { return false }
+        return start.duration(to: now) >= timeout
     }
 
     /// The response timeout, if it applies now: the whole request was sent and the head has not been delivered. `nil`
     /// at other times.
     private var currentResponseTimeout: Duration? {
-        request.responseTimeout.flatMap { isReady && isSent && !hasDeliveredHead ? $0 : nil }
+        request.responseTimeout.flatMap { isReady && isSent && !output.hasDeliveredHead ? $0 : nil }
     }
 
     /// Whether no bytes were transferred for `timeout`. The time in which a body source has no data counts; the time of

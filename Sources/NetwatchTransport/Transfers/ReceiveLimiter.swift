@@ -1,5 +1,3 @@
-internal import CNetwatchCurl
-
 /// A limit on how much of a body is received in one turn of the loop and in one read of libcurl.
 ///
 /// In one turn libcurl reads up to a hundred times and decodes everything that it has read. Two kinds of servers make
@@ -29,7 +27,7 @@ struct ReceiveLimiter {
         case reject
     }
 
-    /// Whether receiving is paused until the next turn.
+    /// Whether ``decide(_:received:)`` has paused receiving until the next turn.
     var isPaused = false
     /// Whether the caller has stopped receiving for the rest of this turn.
     var isStoppedForTurn = false
@@ -49,7 +47,10 @@ struct ReceiveLimiter {
             // later with the same count, and that delivery must be accepted.
             read = received
             readBytes = 0
-            if isStoppedForTurn || turnBytes > Self.turnLimit { return .pause }
+            if isStoppedForTurn || turnBytes > Self.turnLimit {
+                isPaused = true
+                return .pause
+            }
         }
         readBytes += count
         turnBytes += count
@@ -57,19 +58,4 @@ struct ReceiveLimiter {
     }
 
     mutating func turnDidEnd() { (turnBytes, isStoppedForTurn) = (0, false) }
-}
-
-extension Transfer {
-    /// Returns whether the transfer may accept these bytes of the body. If not, this function has either paused
-    /// receiving until the next turn or set the reason to end the transfer.
-    func mayReceive(_ count: Int) -> Bool {
-        switch receiveLimiter.decide(count, received: easy.offset(CURLINFO_SIZE_DOWNLOAD_T)) {
-        case .accept: return true
-        case .pause:
-            receiveLimiter.isPaused = true
-            later { $0.resumeReceiving() }
-        case .reject: stop = .bodyExpands
-        }
-        return false
-    }
 }

@@ -45,8 +45,8 @@ extension Transfer {
         try easy.setDebugCallback { _, kind, bytes, count, context in
             guard kind == CURLINFO_TEXT, let bytes, let context else { return 0 }
             let line = LogLine(UnsafeRawBufferPointer(start: bytes, count: count))
-            if line.refusesAllStreams { Transfer.at(context).isRefusedByGoAway = true }
-            if line.requiresHTTP1 { Transfer.at(context).requireHTTP1() }
+            if line.refusesAllStreams { Transfer.at(context).sending.refuseAllStreams() }
+            if line.requiresHTTP1 { Transfer.at(context).sending.requireHTTP1() }
             return 0
         }
     }
@@ -123,19 +123,18 @@ extension Transfer {
             return false
         }
         context.didSelectConnection(for: self)
-        willSend(from: context.sentBytes(connectionOf: id))
+        sending.willSend(from: context.sentBytes(connectionOf: id))
         // Without this limit, libcurl would answer challenges forever if the server marks each nonce as stale.
-        guard sendCount <= Self.maximumSendCount else {
+        guard sending.count <= Self.maximumSendCount else {
             stop = .sentTooOften
             return false
         }
-        milestones.insert(.connected)
+        output.requestBegins()
         scheduleDelivery()
         // The server is trusted now, so the presented certificates are no longer needed.
         evaluator?.releaseCertificates()
         evaluator = nil
         times.requestBegins(at: reporter.elapsed, easy)
-        pendingHead = nil
         head.restart()
         // If libcurl has read a part of the body but the socket has not accepted any of it, libcurl does not call the
         // seek callback. So the body is rewound here.
@@ -160,7 +159,7 @@ extension Transfer {
             return count
         case .end: return 0
         case .pending:
-            isWaitingForSource = true
+            flow.waitForSource()
             bodyReader.whenReady { [later] in later { $0.sourceIsReady() } }
             return Int(CURL_READFUNC_PAUSE)
         case .failed(let fault):
@@ -180,7 +179,7 @@ extension Transfer {
         switch head.consume(line) {
         case .more: break
         case .head(let head):
-            if mayBeSentAgain(after: head) { pendingHead = head } else { deliver(head) }
+            if mayBeSentAgain(after: head) { output.hold(head) } else { deliver(head) }
         case .tooLarge: stop = .headTooLarge
         case .switched: stop = .switchedProtocol
         }
@@ -214,57 +213,58 @@ extension Transfer {
         // final.
         deliverPendingHead()
         context.recordUsefulBytes(bytes.count)
-        bodyBytes += bytes.count
-        let excess = max(0, bodyBytes - (request.maximumResponseBodyBytes ?? .max))
+        let excess = output.add(body: bytes, limit: request.maximumResponseBodyBytes)
         if excess > 0 { stop = .bodyTooLarge }
         if bytes.count > excess {
             scheduleDelivery()
-            events.add(body: UnsafeRawBufferPointer(rebasing: bytes.dropLast(excess)))
-            if events.isFull { reporter.deliver(events.takeComplete()) }
+            if output.isFull { reporter.deliver(output.takeComplete()) }
         }
         return stop == nil ? bytes.count : 0
     }
 
+    /// Returns whether the transfer may accept these bytes of the body. If not, this function has either paused
+    /// receiving until the next turn or set the reason to end the transfer.
+    private func mayReceive(_ count: Int) -> Bool {
+        switch flow.decide(count, received: easy.offset(CURLINFO_SIZE_DOWNLOAD_T)) {
+        case .accept: return true
+        case .pause: later { $0.resumeReceiving() }
+        case .reject: stop = .bodyExpands
+        }
+        return false
+    }
+
     func deliverPendingHead() {
-        if let pendingHead { deliver(pendingHead) }
-        pendingHead = nil
+        if let head = output.takePendingHead() { deliver(head) }
     }
 
     private func deliver(_ head: TransferHead) {
-        headDelivered = .now
-        let isMultiplexed = head.version == "HTTP/2"
-        milestones.formUnion(isMultiplexed ? [.responded, .multiplexed] : .responded)
-        context.setMultiplexed(isMultiplexed, connectionOf: id)
+        context.setMultiplexed(head.isMultiplexed, connectionOf: id)
         scheduleDelivery()
-        events.add(.head(head))
+        output.add(head)
     }
 
     /// Registers the transfer for event delivery at the end of this turn.
     private func scheduleDelivery() {
-        guard !isRegisteredForDelivery else { return }
-        isRegisteredForDelivery = true
-        context.scheduleDelivery(to: self)
+        if output.register() { context.scheduleDelivery(to: self) }
     }
 
     /// Delivers the buffered events at the end of a turn. Returns the milestones reached since the last call.
     func deliverEvents() -> Milestones {
-        isRegisteredForDelivery = false
-        receiveLimiter.turnDidEnd()
-        defer { milestones = [] }
+        flow.turnDidEnd()
+        let milestones = output.turnDidEnd()
         // A transfer that has finished during this turn has already delivered all its events.
         guard !isFinished else { return milestones }
         recordRequestEnd()
         addProgress()
-        if !events.isEmpty { reporter.deliver(events.take()) }
+        let events = output.take()
+        if !events.isEmpty { reporter.deliver(events) }
         return milestones
     }
 
     /// Records the time at which the kernel had accepted the whole request. libcurl has no callback for that, so this
     /// function is called whenever the transfer has an event.
     private func recordRequestEnd() {
-        if isReady, times.requestSent == nil, times.firstByte == nil, isSent {
-            times.requestEnds(at: reporter.elapsed)
-        }
+        if times.awaitsRequestEnd, isSent { times.requestEnds(at: reporter.elapsed) }
     }
 
     /// Adds a progress event if the progress has changed. Called once per turn, because libcurl's own progress callback
@@ -272,16 +272,14 @@ extension Transfer {
     func addProgress() {
         // Before the head is delivered, the body belongs to a response that asks for credentials. It does not count,
         // because the caller never sees that response.
-        let isFinal = hasDeliveredHead
+        let isFinal = output.hasDeliveredHead
         let total = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
-        let current = TransferProgress(
+        let progress = TransferProgress(
             sent: easy.offset(CURLINFO_SIZE_UPLOAD_T),
             toSend: bodyReader.length,
             received: isFinal ? easy.offset(CURLINFO_SIZE_DOWNLOAD_T) : 0,
             toReceive: isFinal && total >= 0 && request.method != "HEAD" ? total : nil
         )
-        guard current != progress else { return }
-        progress = current
-        events.add(.progress(current))
+        output.add(progress)
     }
 }

@@ -10,7 +10,7 @@ extension Transfer {
         // response.
         guard code == CURLE_OK, !isAborted else { return finish(failure(of: code)) }
         deliverPendingHead()
-        finish(hasDeliveredHead ? nil : headTruncated)
+        finish(output.hasDeliveredHead ? nil : headTruncated)
     }
 
     /// Reports an end that netwatch caused, not libcurl, such as a cancellation or a timeout.
@@ -37,7 +37,7 @@ extension Transfer {
         precondition(!isFinished, "the transfer has already ended")
         addProgress()
         isFinished = true
-        reporter.end(failure, metrics, after: events.take())
+        reporter.end(failure, metrics, after: output.take())
     }
 
     private func failure(of code: CURLcode) -> TransferFailure {
@@ -115,7 +115,7 @@ extension Transfer {
         )
         // If the request was sent a second time, the server has required HTTP/1.1. HTTP/1.1 has no streams to refuse,
         // so the server may have processed the request.
-        failure.isUnprocessed = sendCount == 1
+        failure.isUnprocessed = sending.count == 1
         return failure
     }
 
@@ -165,7 +165,7 @@ extension Transfer {
         )
         failure.trust = trustFailure(code)
         failure.isResponseLate = isResponseLate
-        failure.isUnprocessed = isRefusedByGoAway && sendCount == 1 && earlierBytesSent == 0 && !head.hasBegun
+        failure.isUnprocessed = sending.isUnprocessed && !head.hasBegun
         return failure
     }
 
@@ -183,7 +183,9 @@ extension Transfer {
         }
     }
 
-    private var bytesSent: Int64 { lacksConnection ? earlierBytesSent : earlierBytesSent + currentBytesSent }
+    private var bytesSent: Int64 {
+        sending.earlierBytes + (sending.lacksConnection ? 0 : currentBytesSent)
+    }
 
     /// The number of bytes sent over the last connection.
     var currentBytesSent: Int64 {

@@ -52,57 +52,21 @@ final class Transfer {
 
     var bodyReader: TransferBodyReader
     var head = HeadParser()
-    /// A head that has not been delivered, because libcurl may send the request again. It is final if libcurl does not.
-    var pendingHead: TransferHead?
-    /// The time at which the response's head was delivered.
-    var headDelivered: ContinuousClock.Instant?
-    var bodyBytes = 0
-    var events = EventBuffer()
-    /// Whether the transfer is registered for event delivery at the end of this turn.
-    var isRegisteredForDelivery = false
-    /// The milestones reached since the last event delivery.
-    var milestones: Milestones = []
-    var progress: TransferProgress
+    var flow: TransferFlow
+    var sending = SendState()
+    var output: TransferOutput
     var times: TransferTimes
+    var idleTracker = IdleTracker()
     var stop: Stop?
     var isFinished = false
+    /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
+    var isResponseLate = false
     /// The evaluator of the last handshake on a connection that was made for this transfer.
     var evaluator: TrustEvaluator?
     /// The connection that was made for the transfer; `nil` after libcurl has taken it over.
     private var connection: TCPSocket?
-    /// Whether the transfer has lost its connection, or libcurl requested a connection that was not prepared. The
-    /// reasons are:
-    ///
-    /// - The connection that libcurl was expected to reuse has just closed.
-    /// - The server closed a reused connection before the response.
-    /// - The packets of the connection were lost; see ``markUnsent()``.
-    ///
-    /// The transfer can be added again with a new connection if ``mayReconnect`` is `true`.
-    private(set) var lacksConnection = false
-    /// The number of bytes sent over earlier connections.
-    private(set) var earlierBytesSent: Int64 = 0
     /// The error that occurred when the unix socket was created.
     var socketFailure: SystemError?
-
-    var paused: TransferPause
-    var isWaitingForSource = false
-    var receiveLimiter = ReceiveLimiter()
-    var idleTracker = IdleTracker()
-    /// Whether the server sent a `GOAWAY` saying that it processed no stream of the connection.
-    var isRefusedByGoAway = false
-    /// Whether the server has refused the request over HTTP/2 and requires HTTP/1.1 (RFC 9113 §7, `HTTP_1_1_REQUIRED`).
-    private var requiresHTTP1 = false
-    /// Whether the server refused the request over HTTP/2 when it was last sent, and requires HTTP/1.1. The request may
-    /// then be sent once more.
-    private var isRefusedOverHTTP2 = false
-    /// The number of bytes that the connection had sent before the request; `nil` until the request is sent. Always
-    /// `nil` for a unix socket.
-    private(set) var requestOffset: UInt64?
-    /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
-    var isResponseLate = false
-    /// The number of times that the request was sent, completely or in part. A time does not count if the server
-    /// received nothing.
-    private(set) var sendCount = 0
 
     /// Creates a transfer and sets all options of its handle.
     ///
@@ -125,7 +89,6 @@ final class Transfer {
         guard let easy = EasyHandle() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
         self.id = id
         self.reporter = reporter
-        self.paused = paused
         self.connection = connection
         self.later = later
         self.context = context
@@ -133,7 +96,8 @@ final class Transfer {
         request = target.request
         url = target.url
         bodyReader = TransferBodyReader(target.request.body)
-        progress = TransferProgress(sent: 0, toSend: bodyReader.length, received: 0, toReceive: nil)
+        flow = TransferFlow(paused: paused)
+        output = TransferOutput(requestBodyLength: bodyReader.length)
         times = TransferTimes(added: reporter.elapsed)
         let acceptEncoding = target.request.acceptEncoding
         headers = target.request.headerList(decodes: acceptEncoding != nil)
@@ -157,15 +121,14 @@ final class Transfer {
         paused: TransferPause
     ) throws(TransferFailure) {
         self.connection = connection
-        self.paused = paused
-        lacksConnection = false
-        isWaitingForSource = false
+        flow.restart(paused: paused)
+        sending.reconnect()
         times.addAgain(at: reporter.elapsed)
         try easy.applyTimeouts(of: target.request)
         try requireNewConnection()
         try easy.set(CURLOPT_FORBID_REUSE, 0)
         // libcurl forgets the required version when the handle is added again.
-        if requiresHTTP1 { try easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) }
+        if sending.requiresHTTP1 { try easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) }
         // If the request allows connection reuse, the log was not read until now.
         if url.isSecure { try readVerboseLog() }
     }
@@ -179,7 +142,7 @@ final class Transfer {
     /// Whether the transfer can be added again with a new connection. It cannot if its request was sent and must not be
     /// sent twice. The getter then records that reason as ``stop``.
     var mayReconnect: Bool {
-        guard lacksConnection, stop == nil else { return false }
+        guard sending.lacksConnection, stop == nil else { return false }
         if !maySend { stop = .resendForbidden }
         return stop == nil
     }
@@ -187,11 +150,8 @@ final class Transfer {
     /// Records that the server has received nothing over the last connection. The request therefore counts as not sent
     /// there; see ``maximumSendCount``.
     func markUnsent() {
-        lacksConnection = true
-        earlierBytesSent += currentBytesSent
-        if isReady { sendCount -= 1 }
+        sending.markUnsent(wasSent: isReady, bytes: currentBytesSent)
         times.requestWasNotSent()
-        requestOffset = nil
     }
 
     /// Whether the request may be sent now. This is the case if one of the following is true:
@@ -199,21 +159,18 @@ final class Transfer {
     /// - It is sent for the first time.
     /// - The server has asked for it again: it has responded, or it requires HTTP/1.1.
     /// - The request may arrive twice.
-    var maySend: Bool { !isReady || head.hasBegun || request.mayBeResent || isRefusedOverHTTP2 }
+    var maySend: Bool { !isReady || head.hasBegun || request.mayBeResent || sending.isRefusedOverHTTP2 }
 
-    /// Records that the server has refused the request over HTTP/2 and requires HTTP/1.1.
-    func requireHTTP1() {
-        (requiresHTTP1, isRefusedOverHTTP2) = (true, true)
+    /// Whether the transfer can begin again without a trace at the server, if the server has received nothing.
+    ///
+    /// - Parameter acknowledged: The number of bytes of the connection that the server's kernel has acknowledged.
+    func mayRestart(acknowledged: UInt64) -> Bool {
+        !head.hasBegun && maySend && bodyReader.mayRestart && acknowledged <= sending.offset ?? .max
     }
 
-    /// Records that the request is about to be sent.
-    ///
-    /// - Parameter offset: The number of bytes that the connection has sent so far; `nil` if it is not a TCP
-    ///   connection.
-    func willSend(from offset: UInt64?) {
-        sendCount += 1
-        requestOffset = offset
-        isRefusedOverHTTP2 = false
+    /// Records that the watchdog has shut down the connection; see ``Stop/abortedByWatchdog(_:)``.
+    func abort(afterUselessBytes count: UInt64) {
+        stop = stop ?? .abortedByWatchdog(count)
     }
 
     /// Makes libcurl close the connection when the transfer is removed. Without this option, libcurl keeps an HTTP/2
@@ -226,14 +183,55 @@ final class Transfer {
     /// records that the transfer lacks a connection.
     func takeConnection() -> TCPSocket? {
         defer { connection = nil }
-        if connection == nil {
-            lacksConnection = true
-            earlierBytesSent += currentBytesSent
-        }
+        if connection == nil { sending.loseConnection(bytes: currentBytesSent) }
         return connection
     }
 
-    var hasDeliveredHead: Bool { headDelivered != nil }
+    // MARK: Pausing
+
+    /// The directions that the caller has paused.
+    var paused: TransferPause { flow.paused }
+
+    /// Pauses directions of the transfer, in addition to those that are already paused. If the result is not
+    /// `CURLE_OK`, the caller must end the transfer.
+    ///
+    /// libcurl pauses immediately while it is sending or receiving, but ignores a pause that was set earlier. The
+    /// callbacks therefore check ``paused`` themselves.
+    ///
+    /// Must not be called from a callback of libcurl. The same holds for the functions that resume.
+    func pause(_ directions: TransferPause) -> CURLcode {
+        flow.pause(directions)
+        return applyPause()
+    }
+
+    /// Stops receiving the body for the rest of this turn. May be called from a callback, unlike ``pause(_:)``.
+    ///
+    /// Data that libcurl has already read is still delivered, because libcurl would have to keep it.
+    func stopReceiving() {
+        flow.stopReceivingForTurn()
+    }
+
+    /// Resumes the directions that the caller has paused.
+    func resume() -> CURLcode {
+        flow.resume() ? applyPause() : CURLE_OK
+    }
+
+    func sourceIsReady() -> CURLcode {
+        flow.sourceIsReady() ? applyPause() : CURLE_OK
+    }
+
+    /// Resumes receiving after ``ReceiveLimiter`` has paused it.
+    func resumeReceiving() -> CURLcode {
+        flow.resumeReceiving() ? applyPause() : CURLE_OK
+    }
+
+    private func applyPause() -> CURLcode {
+        let code = curl_easy_pause(handle, flow.directions.mask)
+        // libcurl returns this error if there is no connection yet. Then there is nothing to pause.
+        return code == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : code
+    }
+
+    // MARK: Handles
 
     var handle: UnsafeMutableRawPointer { easy.rawValue }
 

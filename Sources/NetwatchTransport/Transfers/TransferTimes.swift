@@ -31,9 +31,13 @@ struct TransferTimes {
         (requestSent, firstByte) = (nil, nil)
     }
 
-    /// Records that the whole request has been sent. If the server has responded before that, no time is recorded.
+    /// Whether the request has begun, and neither its end nor a response was recorded. If the server responds before
+    /// the end of the request, the end has no time.
+    var awaitsRequestEnd: Bool { requestReady != nil && requestSent == nil && firstByte == nil }
+
+    /// Records that the whole request has been sent. Called only if ``awaitsRequestEnd``.
     mutating func requestEnds(at moment: Duration) {
-        if firstByte == nil { requestSent = requestSent ?? moment }
+        requestSent = moment
     }
 
     /// Records the arrival of the first byte of the response, which may belong to an interim response (1xx).
