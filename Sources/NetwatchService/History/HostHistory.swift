@@ -55,8 +55,11 @@ package final class HostHistory: Sendable {
     package func write(_ batch: HistoryBatch, now: Int64) async throws {
         try await database.write { database in
             for event in batch.outages { try Self.write(event, database) }
+            var ids: [String: Int64] = [:]
             for (key, bucket) in batch.buckets {
-                try Self.add(bucket, key, to: try Self.id(of: key.host, database), database)
+                let id = try ids[key.host] ?? Self.id(of: key.host, database)
+                ids[key.host] = id
+                try Self.add(bucket, key, to: id, database)
             }
             try database.execute(sql: "UPDATE meta SET written_at = ?", arguments: [now])
         }
@@ -73,19 +76,20 @@ package final class HostHistory: Sendable {
         to host: Int64,
         _ database: Database
     ) throws {
-        let arguments: StatementArguments = [host, key.tier.rawValue, key.start]
-        let row = try Row.fetchOne(
-            database,
-            sql: "SELECT * FROM bucket WHERE host_id = ? AND tier = ? AND start = ?",
-            arguments: arguments
+        // Preparing the statements would take most of the time: a batch has three buckets for each host.
+        let reading = try database.cachedStatement(
+            sql: "SELECT * FROM bucket WHERE host_id = ? AND tier = ? AND start = ?"
         )
-        var sum = row.map(HistoryBucket.init) ?? HistoryBucket()
-        sum.add(bucket)
-        try database.execute(
+        let writing = try database.cachedStatement(
             sql: """
                 INSERT OR REPLACE INTO bucket (host_id, tier, start, up, remote, local, probes, failures, latencies)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """,
+                """
+        )
+        let arguments: StatementArguments = [host, key.tier.rawValue, key.start]
+        var sum = try Row.fetchOne(reading, arguments: arguments).map(HistoryBucket.init) ?? HistoryBucket()
+        sum.add(bucket)
+        try writing.execute(
             arguments: arguments
                 + [sum.up, sum.remote, sum.local, sum.probes, sum.failures, sum.latencies.stored]
         )

@@ -9,7 +9,7 @@ internal import Testing
 @testable internal import NetwatchService
 
 /// The routes for hosts, metrics and the status page.
-@Suite(.timeLimit(.minutes(10))) struct ServicePageTests {
+@Suite(.timeLimit(.minutes(5))) struct ServicePageTests {
     private let directory = try! ScratchDirectory()
 
     /// Starts to watch hosts, and calls a function with a router for them.
