@@ -133,14 +133,19 @@ extension AttemptOutcome {
     }
 
     /// Returns how the attempt went, for the scheduler. A status without a usable response is a response, too.
-    func course(lasting duration: Duration) -> AttemptCourse {
+    func course(lasting duration: Duration, isRetry: Bool) -> AttemptCourse {
         let hasResponse =
             switch self {
             case .response: true
             case .failure(let failure): failure.status != nil
             case .withheld, .unsendable: false
             }
-        return AttemptCourse(duration: duration, hasResponse: hasResponse, isTimeout: isTimeout)
+        return AttemptCourse(
+            duration: duration,
+            hasResponse: hasResponse,
+            isTimeout: isTimeout,
+            isRetry: isRetry
+        )
     }
 
     /// The response to store, if one was received: the first 64 KiB of its body, and the header fields of

@@ -254,12 +254,14 @@ extension OfflineQueue {
         _ attempt: (outcome: AttemptOutcome, duration: Duration)?
     ) async {
         if classification.suspectsPortal { scheduler.suspectPortal(lane: claim.lane, now: now) }
+        let isRetry = request.attempts > 1
         let settlement = scheduler.conclude(
             lane: claim.lane,
             epoch: claim.epoch,
             effect: classification.lane,
             failures: request.attempts + request.deferrals,
-            course: attempt.map { $0.outcome.course(lasting: $0.duration) } ?? AttemptCourse(),
+            course: attempt.map { $0.outcome.course(lasting: $0.duration, isRetry: isRetry) }
+                ?? AttemptCourse(),
             now: now
         )
         let next = scheduler.claimNext(lane: claim.lane, after: classification.lane, now: now)

@@ -42,6 +42,11 @@ extension OriginSlots {
         origins[origin]?.retries.reserve(count, now: now)
     }
 
+    /// Records that a retry that began at the given time has succeeded.
+    mutating func recordSuccessfulRetry(of origin: Origin, began: Moment) {
+        origins[origin]?.retries.retrySucceeded(began: began)
+    }
+
     /// Records what a claim took.
     mutating func record(_ use: RetryUse, of origin: Origin, now: Moment) {
         origins[origin]?.retries.record(use, now: now)

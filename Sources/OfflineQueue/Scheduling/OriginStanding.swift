@@ -46,9 +46,17 @@ package struct AttemptCourse: Hashable, Sendable {
     package var hasResponse = false
     /// Whether a timeout ended the attempt.
     package var isTimeout = false
+    /// Whether an earlier attempt of the request has counted. The retry budget of the origin counts the attempt then.
+    package var isRetry = false
 
-    package init(duration: Duration = .zero, hasResponse: Bool = false, isTimeout: Bool = false) {
+    package init(
+        duration: Duration = .zero,
+        hasResponse: Bool = false,
+        isTimeout: Bool = false,
+        isRetry: Bool = false
+    ) {
         (self.duration, self.hasResponse, self.isTimeout) = (duration, hasResponse, isTimeout)
+        self.isRetry = isRetry
     }
 }
 

@@ -1,8 +1,9 @@
 /// Limits the retries to an origin, so that they do not multiply the load on a server in trouble: within 10 s, to 20 %
-/// of the first attempts plus one per second. First attempts are not limited.
+/// of the first attempts plus one per second. First attempts are not limited, and a retry that succeeds does not count.
 ///
 /// Without a limit, each failing request adds its retries to the load that makes it fail. Finagle introduced such
-/// budgets, with the same share and window.
+/// budgets, with the same share and window. A retry that succeeds did not fail because of that load. If it counted, the
+/// last requests of a long queue, which are all retries, would be sent at one per second.
 struct RetryBudget: Hashable, Sendable {
     /// The parameters of a budget.
     struct Limits: Hashable, Sendable {
@@ -48,6 +49,15 @@ struct RetryBudget: Hashable, Sendable {
         if seconds.last?.number != number { seconds.append(Second(number: number)) }
         seconds[seconds.count - 1].firstAttempts += use.firstAttempts
         seconds[seconds.count - 1].retries += use.retries
+    }
+
+    /// Records that a retry has succeeded.
+    ///
+    /// - Parameter began: When it began.
+    mutating func retrySucceeded(began: Moment) {
+        let number = began.components.seconds
+        guard let index = seconds.lastIndex(where: { $0.number <= number && $0.retries > 0 }) else { return }
+        seconds[index].retries -= 1
     }
 
     /// Returns the number of retries that are permitted in the second with this number.

@@ -50,6 +50,7 @@ extension Scheduler {
         let began = now - course.duration
         if effect == .healthy {
             slots.recordSuccess(of: origin, began: began, isOnPath: isOnPath, now: now)
+            if course.isRetry { slots.recordSuccessfulRetry(of: origin, began: began) }
         }
         if isOnPath, effect.isOverload || (course.isTimeout && effect == .failure) {
             slots.recordOverload(of: origin, began: began, now: now)

@@ -191,7 +191,7 @@ extension FleetSimulation {
             epoch: claim.epoch,
             effect: effect,
             failures: row.attempts,
-            course: AttemptCourse(duration: now - arrival.at),
+            course: AttemptCourse(duration: now - arrival.at, isRetry: arrival.attempts > 0),
             now: now
         )
         guard effect == .healthy else {

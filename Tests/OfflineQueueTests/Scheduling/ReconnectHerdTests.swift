@@ -10,6 +10,7 @@ struct LimitedServer: SimulatedNetwork {
     private var random = SplitMix64(seed: 1)
     private(set) var arrivals: [Moment] = []
     private(set) var rejected = 0
+    private var served: [Moment] = []
     private var inService = 0
 
     init(capacity: Int, serviceTime: Duration) {
@@ -27,7 +28,14 @@ struct LimitedServer: SimulatedNetwork {
     }
 
     mutating func ended(_ arrival: FleetArrival, _ effect: LaneEffect, now: Moment) {
-        if effect == .healthy { inService -= 1 }
+        guard effect == .healthy else { return }
+        inService -= 1
+        served.append(now)
+    }
+
+    /// Returns when this share of all requests was served.
+    func end(ofShare share: Double) -> Moment {
+        served[Int(share * Double(served.count - 1))]
     }
 
     /// Returns the number of requests that arrived before this time.
@@ -49,15 +57,22 @@ struct LimitedServer: SimulatedNetwork {
 @Suite struct ReconnectHerdTests {
     private static let linkUp = Moment.seconds(60)
     private static let queues = 200
+    private static let capacity = 400
+    private static let serviceTime = Duration.milliseconds(200)
 
-    /// Returns the server after all requests were delivered, and the time that took.
+    /// The time in which the server could serve a number of requests per queue without a pause.
+    private static func ideal(rows: Int) -> Duration {
+        serviceTime * Double(queues * rows) / Double(capacity)
+    }
+
+    /// Returns the server after all requests were delivered.
     private func reconnect(
         rows: Int = 100,
         _ adjust: (inout Scheduler.Settings) -> Void = { _ in }
-    ) -> (server: LimitedServer, duration: Duration) {
+    ) -> LimitedServer {
         var settings = Scheduler.Settings()
         adjust(&settings)
-        var fleet = FleetSimulation(LimitedServer(capacity: 400, serviceTime: .milliseconds(200)))
+        var fleet = FleetSimulation(LimitedServer(capacity: Self.capacity, serviceTime: Self.serviceTime))
         for queue in 0..<Self.queues {
             let lane = Scheduler.LaneInfo(id: 1, host: "server", mode: .parallel)
             fleet.addQueue(settings, seed: UInt64(queue), lanes: [lane], gate: .notReachable)
@@ -66,7 +81,7 @@ struct LimitedServer: SimulatedNetwork {
         }
         fleet.run(until: .seconds(7200))
         #expect(fleet.unfinished == 0 && fleet.delivered == Self.queues * rows)
-        return (fleet.network, fleet.network.arrivals.last! - Self.linkUp)
+        return fleet.network
     }
 
     /// Returns how many requests arrive within this time after the link returned.
@@ -75,25 +90,35 @@ struct LimitedServer: SimulatedNetwork {
     }
 
     @Test func `with a spread of 10 s, 200 queues with 500 requests each do not arrive as a herd`() {
-        let (server, _) = reconnect(rows: 500) { $0.reconnectSpread = .seconds(10) }
+        let server = reconnect(rows: 500) { $0.reconnectSpread = .seconds(10) }
         #expect(arrivals(within: .milliseconds(250), server) <= 2 * Self.queues / 10)
         #expect(server.peak(within: .milliseconds(20)) <= Self.queues, "no second peak")
         #expect(server.rejected <= Self.queues * 500 / 20)
+        // The rest waits longer: a queue whose first requests are all rejected doubles its backoff each time, and the
+        // server may be idle before that has passed.
+        let duration = server.end(ofShare: 0.95) - Self.linkUp
+        #expect(duration <= Self.ideal(rows: 500) * 1.3 + .seconds(10))
     }
 
     @Test func `without a spread, each queue sends one request before the server responds`() {
-        let (server, _) = reconnect()
+        let server = reconnect()
         #expect(arrivals(within: .milliseconds(20), server) == Self.queues)
         #expect(arrivals(within: .milliseconds(250), server) <= 5 * Self.queues)
         #expect(server.peak(within: .milliseconds(20)) <= 3 * Self.queues, "no second peak")
     }
 
+    @Test func `the server is busy until 99 % of the requests are served, although it rejected many of them`() {
+        let server = reconnect(rows: 500)
+        #expect(server.rejected > Self.queues * 500 / 10)
+        #expect(server.end(ofShare: 0.99) - Self.linkUp <= Self.ideal(rows: 500) * 1.3)
+    }
+
     @Test func `without canaries and the ramp, the same requests would arrive as a herd`() {
-        let noCanary = reconnect { $0.canaryTime = .zero }.server
+        let noCanary = reconnect { $0.canaryTime = .zero }
         #expect(arrivals(within: .milliseconds(20), noCanary) == 4 * Self.queues, "the start of the ramp")
-        let noRamp = reconnect { $0.rampStart = .max }.server
+        let noRamp = reconnect { $0.rampStart = .max }
         #expect(arrivals(within: .milliseconds(250), noRamp) > 6 * Self.queues)
-        let neither = reconnect { ($0.canaryTime, $0.rampStart) = (.zero, .max) }.server
+        let neither = reconnect { ($0.canaryTime, $0.rampStart) = (.zero, .max) }
         #expect(arrivals(within: .milliseconds(20), neither) == 8 * Self.queues)
     }
 
@@ -103,6 +128,6 @@ struct LimitedServer: SimulatedNetwork {
             $0.retryRate = 1e6
             $0.windowDecrease = 1
         }
-        #expect(2 * adaptive.server.rejected < fixed.server.rejected)
+        #expect(2 * adaptive.rejected < fixed.rejected)
     }
 }

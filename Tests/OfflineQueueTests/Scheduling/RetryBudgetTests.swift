@@ -28,6 +28,16 @@ internal import Testing
         #expect(take(&busy, at: .seconds(11)) == 10)
     }
 
+    @Test func `a retry that succeeds does not count`() {
+        var budget = budget()
+        #expect(take(&budget, at: .seconds(1)) == 10)
+        budget.retrySucceeded(began: .milliseconds(500))
+        #expect(take(&budget, at: .seconds(2)) == 0, "no retry began before that time")
+        for _ in 0..<3 { budget.retrySucceeded(began: .milliseconds(1500)) }
+        #expect(take(&budget, at: .seconds(2)) == 3)
+        #expect(take(&budget, at: .seconds(11)) == 7)
+    }
+
     @Test func `retries that a claim did not use are available again`() {
         var budget = budget()
         let first = budget.reserve(8, now: .zero)
