@@ -12,13 +12,7 @@ internal import Testing
     private let directory = TemporaryDirectory(marker: "adapter")
 
     private func open(_ session: SessionManager) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.limits.diskReserve = 0
-        (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
-        let sender = SessionSender(session: session, adapterTimeout: .milliseconds(50))
-        let queue = try await OfflineQueue(configuration: configuration, sender: sender, gate: FakeGate())
-        try await queue.start()
-        return queue
+        try await directory.openQueue(SessionSender(session: session, adapterTimeout: .milliseconds(50)))
     }
 
     private func post(_ id: String, to url: String, _ queue: OfflineQueue) async throws {
