@@ -157,4 +157,22 @@ internal import Testing
         try await completions.wait { $0.count >= 600 }
         #expect(completions.values.sorted() == Array(0..<300) + Array(1000..<1300))
     }
+
+    @Test func `closures that capture their request are released when it has finished`() async throws {
+        let server = try ScriptedServer { _ in .respond("body") }
+        weak var request: UploadRequest?
+        do {
+            let made = session.upload(Data("x".utf8), to: server.url)
+            request = made
+            made.validate { _, _, _ in withExtendedLifetime(made) { .success } }
+            made.uploadProgress(queue: .global()) { _ in withExtendedLifetime(made) {} }
+            made.downloadProgress(queue: .global()) { _ in withExtendedLifetime(made) {} }
+            made.stream { _ in withExtendedLifetime(made) {} }
+            _ = await made.response()
+            made.validate { _, _, _ in withExtendedLifetime(made) { .success } }
+            made.downloadProgress(queue: .global()) { _ in withExtendedLifetime(made) {} }
+            made.stream { _ in withExtendedLifetime(made) {} }
+        }
+        await waitUntil { request == nil }
+    }
 }
