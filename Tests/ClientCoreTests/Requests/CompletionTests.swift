@@ -101,16 +101,18 @@ internal import Testing
     @Test func `a finished request is released and releases its closures`() async throws {
         let server = try ScriptedServer()
         weak var request: DataRequest?
-        weak var held: Recorder<Int>?
+        let released = Recorder<Bool>()
         do {
-            let log = Recorder<Int>()
-            held = log
-            let made = session.request(server.url).response(queue: .global()) { _ in log.record(1) }
+            let captured = Captured { released.record(true) }
+            let made = session.request(server.url).response(queue: .global()) { _ in
+                withExtendedLifetime(captured) {}
+            }
             request = made
             _ = await made.response()
         }
+        try await released.wait { !$0.isEmpty }
         // The threads that ended the request may retain it a moment longer.
-        await waitUntil { held == nil && request == nil }
+        await waitUntil { request == nil }
     }
 
     @Test func `a handler may hold the last reference to its session`() async throws {

@@ -58,8 +58,13 @@ internal import Testing
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", then: .stall(then: .send("x", then: .keep)))
         }
+        let arrived = Recorder<Bool>()
+        session.delegate.dataTaskDidReceiveResponse = { _, _, _ in
+            arrived.record(true)
+            return .allow
+        }
         let request = session.request(server.url)
-        await waitUntil { request.response != nil }
+        try await arrived.wait { !$0.isEmpty }
         let response = request.response
         #expect(response?.statusCode == 200)
         server.release()
