@@ -334,4 +334,36 @@ internal import Testing
         #expect(try await process.end() == .exited(status))
         #expect(process.errors.values.first?.contains(words) == true, "\(process.errors.values)")
     }
+
+    @Test(arguments: [
+        (["http://127.0.0.1/", "--priority", "10"], "the priority is 10; it must be 0 to 9"),
+        (["http://127.0.0.1/", "--ttl", "367d"], "`--ttl`: `367d` is not a duration from 1ms to 366d"),
+        (["ftp://127.0.0.1/"], "http or https"),
+        (["http://127.0.0.1/", "--lane", ""], "`--lane` must not be empty"),
+        (["http://127.0.0.1/", "-H", "Authorization: x"], "`Authorization` is refused"),
+    ])
+    func `wrong values are wrong arguments even if no service is running`(
+        arguments: [String],
+        words: String
+    ) async throws {
+        let socket = try ScratchDirectory().file("socket")
+        let sent = try await Command.start(["send"] + arguments + ["--socket", socket]).outcome()
+        #expect(sent.ending == .exited(64), "\(sent.errors)")
+        #expect(sent.errors.first?.contains(words) == true, "\(sent.errors)")
+        let valid = try await Command.run("send", "http://127.0.0.1/", "--socket", socket)
+        #expect(valid.ending == .exited(69))
+    }
+
+    @Test(arguments: [["help", "foo"], ["help", "queue", "lst"], ["help", "host", "list"]])
+    func `help for an unknown command is a wrong argument`(arguments: [String]) async throws {
+        let result = try await Command.start(arguments).outcome()
+        #expect(result.ending == .exited(64) && result.output.isEmpty)
+        #expect(result.errors.first == "error: unknown command `\(arguments.last!)`")
+    }
+
+    @Test(arguments: [["help"], ["help", "queue"], ["help", "queue", "list"]])
+    func `help for a command is printed`(arguments: [String]) async throws {
+        let result = try await Command.start(arguments).outcome()
+        #expect(result.ending == .exited(0) && !result.output.isEmpty && result.errors.isEmpty)
+    }
 }

@@ -260,4 +260,19 @@ internal import Testing
         }
         #expect(try await service.queue().count == 2)
     }
+
+    @Test func `a repeated id with other options is refused, and the message names them`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        let first = ["send", "http://127.0.0.1:1/", "-d", "x", "--id", "order-7", "--queue", "always"]
+        #expect(try await service.run(first).ending == .exited(0))
+        let other = try await service.run(first + ["--priority", "1", "--expect", "status=201"])
+        #expect(other.ending == .exited(64), "\(other.errors)")
+        #expect(
+            other.errors.first?.hasSuffix("different: priority, expectation") == true,
+            "\(other.errors)"
+        )
+        // A time to live is relative to the call, so it is not compared.
+        #expect(try await service.run(first + ["--ttl", "1h"]).ending == .exited(0))
+    }
 }

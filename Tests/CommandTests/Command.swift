@@ -141,11 +141,15 @@ final class RunningService: Sendable {
     func finalStates() async throws -> [String] {
         var states: [String] = []
         for id in try await queue().compactMap({ $0["id"] as? String }) {
-            let details = try await Command.json(curl("/v1/requests/\(id)?wait=60"))
-            let request = try #require(details["request"] as? [String: Any])
-            states.append(try #require(request["state"] as? String))
+            states.append(try #require(try await end(of: id)["state"] as? String))
         }
         return states
+    }
+
+    /// Waits up to four minutes until a request is final, and returns its entry.
+    func end(of id: String) async throws -> [String: Any] {
+        let details = try await Command.json(curl("/v1/requests/\(id)?wait=240"))
+        return try #require(details["request"] as? [String: Any], "\(details)")
     }
 
     /// Kills the service with SIGKILL, so that it cannot clean up.

@@ -102,7 +102,7 @@ internal import Testing
         try await reason(containing: "has the mode 0644; use `chmod 600`")
         #expect(server.requests.isEmpty)
         try write("api", origin: server.url, value: "t")
-        _ = try await waitForState("delivered", of: id, in: service)
+        #expect(try await service.end(of: id)["state"] as? String == "delivered")
         #expect(server.requests.map { $0.values(of: "Authorization") } == [["Bearer t"]])
     }
 
@@ -139,7 +139,7 @@ internal import Testing
         #expect(try await service.details(of: id)["credential"] as? String == "old")
         let changed = try await service.run("queue", "credential", id, "new")
         #expect(changed.ending == .exited(0), "\(changed.errors)")
-        _ = try await waitForState("delivered", of: id, in: service)
+        #expect(try await service.end(of: id)["state"] as? String == "delivered")
         let late = try await service.run("queue", "credential", id, "old")
         #expect(late.ending == .exited(1), "\(late.errors)")
     }

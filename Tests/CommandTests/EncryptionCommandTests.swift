@@ -141,8 +141,8 @@ internal import Testing
     @Test func `without a key, the same search finds everything except the credential`() async throws {
         let server = try ScriptedServer { _ in .respond("hush-reply") }
         let service = try await service(.none, server)
-        try await poll {
-            service.process.errors.values.contains { $0.contains("stored requests are not encrypted") }
+        try await service.process.errors.wait(timeout: .seconds(240)) {
+            $0.contains { $0.contains("stored requests are not encrypted") }
         }
         try await keepSecrets(service, server.url)
         #expect(try await service.finalStates() == ["delivered", "delivered"])
@@ -192,10 +192,8 @@ internal import Testing
         let new = try await service(Self.second)
         #expect(!new.process.errors.values.contains { $0.contains("is missing") })
         let key = try #require(try await keys(of: new).first)
-        try await poll {
-            new.process.errors.values.contains {
-                $0.contains("stored requests are encrypted with the key `\(key)`")
-            }
+        try await new.process.errors.wait(timeout: .seconds(240)) {
+            $0.contains { $0.contains("stored requests are encrypted with the key `\(key)`") }
         }
         #expect(try await new.run("queue", "resume").ending == .exited(0))
         #expect(try await new.finalStates() == ["delivered", "delivered"])

@@ -282,6 +282,19 @@ final class QueueFixture {
         ).outcome()
         #expect(named.ending == .exited(64), "a socket given by the user must be valid")
     }
+
+    @Test func `queue show prints the expected response, and only if it is not the default`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        let text = "status=201,header=X-Box"
+        try await service.keep("http://127.0.0.1:1/", "--id", "expects", "--expect", text)
+        try await service.keep("http://127.0.0.1:1/", "--id", "default")
+        #expect(try await service.details(of: "expects")["expect"] as? String == text)
+        #expect(try await service.run("queue", "show", "expects").output.contains("expects   \(text)"))
+        #expect(try await service.details(of: "default")["expect"] == nil)
+        let lines = try await service.run("queue", "show", "default").output
+        #expect(!lines.contains { $0.hasPrefix("expects") }, "\(lines)")
+    }
 }
 
 extension Command {

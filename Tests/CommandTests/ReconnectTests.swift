@@ -173,8 +173,7 @@ final class ReconnectRun: Sendable {
     }
 
     func end(of id: String) async throws -> [String: Any] {
-        let details = try await Command.json(service.curl("/v1/requests/\(id)?wait=60"))
-        return try #require(details["request"] as? [String: Any], "\(details)")
+        try await service.end(of: id)
     }
 
     var isFlooded: Bool { state.state.withLock(\.isFlooded) }

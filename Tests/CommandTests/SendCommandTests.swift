@@ -219,6 +219,33 @@ internal import Testing
         }
         #expect(try await service.run("queue", "list", "--format", "json").output == before)
     }
+
+    @Test(arguments: [
+        ("json=/a=1,2", "the part `2` of `json=/a=1,2`"), ("status=2xx,", "an empty part of `status=2xx,`"),
+        ("header=A,,body=x", "an empty part of `header=A,,body=x`"),
+        ("status=2xx, 204", "the part ` 204` of `status=2xx, 204`"),
+    ])
+    func `a misplaced comma in --expect is named, with the way to write one in a value`(
+        text: String,
+        part: String
+    ) async throws {
+        for queue in ["auto", "never"] {
+            let sent = try await Command.run(
+                "send",
+                "http://127.0.0.1:1/",
+                "--queue",
+                queue,
+                "--expect",
+                text
+            )
+            #expect(sent.ending == .exited(64))
+            #expect(
+                sent.errors.first?.hasPrefix("error: `--expect`: \(part) is not") == true,
+                "\(sent.errors)"
+            )
+            #expect(sent.errors.first?.hasSuffix(#"a comma in a value is written `\,`"#) == true)
+        }
+    }
 }
 
 /// Bodies that do not fit into one message.
@@ -285,95 +312,5 @@ internal import Testing
         }
         #expect(try await service.queue().isEmpty)
         #expect(try shell("ls \(directory.file("state/spool"))").isEmpty)
-    }
-}
-
-/// `netwatch send --queue never`, which uses no service and stores nothing.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct DirectSendTests {
-    private func send(_ arguments: String..., input: String? = nil) async throws -> Subprocess.Outcome {
-        let descriptor = input.map { open($0, O_RDONLY | O_CLOEXEC) }
-        defer { if let descriptor { close(descriptor) } }
-        return try await Command.start(
-            ["send", "--queue", "never"] + arguments,
-            environment: ["NETWATCH_SOCKET": "/no/such/socket"],
-            input: descriptor
-        ).outcome()
-    }
-
-    @Test func `a direct request can carry secrets`() async throws {
-        let server = try ScriptedServer()
-        let sent = try await send(
-            server.url,
-            "-d",
-            "x",
-            "-H",
-            "Authorization: Bearer y",
-            "--idempotency-key",
-            "k"
-        )
-        #expect(sent.ending == .exited(0) && sent.output.isEmpty && sent.errors == ["delivered: HTTP 200"])
-        let request = try #require(server.requests.first)
-        #expect(request.method == "POST" && request.body == Array("x".utf8))
-        #expect(request.values(of: "Authorization") == ["Bearer y"])
-        #expect(request.values(of: "Idempotency-Key") == ["k"])
-    }
-
-    @Test func `the URL of a direct request can contain a user name and a password`() async throws {
-        let server = try ScriptedServer()
-        let sent = try await send(server.url.replacing("http://", with: "http://user:password@"), "-d", "x")
-        #expect(sent.ending == .exited(0), "\(sent.errors)")
-        #expect(server.requests.count == 1)
-    }
-
-    @Test func `an error does not print the password of the URL`() async throws {
-        let sent = try await send("http://user:secret@127.0.0.1:1/", "-d", "x")
-        #expect(sent.ending == .exited(2))
-        let error = try #require(sent.errors.first)
-        #expect(error.contains("`http://127.0.0.1:1/`") && !error.contains("secret"), "\(sent.errors)")
-    }
-
-    @Test func `the exit status of a direct request depends on the response`() async throws {
-        let server = try ScriptedServer {
-            .respond(status: Int($0.target.dropFirst())!, headers: [], body: [])
-        }
-        #expect(try await send(server.url + "/404").ending == .exited(1))
-        #expect(try await send(server.url + "/404", "--check-status").ending == .exited(4))
-        #expect(try await send(server.url + "/302", "--check-status").ending == .exited(3))
-        #expect(try await send(server.url + "/503").ending == .exited(1))
-        #expect(try await send(server.url + "/404", "--expect", "status=404").ending == .exited(0))
-        #expect(server.requests.count == 5, "nothing is sent again")
-    }
-
-    @Test func `a direct request without a response exits with 2`() async throws {
-        let server = try ScriptedServer { _ in .close }
-        let sent = try await send(server.url)
-        #expect(sent.ending == .exited(2))
-        #expect(sent.errors.first?.contains("could not send to `\(server.url)`") == true, "\(sent.errors)")
-        #expect(server.requests.count == 1)
-    }
-
-    @Test func `a direct request whose response is cut off exits with 2`() async throws {
-        let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
-        let server = try ScriptedServer { _ in .send(Array("\(head)0123456789".utf8), then: .close) }
-        let sent = try await send(server.url)
-        #expect(sent.ending == .exited(2))
-        #expect(sent.errors.first?.contains("could not send to `\(server.url)`") == true, "\(sent.errors)")
-    }
-
-    @Test func `a direct request with a long response is delivered`() async throws {
-        let server = try ScriptedServer { _ in .respond(String(repeating: "x", count: 100_000)) }
-        let sent = try await send(server.url)
-        #expect(sent.ending == .exited(0) && sent.errors == ["delivered: HTTP 200"], "\(sent.errors)")
-    }
-
-    @Test(arguments: ["FILE", "-"])
-    func `a direct request sends a large body unchanged`(source: String) async throws {
-        let server = try ScriptedServer()
-        let directory = try ScratchDirectory()
-        try shell("head -c 3145745 /dev/zero >\(directory.file("body"))")
-        let file = directory.file("body")
-        let sent = try await send(server.url, "-T", source == "-" ? "-" : file, input: file)
-        #expect(sent.ending == .exited(0), "\(sent.errors)")
-        #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == Data(server.requests[0].body))
     }
 }

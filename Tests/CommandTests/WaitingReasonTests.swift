@@ -163,4 +163,19 @@ internal import Testing
         let waited = try await service.run("send", url, "--wait=3s")
         #expect(waited.ending == .exited(75) && waited.errors == ["queued: no route to host"])
     }
+
+    @Test func `a hold is explained where it is printed`() async throws {
+        let server = try ScriptedServer { _ in .close }
+        let service = try await RunningService(in: try ScratchDirectory())
+        _ = try await service.run("send", server.url, "-d", "x", "--at-most-once", "--id", "once")
+        let text = "the server may have executed it"
+        let shown = try await service.run("queue", "show", "once").output
+        #expect(shown.contains { $0.hasPrefix("state     held: ambiguous: ") }, "\(shown)")
+        #expect(
+            shown.contains { $0.hasPrefix("held      \(text)") && $0.contains("queue retry") },
+            "\(shown)"
+        )
+        let listed = try await service.run("queue", "list").errors
+        #expect(listed.contains { $0.hasPrefix("held: ambiguous: \(text)") }, "\(listed)")
+    }
 }

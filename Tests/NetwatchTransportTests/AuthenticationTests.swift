@@ -38,10 +38,9 @@ internal import Testing
         body: TransferBody? = nil,
         schemes: TransferCredentials.Schemes = .all
     ) -> TransferRequest {
-        var request = TransferRequest(url: server.url, method: method)
-        request.credentials = TransferCredentials(user: "user", password: "password", schemes: schemes)
-        request.body = body
-        return request
+        TransferRequest(server, method: method, body: body) {
+            $0.credentials = TransferCredentials(user: "user", password: "password", schemes: schemes)
+        }
     }
 
     // MARK: Heads

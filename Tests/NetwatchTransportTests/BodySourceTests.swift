@@ -13,9 +13,7 @@ internal import Testing
     }
 
     private func request(_ server: ScriptedServer, _ source: any TransferBodySource) -> TransferRequest {
-        var request = TransferRequest(url: server.url, method: "PUT")
-        request.body = .source(source)
-        return request
+        TransferRequest(server, method: "PUT", body: .source(source))
     }
 
     private func text(_ text: String) -> SteppedSource.Piece { .bytes(Array(text.utf8)) }

@@ -26,12 +26,6 @@ internal import Testing
         }
     }
 
-    private func request(_ path: String, body: TransferBody? = nil) -> TransferRequest {
-        var request = TransferRequest(url: server.url + path, method: body == nil ? "GET" : "PUT")
-        request.body = body
-        return request
-    }
-
     /// Starts a transfer that pauses itself whenever it delivers an event that satisfies a condition.
     private func start(
         _ request: TransferRequest,
@@ -55,12 +49,12 @@ internal import Testing
     /// Waits for the end of another transfer of 20 MB. A transfer that is not really paused would progress in that
     /// time.
     private func letTimePass() async {
-        _ = await engine.run(request("/large"))
+        _ = await engine.run(TransferRequest(server, "/large"))
     }
 
     /// Waits for the idle timeout of another transfer: 3 s, which is longer than the idle timeouts in these tests.
     private func letIdleTimeoutPass() async {
-        var request = request("/silent")
+        var request = TransferRequest(server, "/silent")
         request.idleTimeout = .seconds(3)
         #expect(await engine.run(request).failure?.code == 28)
     }
@@ -69,7 +63,7 @@ internal import Testing
 
     @Test func `a transfer paused before it is connected delivers no body and buffers little`() async throws {
         let recorder = TransferRecorder()
-        let id = await engine.start(request("/large"), pausing: .receiving, recorder)
+        let id = await engine.start(TransferRequest(server, "/large"), pausing: .receiving, recorder)
         await server.requests(atLeast: 1)
         await letTimePass()
         #expect(recorder.record.body.isEmpty)
@@ -81,7 +75,7 @@ internal import Testing
     }
 
     @Test func `a transfer paused during the response's body stops there`() async throws {
-        let (_, recorder) = start(request("/large"), pausing: .receiving, at: { $0.isBody })
+        let (_, recorder) = start(TransferRequest(server, "/large"), pausing: .receiving, at: { $0.isBody })
         await recorder.wait { !$0.body.isEmpty }
         await engine.settle()
         let stopped = recorder.record
@@ -125,7 +119,7 @@ internal import Testing
     }
 
     @Test func `a transfer can be paused with each piece of its body`() async throws {
-        let (id, recorder) = start(request("/large"), pausing: .receiving, at: { $0.isBody })
+        let (id, recorder) = start(TransferRequest(server, "/large"), pausing: .receiving, at: { $0.isBody })
         var steps = 0
         while recorder.record.ends.isEmpty {
             let count = recorder.record.body.count
@@ -151,7 +145,7 @@ internal import Testing
     }
 
     @Test func `data kept by libcurl beyond the body limit fails the transfer`() async throws {
-        var request = request("/large")
+        var request = TransferRequest(server, "/large")
         request.maximumResponseBodyBytes = 10
         let recorder = TransferRecorder()
         let id = await engine.start(request, pausing: .receiving, recorder)
@@ -166,7 +160,7 @@ internal import Testing
     }
 
     @Test func `a paused transfer can be cancelled`() async throws {
-        let (id, recorder) = start(request("/large"), pausing: .all, at: { $0.isBody })
+        let (id, recorder) = start(TransferRequest(server, "/large"), pausing: .all, at: { $0.isBody })
         await recorder.wait { !$0.body.isEmpty }
         engine.cancel(id)
         engine.resume(id)
@@ -177,7 +171,8 @@ internal import Testing
 
     @Test func `a transfer paused before it is connected sends nothing of its body`() async throws {
         let recorder = TransferRecorder()
-        let id = await engine.start(request("/", body: .bytes(Self.large)), pausing: .sending, recorder)
+        let request = TransferRequest(server, method: "PUT", body: .bytes(Self.large))
+        let id = await engine.start(request, pausing: .sending, recorder)
         await letTimePass()
         #expect(recorder.record.progress.allSatisfy { $0.sent == 0 })
         #expect(server.requests.allSatisfy { $0.method == "GET" })
@@ -186,7 +181,8 @@ internal import Testing
     }
 
     @Test func `a transfer paused during the request's body stops there`() async throws {
-        let (id, recorder) = start(request("/", body: .bytes(Self.large)), pausing: .sending) {
+        let request = TransferRequest(server, method: "PUT", body: .bytes(Self.large))
+        let (id, recorder) = start(request, pausing: .sending) {
             if case .progress(let progress) = $0 { progress.sent < 5_000_000 } else { false }
         }
         await recorder.wait { $0.progress.contains { $0.sent > 0 } }
@@ -208,7 +204,8 @@ internal import Testing
     {
         let source = SteppedSource(length: 2)
         let recorder = TransferRecorder()
-        let id = engine.start(request("/", body: .source(source))) { recorder.deliver($0) }
+        let request = TransferRequest(server, method: "PUT", body: .source(source))
+        let id = engine.start(request) { recorder.deliver($0) }
         _ = await server.peers(atLeast: 1)
         engine.pause(id, .sending)
         await engine.settle()
@@ -228,7 +225,7 @@ internal import Testing
 
     @Test(arguments: [TransferPause.receiving, .sending, .all])
     func `a pause does not count towards the idle timeout`(pause: TransferPause) async throws {
-        var request = request("/", body: .bytes(Self.large))
+        var request = TransferRequest(server, method: "PUT", body: .bytes(Self.large))
         request.idleTimeout = .seconds(1)
         let recorder = TransferRecorder()
         let id = await engine.start(request, pausing: pause, recorder)
@@ -260,7 +257,7 @@ internal import Testing
     @Test func `a pause during silence restarts the idle timeout`()
         async throws
     {
-        var request = request("/falling-silent")
+        var request = TransferRequest(server, "/falling-silent")
         request.idleTimeout = .seconds(2)
         let (id, recorder) = start(request, pausing: .receiving, at: { $0.isHead })
         await recorder.wait { !$0.heads.isEmpty }

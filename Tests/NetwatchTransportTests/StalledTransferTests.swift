@@ -32,7 +32,7 @@ struct StalledTransferTests {
 
     /// Waits until the output of ss(8) for the sockets of the near side satisfies a condition.
     private func sockets(where isWanted: (String) -> Bool) async throws {
-        while try !isWanted(testbed.near.shell("ss -Htna")) { try await Task.sleep(for: .milliseconds(10)) }
+        try await poll(every: .milliseconds(10)) { try isWanted(testbed.near.shell("ss -Htna")) }
     }
 
     /// Matches a connection with bytes that the peer has not acknowledged, in the output of ss(8).

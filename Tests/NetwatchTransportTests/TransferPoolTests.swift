@@ -14,25 +14,17 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    private func request(_ server: ScriptedServer, _ path: String = "/", priority: Float = 0.5)
-        -> TransferRequest
-    {
-        var request = TransferRequest(url: server.url + path)
-        request.priority = priority
-        return request
-    }
-
     @Test func `pools do not share connections`() async throws {
         let server = try ScriptedServer()
         let pools = [TransferPool(engine: engine), TransferPool(engine: engine)]
-        for pool in pools + pools { _ = await pool.run(request(server)) }
+        for pool in pools + pools { _ = await pool.run(TransferRequest(server)) }
         #expect(server.requests.map(\.connection) == [1, 2, 1, 2])
     }
 
     @Test func `transfers beyond the connection limit wait`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
         let pool = TransferPool(engine: engine, connectionsPerHost: 2)
-        let recorders = (0..<5).map { _ in pool.start(request(server)) }
+        let recorders = (0..<5).map { _ in pool.start(TransferRequest(server)) }
         await server.requests(atLeast: 2)
         await engine.settle()
         #expect(server.connectionCount == 2)
@@ -44,9 +36,11 @@ internal import Testing
     @Test func `waiting transfers start in the order of their priority`() async throws {
         let server = try ScriptedServer { $0.number == 1 ? .stall(then: .respond("")) : .respond("") }
         let pool = TransferPool(engine: engine, connectionsPerHost: 1)
-        let first = pool.start(request(server, "/first"))
+        let first = pool.start(TransferRequest(server, "/first"))
         await server.requests(atLeast: 1)
-        let others = [0.25, 0.5, 0.75].map { pool.start(request(server, "/\($0)", priority: Float($0))) }
+        let others = [0.25, 0.5, 0.75].map { priority in
+            pool.start(TransferRequest(server, "/\(priority)") { $0.priority = Float(priority) })
+        }
         await engine.settle()
         server.release()
         for recorder in [first] + others { await recorder.end() }
@@ -56,10 +50,10 @@ internal import Testing
     @Test func `a waiting transfer can be cancelled and is never sent`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
         let pool = TransferPool(engine: engine, connectionsPerHost: 1)
-        let first = pool.start(request(server))
+        let first = pool.start(TransferRequest(server))
         let waiting = TransferRecorder()
-        let id = pool.start(request(server, "/waiting")) { waiting.deliver($0) }
-        let third = pool.start(request(server, "/third"))
+        let id = pool.start(TransferRequest(server, "/waiting")) { waiting.deliver($0) }
+        let third = pool.start(TransferRequest(server, "/third"))
         engine.cancel(id)
         let failure = await waiting.end().failure
         #expect(failure?.code == 42)
@@ -73,11 +67,11 @@ internal import Testing
     @Test func `waiting counts towards the total timeout, not the connect timeout`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
         let pool = TransferPool(engine: engine, connectionsPerHost: 1)
-        let first = pool.start(request(server))
-        var patient = request(server, "/patient")
+        let first = pool.start(TransferRequest(server))
+        var patient = TransferRequest(server, "/patient")
         patient.connectTimeout = .milliseconds(200)
         let second = pool.start(patient)
-        var impatient = request(server, "/impatient")
+        var impatient = TransferRequest(server, "/impatient")
         impatient.totalTimeout = .milliseconds(400)
         let failure = await pool.start(impatient).end().failure
         #expect(failure?.code == 28)
@@ -91,9 +85,9 @@ internal import Testing
     @Test func `a waiting transfer can be paused`() async throws {
         let server = try ScriptedServer { $0.number == 1 ? .stall(then: .respond("")) : .respond("text") }
         let pool = TransferPool(engine: engine, connectionsPerHost: 1)
-        let first = pool.start(request(server))
+        let first = pool.start(TransferRequest(server))
         let waiting = TransferRecorder()
-        let id = pool.start(request(server, "/waiting")) { waiting.deliver($0) }
+        let id = pool.start(TransferRequest(server, "/waiting")) { waiting.deliver($0) }
         engine.pause(id, .all)
         server.release()
         await first.end()
@@ -106,17 +100,17 @@ internal import Testing
     @Test func `renewing connections affects one pool only`() async throws {
         let server = try ScriptedServer()
         let pools = [TransferPool(engine: engine), TransferPool(engine: engine)]
-        for pool in pools { _ = await pool.run(request(server)) }
+        for pool in pools { _ = await pool.run(TransferRequest(server)) }
         pools[0].renewConnections()
-        for pool in pools { _ = await pool.run(request(server)) }
+        for pool in pools { _ = await pool.run(TransferRequest(server)) }
         #expect(server.requests.map(\.connection) == [1, 2, 3, 2])
     }
 
     @Test func `a released pool closes its connections after its last transfer`() async throws {
         let server = try ScriptedServer { $0.number == 1 ? .respond("") : .stall(then: .respond("late")) }
         var pool: TransferPool? = TransferPool(engine: engine)
-        _ = await pool?.run(request(server))
-        let recorder = pool?.start(request(server))
+        _ = await pool?.run(TransferRequest(server))
+        let recorder = pool?.start(TransferRequest(server))
         await server.requests(atLeast: 2)
         pool = nil
         server.release()
@@ -129,9 +123,9 @@ internal import Testing
         let engine = try TransferEngine(resolver: gate.resolver)
         let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
         var pool: TransferPool? = TransferPool(engine: engine, connectionsPerHost: 1)
-        let running = pool?.start(request(server))
+        let running = pool?.start(TransferRequest(server))
         await server.requests(atLeast: 1)
-        let waiting = pool?.start(request(server, "/waiting"))
+        let waiting = pool?.start(TransferRequest(server, "/waiting"))
         var named = TransferRequest(url: "http://netwatch.invalid:\(server.port)/")
         // This timeout is longer than any delay in this test.
         named.connectTimeout = .seconds(600)
@@ -174,7 +168,7 @@ internal import Testing
         }
         let pool = TransferPool(engine: engine)
         for _ in 0..<3 {
-            let record = await pool.run(request(server))
+            let record = await pool.run(TransferRequest(server))
             #expect(record.hasSucceeded)
             await server.openConnections(atMost: 0)
         }
@@ -190,7 +184,7 @@ internal import Testing
         }
         let pool = TransferPool(engine: engine, connectionsPerHost: count)
         for round in 1...2 {
-            let recorders = (0..<count).map { _ in pool.start(request(server)) }
+            let recorders = (0..<count).map { _ in pool.start(TransferRequest(server)) }
             await server.requests(atLeast: round * count)
             for _ in recorders { gate.signal() }
             for recorder in recorders { #expect(await recorder.end().hasSucceeded) }
@@ -201,7 +195,7 @@ internal import Testing
     @Test func `many concurrent transfers all end`() async throws {
         let server = try ScriptedServer { _ in .respond("text") }
         let pool = TransferPool(engine: engine, connectionsPerHost: 16)
-        let recorders = (0..<1_000).map { _ in pool.start(request(server)) }
+        let recorders = (0..<1_000).map { _ in pool.start(TransferRequest(server)) }
         for recorder in recorders { #expect(await recorder.end().text == "text") }
         #expect(server.connectionCount <= 16)
     }

@@ -159,4 +159,33 @@ struct OfflineErrorTests {
         try await ended.wait { $0.count >= 200 }
         #expect(ended.values.sorted() == Array(0..<200))
     }
+
+    @Test(arguments: ["http://192.0.2.1/", "http://[2001:db8::1]/"])
+    func `an address without a route fails with notConnectedToInternet`(url: String) async throws {
+        let nowhere = try NetworkNamespace()
+        let engine = try TransferEngine(networkNamespace: nowhere.path)
+        let session = SessionManager(engine: engine, monitor: PathMonitor(of: nowhere))
+        let error = await session.request(url).response().error
+        #expect((error as? URLError)?.code == .notConnectedToInternet)
+        #expect(error?.transferFailure?.osErrno == ENETUNREACH)
+        #expect(error?.transferFailure?.bytesSent == 0)
+    }
+
+    /// If no name server can be reached, the resolver cannot report that a name does not exist. The kernel's routes
+    /// decide whether the client is offline.
+    @Test
+    func `a name without a reachable resolver fails with notConnectedToInternet and the resolver's reason`()
+        async throws
+    {
+        let nowhere = try NetworkNamespace()
+        let engine = try TransferEngine(
+            resolver: NameResolver(networkNamespace: nowhere.path),
+            networkNamespace: nowhere.path
+        )
+        let session = SessionManager(engine: engine, monitor: PathMonitor(of: nowhere))
+        let error = await session.request("http://netwatch.example/").response().error
+        #expect((error as? URLError)?.code == .notConnectedToInternet)
+        #expect(error?.transferFailure?.resolverCode == EAI_AGAIN)
+        #expect(error?.transferFailure?.phase == .resolve)
+    }
 }

@@ -40,10 +40,7 @@ internal import Testing
     }
 
     private func request(_ target: String = "/", _ method: String = "GET", body: Data? = nil) -> URLRequest {
-        var request = URLRequest(url: URL(string: server.url + target)!)
-        request.httpMethod = method
-        request.httpBody = body
-        return request
+        URLRequest(server.url + target, method, body: body)
     }
 
     @Test func `curl sends a GET`() async throws {

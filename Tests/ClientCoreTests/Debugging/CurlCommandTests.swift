@@ -7,36 +7,25 @@ internal import Testing
 
 /// The text of curl commands.
 struct CurlCommandTests {
-    private func request(
-        _ url: String = "https://example.com/a?b=c",
-        _ method: String = "GET",
-        _ headers: HTTPHeaders = [:],
-        body: String? = nil
-    ) -> URLRequest {
-        var request = URLRequest(url: URL(string: url)!)
-        request.httpMethod = method
-        request.allHTTPHeaderFields = headers
-        request.httpBody = body.map { Data($0.utf8) }
-        return request
-    }
+    private let example = URLRequest("https://example.com/a?b=c")
 
     @Test func `a GET contains only its URL`() {
-        #expect(CurlCommand(request()).text() == "$ curl -v \\\n\t'https://example.com/a?b=c'")
+        #expect(CurlCommand(example).text() == "$ curl -v \\\n\t'https://example.com/a?b=c'")
     }
 
     /// With `-X HEAD`, curl would wait for a body that never arrives.
     @Test func `a HEAD uses the --head option`() {
-        let command = CurlCommand(request("https://example.com/", "HEAD"))
+        let command = CurlCommand(URLRequest("https://example.com/", "HEAD"))
         #expect(command.text() == "$ curl -v \\\n\t--head \\\n\t'https://example.com/'")
     }
 
     @Test func `each part of a request is on its own line`() {
         var command = CurlCommand(
-            request(
+            URLRequest(
                 "https://example.com/a#fragment",
                 "POST",
                 ["x-two": "request", "Content-Type": "text/plain", "X-Empty": " "],
-                body: "it's"
+                body: Data("it's".utf8)
             )
         )
         command.sessionHeaders = ["X-Two": "session", "A": "1", "Accept-Encoding": "gzip;q=1.0"]
@@ -62,9 +51,9 @@ struct CurlCommandTests {
     }
 
     @Test func `a body from a file or a stream is named, not included`() {
-        let file = CurlCommand(request(), body: .file(path: "/tmp/it's"))
+        let file = CurlCommand(example, body: .file(path: "/tmp/it's"))
         #expect(file.text().contains("\n\t--data-binary '@/tmp/it'\\''s' \\\n"))
-        var streamed = request("https://example.com", "PUT")
+        var streamed = URLRequest("https://example.com", "PUT")
         streamed.httpBodyStream = InputStream(data: Data())
         let text = CurlCommand(streamed).text()
         #expect(text.contains("--data-binary @- \\\n"))
@@ -75,7 +64,7 @@ struct CurlCommandTests {
         Data([0xff, 0xfe]), Data([0x61, 0]), Data([0x1b, 0x5b]), Data(repeating: 0x61, count: 131_072),
     ])
     func `a body that does not fit into an argument is read from standard input`(body: Data) {
-        var request = request("https://example.com", "POST")
+        var request = URLRequest("https://example.com", "POST")
         request.httpBody = body
         let text = CurlCommand(request).text()
         #expect(text.contains("--data-binary @- \\\n"))
@@ -85,7 +74,7 @@ struct CurlCommandTests {
 
     @Test(arguments: ["", "/relative", "ftp://example.com", "file:///etc/passwd", "http:///path", "-o/tmp/x"])
     func `a request that cannot be sent has no command`(url: String) {
-        var request = request()
+        var request = example
         request.url = URL(string: url)
         #expect(CurlCommand(request).text() == "$ curl command could not be created")
         #expect(CurlCommand(nil).text() == "$ curl command could not be created")
@@ -95,7 +84,7 @@ struct CurlCommandTests {
         ["@/etc/passwd": "1"], ["X": "1\r\nX-Evil: 1"], ["X": "a\0"], ["": "1"], ["a b": "1"],
     ])
     func `a field that cannot be sent prevents the command`(headers: HTTPHeaders) {
-        var command = CurlCommand(request())
+        var command = CurlCommand(example)
         command.sessionHeaders = headers
         #expect(command.text() == "$ curl command could not be created")
     }
@@ -106,7 +95,7 @@ struct CurlCommandTests {
         "Authorization", "proxy-authorization", "COOKIE", "Set-Cookie", "X-Api-Key", "X-Auth-Token",
     ])
     func `a secret field is redacted on request only`(name: String) {
-        var command = CurlCommand(request())
+        var command = CurlCommand(example)
         command.sessionHeaders = [name: "a=hidden"]
         #expect(command.text().contains("a=hidden'"))
         #expect(!command.text(redactingSecrets: true).contains("hidden"))
@@ -114,13 +103,13 @@ struct CurlCommandTests {
     }
 
     @Test func `other fields are not redacted`() {
-        var command = CurlCommand(request())
+        var command = CurlCommand(example)
         command.sessionHeaders = ["Accept": "shown", "Idempotency-Key": "shown"]
         #expect(command.text(redactingSecrets: true) == command.text())
     }
 
     @Test func `the password and stored cookies are redacted`() {
-        var command = CurlCommand(request())
+        var command = CurlCommand(example)
         command.credential = ("user", "hidden")
         command.cookies = "a=hidden"
         let text = command.text(redactingSecrets: true)
@@ -140,7 +129,7 @@ struct CurlCommandTests {
         ("https://h.example/?X-Amz-Signature=hidden", "https://h.example/?X-Amz-Signature=REDACTED"),
     ])
     func `secrets in a URL are redacted`(url: String, expected: String) {
-        let text = CurlCommand(request(url)).text(redactingSecrets: true)
+        let text = CurlCommand(URLRequest(url)).text(redactingSecrets: true)
         #expect(text == "$ curl -v \\\n\t'\(expected)'")
     }
 
@@ -164,7 +153,9 @@ struct CurlCommandTests {
         body: String,
         expected: String
     ) {
-        let command = CurlCommand(request("https://example.com", "POST", ["Content-Type": type], body: body))
+        let command = CurlCommand(
+            URLRequest("https://example.com", "POST", ["Content-Type": type], body: Data(body.utf8))
+        )
         #expect(command.text().contains("--data-raw \(Shell.quoted(body)) "))
         #expect(command.text(redactingSecrets: true).contains("--data-raw \(Shell.quoted(expected)) \\\n"))
     }

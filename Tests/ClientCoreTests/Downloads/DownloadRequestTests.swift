@@ -113,4 +113,83 @@ internal import Testing
         #expect(isThere == (isResumable ? true : nil))
         if let file = response.temporaryURL { try FileManager.default.removeItem(at: file) }
     }
+
+    // MARK: Resuming
+
+    /// Downloads from `server` until the connection is lost after five bytes, and returns the resume data.
+    private func brokenOff(_ server: ScriptedServer) async throws -> Data {
+        let response = await session.download(server.url).response()
+        #expect((response.error as? URLError)?.code == .networkConnectionLost)
+        return try #require(response.resumeData)
+    }
+
+    private static var firstFive: ScriptedServer.Action {
+        .send(
+            "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nAccept-Ranges: bytes\r\nContent-Length: 10\r\n\r\n01234",
+            then: .close
+        )
+    }
+
+    @Test func `a part of another version is discarded and the whole file is requested`() async throws {
+        let server = try ScriptedServer { request in
+            if request.number == 1 { return Self.firstFive }
+            guard !request.values(of: "Range").isEmpty else { return .respond("abcdefghij") }
+            let headers = [ScriptedServer.Header("ETag", "\"two\""), .init("Content-Range", "bytes 5-9/10")]
+            return .respond(status: 206, headers: headers, body: Array("fghij".utf8))
+        }
+        let request = session.download(resumingWith: try await brokenOff(server))
+        #expect(try await String(decoding: request.data, as: UTF8.self) == "abcdefghij")
+        #expect(server.requests.map { $0.values(of: "Range") } == [[], ["bytes=5-"], []])
+        #expect(server.requests.last?.values(of: "If-Range") == [])
+    }
+
+    @Test func `a Content-Length near the integer limit does not overflow`() async throws {
+        let server = try ScriptedServer { request in
+            if request.number == 1 { return Self.firstFive }
+            let lengths = "Content-Length: 5\r\nContent-Length: \(Int64.max)\r\n"
+            let head = "HTTP/1.1 206 OK\r\nETag: \"one\"\r\nContent-Range: bytes 5-9/10\r\n"
+            return .send("\(head)\(lengths)\r\n56789", then: .close)
+        }
+        let request = session.download(resumingWith: try await brokenOff(server))
+        let error = await request.response().error
+        #expect((error as? URLError)?.code == .networkConnectionLost, "\(String(describing: error))")
+    }
+
+    @Test func `a redirected download is resumed through the redirect`() async throws {
+        let server = try ScriptedServer { request in
+            guard request.target == "/once" else {
+                return .respond(status: 302, headers: [.init("Location", "/once")])
+            }
+            guard !request.values(of: "Range").isEmpty else { return Self.firstFive }
+            let headers = [ScriptedServer.Header("ETag", "\"one\""), .init("Content-Range", "bytes 5-9/10")]
+            return .respond(status: 206, headers: headers, body: Array("56789".utf8))
+        }
+        let place = URL(fileURLWithPath: directory.file("kept"))
+        let first = session.download("\(server.url)/file", keepingPartialFileAt: place)
+        #expect((await first.response().error as? URLError)?.code == .networkConnectionLost)
+        let second = session.download("\(server.url)/file", keepingPartialFileAt: place)
+        #expect(try await String(decoding: second.data, as: UTF8.self) == "0123456789")
+        #expect(server.requests.map(\.target) == ["/file", "/once", "/file", "/once"])
+    }
+
+    @Test func `a cancelled download has resume data that continues it`() async throws {
+        let server = try ScriptedServer { request in
+            let version = ScriptedServer.Header("ETag", "\"one\"")
+            guard request.values(of: "Range").isEmpty else {
+                let part = ScriptedServer.Header("Content-Range", "bytes 5-9/10")
+                return .respond(status: 206, headers: [version, part], body: Array("56789".utf8))
+            }
+            let head =
+                "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nAccept-Ranges: bytes\r\nContent-Length: 10\r\n\r\n"
+            return .send("\(head)01234", then: .stall(then: .close))
+        }
+        let request = session.download(server.url)
+        let moved = Recorder<Int64>()
+        request.downloadProgress(queue: .global()) { moved.record($0.completedUnitCount) }
+        try await moved.wait { $0.contains { $0 == 5 } }
+        request.cancel()
+        let resumeData = try #require(await request.response().resumeData)
+        let rest = session.download(resumingWith: resumeData)
+        #expect(try await String(decoding: rest.data, as: UTF8.self) == "0123456789")
+    }
 }

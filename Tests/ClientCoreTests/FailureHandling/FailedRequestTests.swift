@@ -374,20 +374,19 @@ internal import Testing
     }
 
     @Test func `a finished request releases what its owner has attached to it`() async throws {
-        weak var held: Recorder<Int>?
+        let released = Recorder<Bool>()
         let holding = HoldingOwner()
         do {
-            let log = Recorder<Int>()
-            held = log
+            let captured = Captured { released.record(true) }
             session.failedRequestOwner = holding
             let request = session.request(server.url).validate()
             let failed = try await holding.first()
-            failed.whenWithdrawn { _ in log.record(1) }
+            failed.whenWithdrawn { _ in withExtendedLifetime(captured) {} }
             failed.finish(with: try answer())
             _ = await request.response()
         }
         // The turn of the queue that called the handler may retain the closure until its end.
-        await waitUntil { held == nil }
+        try await released.wait { !$0.isEmpty }
     }
 }
 

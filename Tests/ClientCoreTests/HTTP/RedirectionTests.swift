@@ -6,15 +6,8 @@ internal import Testing
 
 /// How a redirect changes a request.
 @Suite struct RedirectionTests {
-    private func request(_ url: String, _ method: String = "GET", body: String? = nil) throws -> URLRequest {
-        var request = URLRequest(url: try #require(URL(string: url)))
-        request.httpMethod = method
-        request.httpBody = body.map { Data($0.utf8) }
-        return request
-    }
-
     private func target(_ location: String, from base: String = "http://a/b/c/d;p?q") throws -> String? {
-        let redirection = try Redirection(of: request(base), status: 302, location: location)
+        let redirection = try Redirection(of: URLRequest(base), status: 302, location: location)
         return redirection?.request.url?.absoluteString
     }
 
@@ -27,9 +20,8 @@ internal import Testing
         (307, "PATCH", "PATCH"), (308, "HEAD", "HEAD"),
     ])
     func `the status determines the next method`(status: Int, method: String, expected: String) throws {
-        let redirection = try #require(
-            try Redirection(of: request("http://a/", method, body: "x"), status: status, location: "/b")
-        )
+        let request = URLRequest("http://a/", method, body: Data("x".utf8))
+        let redirection = try #require(try Redirection(of: request, status: status, location: "/b"))
         #expect(redirection.request.httpMethod == expected)
         #expect(redirection.keepsBody == (method == expected))
         #expect(redirection.request.httpBody == (method == expected ? Data("x".utf8) : nil))
@@ -37,16 +29,16 @@ internal import Testing
 
     @Test(arguments: [200, 201, 300, 304, 305, 306, 309, 399, 401])
     func `other statuses are not redirects`(status: Int) throws {
-        #expect(try Redirection(of: request("http://a/"), status: status, location: "/b") == nil)
+        #expect(try Redirection(of: URLRequest("http://a/"), status: status, location: "/b") == nil)
     }
 
     @Test(arguments: [nil, ""])
     func `a missing or empty location is not a redirect`(location: String?) throws {
-        #expect(try Redirection(of: request("http://a/"), status: 302, location: location) == nil)
+        #expect(try Redirection(of: URLRequest("http://a/"), status: 302, location: location) == nil)
     }
 
     @Test func `dropping the body drops the fields that describe it`() throws {
-        var request = try request("http://a/", "POST", body: "x")
+        var request = URLRequest("http://a/", "POST", body: Data("x".utf8))
         let about = ["content-type", "Content-Length", "Content-Encoding", "Transfer-Encoding", "Expect"]
         for field in about + ["Accept"] { request.setValue("1", forHTTPHeaderField: field) }
         let changed = try Redirection(of: request, status: 303, location: "/b")?.request
@@ -56,7 +48,7 @@ internal import Testing
     }
 
     @Test func `a body stream is kept or dropped like a body`() throws {
-        var request = try request("http://a/", "POST")
+        var request = URLRequest("http://a/", "POST")
         request.httpBodyStream = InputStream(data: Data([1]))
         #expect(try Redirection(of: request, status: 302, location: "/")?.request.httpBodyStream == nil)
         #expect(try Redirection(of: request, status: 307, location: "/")?.request.httpBodyStream != nil)
@@ -71,7 +63,7 @@ internal import Testing
         ("http://example.org:443/", true),
     ])
     func `another scheme, host or port is another origin`(location: String, crosses: Bool) throws {
-        var request = try request("https://example.org/", "GET")
+        var request = URLRequest("https://example.org/", "GET")
         let secrets = ["authorization", "Proxy-Authorization", "COOKIE", "Host"]
         for field in secrets + ["Accept"] { request.setValue("1", forHTTPHeaderField: field) }
         let redirection = try #require(try Redirection(of: request, status: 307, location: location))
@@ -81,7 +73,7 @@ internal import Testing
     }
 
     @Test func `the request's other properties are kept`() throws {
-        var request = try request("http://a/", "GET")
+        var request = URLRequest("http://a/", "GET")
         request.timeoutInterval = 7
         request.mainDocumentURL = URL(string: "http://main/")
         let next = try Redirection(of: request, status: 301, location: "http://b/")?.request

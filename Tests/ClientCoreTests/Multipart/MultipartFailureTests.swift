@@ -17,11 +17,6 @@ internal import Testing
 
     private func url(_ name: String) -> URL { URL(fileURLWithPath: scratch.file(name)) }
 
-    private func makeFile(_ name: String, _ content: String = "content") throws -> URL {
-        try Data(content.utf8).write(to: url(name))
-        return url(name)
-    }
-
     /// Encodes the form in memory and into a file, and returns the failure, which must be the same for both. The file
     /// must not exist afterwards.
     private func failure() throws -> AFError.MultipartEncodingFailureReason {
@@ -50,7 +45,7 @@ internal import Testing
 
     @Test(arguments: ["missing", "file/child", "a%00b"])
     func `a missing file is reported as not reachable`(path: String) throws {
-        _ = try makeFile("file")
+        try scratch.makeFile("file")
         let bad = url(path)
         form.append(bad, withName: "a")
         guard case .bodyPartFileNotReachable(bad) = try failure() else {
@@ -60,7 +55,7 @@ internal import Testing
     }
 
     @Test func `an unreadable file is reported as not reachable`() throws {
-        let bad = try makeFile("secret")
+        let bad = try scratch.makeFile("secret")
         chmod(bad.path, 0)
         asNobody { form.append(bad, withName: "a") }
         guard case .bodyPartFileNotReachable(bad) = try failure() else {
@@ -101,7 +96,7 @@ internal import Testing
     }
 
     @Test func `a file without a file name is refused`() throws {
-        let file = try makeFile("a")
+        let file = try scratch.makeFile("a")
         form.append(file, withName: "a", fileName: "", mimeType: "a/b")
         guard case .bodyPartFilenameInvalid(file) = try failure() else {
             Issue.record("not refused")
@@ -123,7 +118,7 @@ internal import Testing
     // MARK: Reading a file
 
     @Test func `a file removed before encoding is reported as not reachable`() throws {
-        let file = try makeFile("a")
+        let file = try scratch.makeFile("a")
         form.append(file, withName: "a")
         unlink(file.path)
         guard case .bodyPartFileNotReachable(file) = try failure() else {
@@ -133,7 +128,7 @@ internal import Testing
     }
 
     @Test func `a file replaced by a pipe before encoding is refused without waiting`() throws {
-        let file = try makeFile("a")
+        let file = try scratch.makeFile("a")
         form.append(file, withName: "a")
         unlink(file.path)
         mkfifo(file.path, 0o600)
@@ -145,9 +140,9 @@ internal import Testing
 
     @Test(arguments: ["conten", "", "contents", "content" + String(repeating: "x", count: 100_000)])
     func `a file whose length changes before encoding is refused`(content: String) throws {
-        let file = try makeFile("a")
+        let file = try scratch.makeFile("a")
         form.append(file, withName: "a")
-        _ = try makeFile("a", content)
+        try scratch.makeFile("a", content)
         let error = try unexpectedLength()
         #expect(error.part == file.path)
         #expect(error.bytesExpected == 7)
@@ -205,7 +200,7 @@ internal import Testing
     // MARK: The output file
 
     @Test func `an existing output file is not overwritten`() throws {
-        let output = try makeFile("output", "old")
+        let output = try scratch.makeFile("output", "old")
         let dangling = url("dangling")
         symlink(scratch.file("nowhere"), dangling.path)
         for bad in [output, dangling] {

@@ -14,19 +14,13 @@ internal import Testing
         scratch = try ScratchDirectory()
     }
 
-    private func makeFile(_ name: String, _ content: String = "content") throws -> URL {
-        let url = URL(fileURLWithPath: scratch.file(name))
-        try Data(content.utf8).write(to: url)
-        return url
-    }
-
     private func text(_ form: MultipartFormData) throws -> String {
         String(decoding: try form.encode(), as: UTF8.self)
     }
 
     @Test func `the guide's form with two files is encoded`() throws {
-        let unicornImageURL = try makeFile("unicorn.png", "unicorn")
-        let rainbowImageURL = try makeFile("rainbow.JPG", "rainbow")
+        let unicornImageURL = try scratch.makeFile("unicorn.png", "unicorn")
+        let rainbowImageURL = try scratch.makeFile("rainbow.JPG", "rainbow")
         let encode: @Sendable (MultipartFormData) -> Void = { multipartFormData in
             multipartFormData.append(unicornImageURL, withName: "unicorn")
             multipartFormData.append(rainbowImageURL, withName: "rainbow")
@@ -53,7 +47,7 @@ internal import Testing
     }
 
     @Test func `parts from memory, from a file and from a stream keep their order`() throws {
-        let file = try makeFile("plain", "2")
+        let file = try scratch.makeFile("plain", "2")
         let form = MultipartFormData(boundary: "b")
         form.append(Data("0".utf8), withName: "a")
         form.append(Data("1".utf8), withName: "b", mimeType: "text/plain; charset=utf-8")
@@ -118,7 +112,7 @@ internal import Testing
 
     @Test func `a file without an extension is application/octet-stream`() throws {
         let form = MultipartFormData()
-        form.append(try makeFile("README"), withName: "a")
+        form.append(try scratch.makeFile("README"), withName: "a")
         #expect(try text(form).contains("filename=\"README\"\r\nContent-Type: application/octet-stream\r\n"))
     }
 
@@ -165,7 +159,7 @@ internal import Testing
 
     @Test(arguments: ["\r\n", "text/plain\r\nX-Evil: 1", "a/b\n", "a/b\0", "a/b\u{7f}", ""])
     func `a content type with a control character is refused`(type: String) throws {
-        let file = try makeFile("a")
+        let file = try scratch.makeFile("a")
         let appends: [(MultipartFormData) -> Void] = [
             { $0.append(Data(), withName: "a", mimeType: type) },
             { $0.append(Data(), withName: "a", fileName: "b", mimeType: type) },
@@ -206,7 +200,7 @@ internal import Testing
 
     @Test func `encoding in memory and to a file returns the same bytes each time`() throws {
         let form = MultipartFormData()
-        form.append(try makeFile("a", String(repeating: "line\r\n", count: 50_000)), withName: "a")
+        form.append(try scratch.makeFile("a", String(repeating: "line\r\n", count: 50_000)), withName: "a")
         form.append(Data(repeating: 0xff, count: 100_000), withName: "b")
         let first = try form.encode()
         #expect(try form.encode() == first)
@@ -222,7 +216,7 @@ internal import Testing
     }
 
     @Test func `a form with a large file is encoded in small pieces`() throws {
-        let url = try makeFile("large")
+        let url = try scratch.makeFile("large")
         try #require(truncate(url.path, 5 << 30) == 0)
         let form = MultipartFormData(boundary: "b")
         form.append(url, withName: "a")

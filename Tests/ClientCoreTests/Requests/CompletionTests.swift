@@ -101,16 +101,18 @@ internal import Testing
     @Test func `a finished request is released and releases its closures`() async throws {
         let server = try ScriptedServer()
         weak var request: DataRequest?
-        weak var held: Recorder<Int>?
+        let released = Recorder<Bool>()
         do {
-            let log = Recorder<Int>()
-            held = log
-            let made = session.request(server.url).response(queue: .global()) { _ in log.record(1) }
+            let captured = Captured { released.record(true) }
+            let made = session.request(server.url).response(queue: .global()) { _ in
+                withExtendedLifetime(captured) {}
+            }
             request = made
             _ = await made.response()
         }
+        try await released.wait { !$0.isEmpty }
         // The threads that ended the request may retain it a moment longer.
-        await waitUntil { held == nil && request == nil }
+        await waitUntil { request == nil }
     }
 
     @Test func `a handler may hold the last reference to its session`() async throws {
@@ -156,5 +158,23 @@ internal import Testing
         }
         try await completions.wait { $0.count >= 600 }
         #expect(completions.values.sorted() == Array(0..<300) + Array(1000..<1300))
+    }
+
+    @Test func `closures that capture their request are released when it has finished`() async throws {
+        let server = try ScriptedServer { _ in .respond("body") }
+        weak var request: UploadRequest?
+        do {
+            let made = session.upload(Data("x".utf8), to: server.url)
+            request = made
+            made.validate { _, _, _ in withExtendedLifetime(made) { .success } }
+            made.uploadProgress(queue: .global()) { _ in withExtendedLifetime(made) {} }
+            made.downloadProgress(queue: .global()) { _ in withExtendedLifetime(made) {} }
+            made.stream { _ in withExtendedLifetime(made) {} }
+            _ = await made.response()
+            made.validate { _, _, _ in withExtendedLifetime(made) { .success } }
+            made.downloadProgress(queue: .global()) { _ in withExtendedLifetime(made) {} }
+            made.stream { _ in withExtendedLifetime(made) {} }
+        }
+        await waitUntil { request == nil }
     }
 }

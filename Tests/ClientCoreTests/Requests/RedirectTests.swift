@@ -6,7 +6,7 @@ internal import Testing
 
 @testable internal import ClientCore
 
-/// Redirects and challenges over the network.
+/// Redirects over the network.
 @Suite(.timeLimit(.minutes(5))) struct RedirectTests {
     private let session: SessionManager
 
@@ -102,39 +102,6 @@ internal import Testing
         #expect(received < 10_000_000)
     }
 
-    @Test func `the delegate's closure answers a challenge`() async throws {
-        let server = try ScriptedServer { request in
-            guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
-            return .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
-        }
-        session.delegate.taskDidReceiveChallenge = { _, _, challenge in
-            #expect(challenge.protectionSpace.realm == "here")
-            #expect(challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic)
-            return (.useCredential, URLCredential(user: "user", password: "password", persistence: .none))
-        }
-        #expect(try await session.request(server.url).string == "welcome")
-        session.delegate.taskDidReceiveChallenge = { _, _, _ in (.performDefaultHandling, nil) }
-        #expect(await session.request(server.url).response().response?.statusCode == 401)
-        session.delegate.taskDidReceiveChallenge = { _, _, _ in (.cancelAuthenticationChallenge, nil) }
-        #expect((await session.request(server.url).response().error as? URLError)?.code == .cancelled)
-    }
-
-    @Test func `credentials set after the response are used`() async throws {
-        let server = try ScriptedServer { request in
-            guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
-            return .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
-        }
-        let finished = Recorder<Bool>()
-        struct Monitor: EventMonitor {
-            let finished: Recorder<Bool>
-            func requestDidFinish(_ request: Request, error: (any Error)?) { finished.record(true) }
-        }
-        session.eventMonitors = [Monitor(finished: finished)]
-        let request = session.request(server.url)
-        try await finished.wait { !$0.isEmpty }
-        #expect(try await request.authenticate(user: "user", password: "password").string == "welcome")
-    }
-
     /// Suspends the request when its first response arrives.
     private struct Suspending: EventMonitor {
         let suspended = Recorder<Request>()
@@ -172,23 +139,6 @@ internal import Testing
         #expect(server.requests.count == (isResumed ? 3 : 2))
     }
 
-    /// Adds credentials to a request when the head of its 401 arrives, which is too late for the current transfer.
-    private struct LateAnswer: EventMonitor {
-        func request(_ request: Request, didReceive response: HTTPURLResponse) {
-            if response.statusCode == 401 { request.authenticate(user: "user", password: "password") }
-        }
-    }
-
-    @Test func `credentials set between the response and its end are used`() async throws {
-        let server = try ScriptedServer { request in
-            guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }
-            return .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
-        }
-        session.eventMonitors = [LateAnswer()]
-        #expect(try await session.request(server.url).validate().string == "welcome")
-        #expect(server.requests.count == 2, "Basic credentials are sent without a second challenge")
-    }
-
     @Test func `a delegate's credentials are used for redirects to the same origin`() async throws {
         let server = try ScriptedServer { request in
             if request.target == "/old" { return Self.redirect(302, to: "/new") }
@@ -201,5 +151,66 @@ internal import Testing
             (.useCredential, URLCredential(user: "user", password: "password", persistence: .none))
         }
         #expect(try await session.request(server.url + "/old").string == "welcome")
+    }
+
+    // MARK: Between two hops
+
+    /// Returns a session with one connection per host, which therefore sends one request at a time.
+    private func serialSession() throws -> SessionManager {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.httpMaximumConnectionsPerHost = 1
+        return SessionManager(engine: try TransferEngine(), settings: SessionSettings(configuration))
+    }
+
+    /// Returns a request that is suspended while it is redirected, between its hops.
+    ///
+    /// - Parameter session: A ``serialSession()``.
+    private func heldRequest(_ server: ScriptedServer, _ session: SessionManager) async -> DataRequest {
+        session.startRequestsImmediately = false
+        let request = session.request(server.url)
+        session.delegate.taskWillPerformHTTPRedirection = { [core = request.core] _, _, _, next in
+            core.assumeIsolated { $0.handle(.suspended) }
+            return next
+        }
+        request.resume()
+        await server.requests(atLeast: 1)
+        // The session sends this second request only after the first hop has ended. So the queue of the first request
+        // has received the end of the hop by now.
+        _ = await session.request(server.url + "/other").response()
+        #expect(await isHeld(request))
+        // Breaks a retain cycle: the closure retains the request, which retains the session's delegate.
+        session.delegate.taskWillPerformHTTPRedirection = nil
+        return request
+    }
+
+    private func isHeld(_ request: Request) async -> Bool {
+        await withCheckedContinuation { turn in
+            request.core.perform { turn.resume(returning: $0.current.hop?.isHeld == true) }
+        }
+    }
+
+    private func redirecting() throws -> ScriptedServer {
+        try ScriptedServer { request in
+            guard request.target == "/" else { return .respond("there") }
+            return .respond(status: 302, headers: [.init("Location", "/there")])
+        }
+    }
+
+    @Test func `a suspended request does not follow a redirect before it is resumed`() async throws {
+        let server = try redirecting()
+        let session = try serialSession()
+        let request = await heldRequest(server, session)
+        #expect(server.requests.map(\.target) == ["/", "/other"])
+        request.resume()
+        #expect(try await request.string == "there")
+    }
+
+    @Test func `a request cancelled between two hops ends`() async throws {
+        let server = try redirecting()
+        let session = try serialSession()
+        let request = await heldRequest(server, session)
+        request.cancel()
+        #expect((await request.response().error as? URLError)?.code == .cancelled)
+        #expect(server.requests.map(\.target) == ["/", "/other"])
     }
 }

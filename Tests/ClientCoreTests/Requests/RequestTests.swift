@@ -1,10 +1,12 @@
-internal import ClientCore
+internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
+
+@testable internal import ClientCore
 
 /// Requests over the network, as a program sends them.
 @Suite(.timeLimit(.minutes(5))) struct RequestTests {
@@ -56,8 +58,13 @@ internal import Testing
         let server = try ScriptedServer { _ in
             .send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n", then: .stall(then: .send("x", then: .keep)))
         }
+        let arrived = Recorder<Bool>()
+        session.delegate.dataTaskDidReceiveResponse = { _, _, _ in
+            arrived.record(true)
+            return .allow
+        }
         let request = session.request(server.url)
-        await waitUntil { request.response != nil }
+        try await arrived.wait { !$0.isEmpty }
         let response = request.response
         #expect(response?.statusCode == 200)
         server.release()
@@ -104,6 +111,50 @@ internal import Testing
         #expect((response.error as? URLError)?.code == .dataLengthExceedsMaximum)
         #expect(response.response?.statusCode == 200)
         #expect(response.data == Data("12345".utf8))
+    }
+
+    @Test func `awaiting a suspended request does not resume it`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
+        let request = session.request(server.url)
+        await server.requests(atLeast: 1)
+        request.suspend()
+        let ended = Recorder<String>()
+        let waiting = Task { ended.record(try await request.string) }
+        server.release()
+        // Waits for two turns of the queue: one for the wait, and one for what the wait has submitted.
+        for _ in 0..<2 {
+            await withCheckedContinuation { turn in request.core.perform { _ in turn.resume() } }
+        }
+        let isSuspended = await withCheckedContinuation { turn in
+            request.core.perform { turn.resume(returning: $0.state.isSuspended) }
+        }
+        #expect(isSuspended)
+        request.resume()
+        try await waiting.value
+        #expect(ended.values == ["late"])
+    }
+
+    @MainActor @Test func `an awaiting task does not decode the body itself`() async throws {
+        struct Decoder: DataDecoder {
+            func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
+                dispatchPrecondition(condition: .notOnQueue(.main))
+                return try JSONDecoder().decode(type, from: data)
+            }
+        }
+        let server = try ScriptedServer { _ in .respond("[1]") }
+        let values = try await session.request(server.url).decodable(of: [Int].self, decoder: Decoder())
+        #expect(values == [1])
+    }
+
+    @Test func `a response has metrics`() async throws {
+        let server = try ScriptedServer { _ in .respond("body") }
+        let metrics = try #require(await session.request(server.url).response().metrics)
+        let transaction = try #require(metrics.transactionMetrics.first)
+        #expect(metrics.transactionMetrics.count == 1)
+        #expect(transaction.networkProtocolName != nil)
+        #expect(transaction.remotePort == Int(server.port))
+        #expect(transaction.countOfResponseBodyBytesReceived == 4)
+        #expect(try #require(transaction.fetchStartDate) <= #require(transaction.responseEndDate))
     }
 
     // MARK: Connection reuse and duplicate requests

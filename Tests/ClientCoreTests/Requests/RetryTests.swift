@@ -157,4 +157,80 @@ internal import Testing
         #expect(server.requests.allSatisfy { $0.body == Array("body".utf8) })
         #expect(server.requests.count == (isRenewed ? 2 : 1))
     }
+
+    @Test func `a request is retried after its bodies have reported progress`() async throws {
+        let body = Data(repeating: 1, count: 100_000)
+        let server = try ScriptedServer { request in
+            let status = request.number < 3 ? 503 : 200
+            return .respond(status: status, body: request.body)
+        }
+        session.retrier = Retrier { $1(true, 0) }
+        let request = session.upload(body, to: server.url).validate()
+        #expect(try await request.data == body)
+        #expect(server.requests.map(\.body.count) == [100_000, 100_000, 100_000])
+        #expect(request.uploadProgress.fractionCompleted == 1)
+        #expect(request.progress.completedUnitCount == 100_000)
+    }
+
+    @Test func `a 404 with a body is retried`() async throws {
+        let server = try ScriptedServer { request in
+            request.number < 3 ? .respond(status: 404, body: Array("not yet".utf8)) : .respond("here")
+        }
+        session.retrier = Retrier { $1(true, 0) }
+        #expect(try await session.request(server.url).validate().string == "here")
+    }
+
+    @Test func `cancelling a request during a retrier's delay ends it`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 503) }
+        let asked = Recorder<UInt>()
+        session.retrier = Retrier {
+            asked.record($0)
+            $1(true, 3600)
+        }
+        let errors = Recorder<URLError.Code?>()
+        let request = session.request(server.url).validate().response(queue: .global()) { response in
+            errors.record((response.error as? URLError)?.code)
+        }
+        try await asked.wait { !$0.isEmpty }
+        request.cancel()
+        try await errors.wait { !$0.isEmpty }
+        #expect(errors.values == [.cancelled])
+    }
+
+    @Test func `a request's body stream is not sent twice`() async throws {
+        struct Once: RequestInterceptor {
+            func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest {
+                urlRequest
+            }
+
+            func retry(
+                _ request: Request,
+                for session: SessionManager,
+                dueTo error: any Error
+            ) async -> RetryResult { request.retryCount == 0 ? .retry : .doNotRetry }
+        }
+        let server = try ScriptedServer { _ in .respond(status: 503) }
+        session.interceptor = Once()
+        var request = try URLRequest(url: server.url, method: .post)
+        request.httpBodyStream = InputStream(data: Data("body".utf8))
+        let response = await session.request(request).validate().response()
+        #expect((response.error as? URLError)?.code == .requestBodyStreamExhausted)
+        #expect(server.requests.map(\.body) == [Array("body".utf8)])
+    }
+
+    @Test func `a monitor is notified of a retry and its delay`() async throws {
+        struct Monitor: EventMonitor {
+            let delays = Recorder<TimeInterval>()
+
+            func request(_ request: Request, willRetryAfter delay: TimeInterval, dueTo error: any Error) {
+                delays.record(delay)
+            }
+        }
+        let server = try ScriptedServer { _ in .respond(status: 503) }
+        let monitor = Monitor()
+        session.retrier = Retrier { $1($0 == 0, 0.01) }
+        session.eventMonitors = [monitor]
+        _ = await session.request(server.url).validate().response()
+        #expect(monitor.delays.values == [0.01])
+    }
 }

@@ -125,11 +125,17 @@ internal import Testing
         #expect(request == nil)
     }
 
-    @Test func `a progress closure set late is called with the current progress`() async throws {
-        let report = ProgressReport()
-        report.update(5, of: 10)
-        let seen = Recorder<Int64>()
-        report.setClosure(on: .global()) { seen.record($0.completedUnitCount) }
-        try await seen.wait { $0 == [5] }
+    @Test func `the error names a session header field that cannot be sent`() async throws {
+        let server = try ScriptedServer()
+        for value in ["a\u{1}b", "a\r\nX-Injected: 1", "a\0b"] {
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.httpAdditionalHeaders = ["X-Own": value]
+            let session = SessionManager(configuration: configuration)
+            let error = await session.request(server.url).response().error
+            guard case .urlRequestValidationFailed(.invalidHeader("X-Own", value))? = error as? AFError else {
+                throw Unexpected(outcome: "\(String(describing: error))")
+            }
+        }
+        #expect(server.connectionCount == 0)
     }
 }

@@ -10,26 +10,32 @@ internal import Testing
         WatchedHost(name: name, check: .route(try NetworkHost(validating: address)))
     }
 
-    private func isState(_ state: HostState, of name: String, _ monitor: HostMonitor) async -> Bool {
-        await monitor.snapshots.contains { $0.host.name == name && $0.state == state }
+    /// The messages of the monitor. It logs a change in the same turn in which its snapshots show it.
+    private let messages = Recorder<String>()
+
+    /// Waits until the monitor has logged `count` changes of a host to a state.
+    private func wait(for state: String, of name: String, times count: Int = 1) async throws {
+        try await messages.wait { $0.count { $0.hasPrefix("host `\(name)` is \(state)") } >= count }
     }
 
     @Test func `a changed host is watched with its new settings, and the others keep their state`()
         async throws
     {
-        let monitor = HostMonitor(monitor: .shared, history: nil, logger: Logger(label: "test"))
+        let monitor = HostMonitor(monitor: .shared, history: nil, logger: .recording(messages))
         let kept = try Self.local("kept", "127.0.0.1")
         let hosts = [kept, try Self.local("changed", "127.0.0.2")]
         let running = Task { await monitor.run(hosts) }
-        try await poll { await isState(.up, of: "kept", monitor) }
-        try await poll { await isState(.up, of: "changed", monitor) }
+        try await wait(for: "up", of: "kept")
+        try await wait(for: "up", of: "changed")
         let before = try #require(await monitor.snapshots.first)
+        let changes = messages.values.count { $0.hasPrefix("host `changed` is up") }
         let moved = try Self.local("changed", "127.0.0.3")
         await monitor.update([moved, kept])
         let after = await monitor.snapshots
         #expect(after.map(\.host) == [moved, kept])
         #expect(after[1].since == before.since)
-        try await poll { await isState(.up, of: "changed", monitor) }
+        try await wait(for: "up", of: "changed", times: changes + 1)
+        #expect(await monitor.snapshots[0].state == .up)
         running.cancel()
         await running.value
     }
@@ -43,12 +49,14 @@ internal import Testing
         let monitor = HostMonitor(
             monitor: PathMonitor(configuration: configuration),
             history: nil,
-            logger: Logger(label: "test")
+            logger: .recording(messages)
         )
         let running = Task { await monitor.run([host]) }
-        try await poll { await isState(.down(.local), of: "far", monitor) }
+        try await wait(for: "down (local)", of: "far")
+        #expect(await monitor.snapshots.map(\.state) == [.down(.local)])
         try namespace.ip("route add local 192.0.2.1 dev lo")
-        try await poll { await isState(.up, of: "far", monitor) }
+        try await wait(for: "up", of: "far")
+        #expect(await monitor.snapshots.map(\.state) == [.up])
         running.cancel()
         await running.value
     }

@@ -88,7 +88,9 @@ internal import Testing
         let probe = TCPProbe(port: port.port, timeout: .seconds(60))
         let started = ContinuousClock.now
         let task = Task { await probe.run(to: nil, over: path) }
-        await Task.yield()
+        // The connection that fills the backlog is established, so this one is the probe's.
+        let number = port.port
+        try await poll { try !shell("ss -Htn state syn-sent 'dport = :\(number)'").isEmpty }
         task.cancel()
         #expect(await task.value.validation == .failed("cancelled"))
         #expect(started.duration(to: .now) < probe.timeout)

@@ -10,15 +10,11 @@ internal import Testing
 /// The adapter and the interceptor of the queue's session are code of the program that may fail or never return.
 @Suite(.timeLimit(.minutes(5))) struct AdapterCallTests {
     private let directory = TemporaryDirectory(marker: "adapter")
+    private let changes = ChangeSignal()
 
     private func open(_ session: SessionManager) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.limits.diskReserve = 0
-        (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
         let sender = SessionSender(session: session, adapterTimeout: .milliseconds(50))
-        let queue = try await OfflineQueue(configuration: configuration, sender: sender, gate: FakeGate())
-        try await queue.start()
-        return queue
+        return try await directory.openQueue(sender, signal: changes)
     }
 
     private func post(_ id: String, to url: String, _ queue: OfflineQueue) async throws {
@@ -30,7 +26,7 @@ internal import Testing
         let server = try ScriptedServer { _ in .respond("thanks") }
         let queue = try await open(session)
         for number in 0..<12 { try await post("slow\(number)", to: "\(server.url)/\(number)", queue) }
-        try await poll { try await queue.request("slow0")?.summary.lastError != nil }
+        try await changes.until { try await queue.request("slow0")?.summary.lastError != nil }
         let other = server.url.replacingOccurrences(of: "127.0.0.1", with: "localhost")
         try await post("other", to: other + "/", queue)
         let result = try await queue.result(of: "other", within: .seconds(60))
@@ -90,7 +86,7 @@ internal import Testing
         session.adapter = TestAdapter { _ in throw Refusal() }
         let queue = try await open(session)
         try await post("a", to: server.url + "/", queue)
-        try await poll { try await queue.request("a")?.summary.lastError != nil }
+        try await changes.until { try await queue.request("a")?.summary.lastError != nil }
         let request = try #require(try await queue.request("a"))
         #expect(request.summary.state == .pending && request.summary.attempts == 0)
         #expect(request.summary.lastError?.contains("Refusal") == true)
@@ -107,7 +103,7 @@ internal import Testing
         }
         let queue = try await open(session)
         try await post("a", to: server.url + "/", queue)
-        try await poll { try await queue.request("a")?.summary.state == .dead }
+        try await changes.until { try await queue.request("a")?.summary.state == .dead }
         #expect(server.requests.first?.values(of: "Authorization") == ["Bearer adapter-secret"])
         let request = try #require(try await queue.request("a"))
         let fields = request.response?.headers.map(\.value) ?? []

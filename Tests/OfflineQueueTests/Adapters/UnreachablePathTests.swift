@@ -8,24 +8,6 @@ internal import Testing
 @Suite(.timeLimit(.minutes(5))) struct UnreachablePathTests {
     private let directory = TemporaryDirectory(marker: "hint")
 
-    private func configuration(backoff: Duration? = nil) -> OfflineQueue.Configuration {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        if let backoff { (configuration.backoffBase, configuration.backoffCap) = (backoff, backoff) }
-        return configuration
-    }
-
-    private func open(_ sender: FakeSender, _ gate: FakeGate, backoff: Duration? = nil) async throws
-        -> OfflineQueue
-    {
-        let queue = try await OfflineQueue(
-            configuration: configuration(backoff: backoff),
-            sender: sender,
-            gate: gate
-        )
-        try await queue.start()
-        return queue
-    }
-
     private let request = QueueRequest(
         method: "POST",
         url: "http://unresolvable.invalid/",
@@ -37,7 +19,7 @@ internal import Testing
         let namespace = try NetworkNamespace()
         var watched = PathMonitor.Configuration()
         watched.networkNamespace = namespace.path
-        var configuration = configuration()
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
         configuration.captivePortalProbe = "http://192.0.2.1/generate_204"
         let queue = try await OfflineQueue(
             configuration: configuration,
@@ -67,7 +49,9 @@ internal import Testing
 
     @Test func `a host that stays unreachable is still tried, and a success counts`() async throws {
         let sender = FakeSender()
-        let queue = try await open(sender, FakeGate(.notReachable), backoff: .milliseconds(5))
+        let queue = try await directory.openQueue(sender, gate: FakeGate(.notReachable)) {
+            ($0.backoffBase, $0.backoffCap) = (.milliseconds(5), .milliseconds(5))
+        }
         _ = try await queue.enqueue(request, options: EnqueueOptions(id: "a"))
         for _ in 0..<3 { sender.answer(await sender.nextAttempt(), .unreachable) }
         sender.answer(await sender.nextAttempt(), .status(200))
@@ -76,11 +60,11 @@ internal import Testing
         await queue.stop()
     }
 
-    /// With the default backoff, the next attempt to an unreachable host follows only after 15 minutes.
+    /// Without a path, the next attempt to the host would follow only after the backoff, which takes hours here.
     @Test func `a host that becomes reachable is tried at once`() async throws {
         let sender = FakeSender()
         let gate = FakeGate(.notReachable)
-        let queue = try await open(sender, gate)
+        let queue = try await directory.openQueue(sender, gate: gate)
         #expect(
             try await queue.send(request, options: EnqueueOptions(id: "a"))
                 == .queued(id: "a", reason: .notReachable)

@@ -21,17 +21,8 @@ struct ClientCertificateCredentialTests {
             validateHost: true
         )
         let manager = ServerTrustPolicyManager(policies: ["127.0.0.1": pins])
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.limits.diskReserve = 0
-        configuration.credentialWait = .seconds(60)
-        (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
-        let queue = try await OfflineQueue(
-            configuration: configuration,
-            sender: SessionSender(session: SessionManager(serverTrustPolicyManager: manager)),
-            gate: FakeGate()
-        )
-        try await queue.start()
-        return queue
+        let session = SessionManager(serverTrustPolicyManager: manager)
+        return try await directory.openQueue(SessionSender(session: session))
     }
 
     private func register(

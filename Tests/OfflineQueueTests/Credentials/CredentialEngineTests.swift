@@ -11,44 +11,6 @@ internal import Testing
     private let changes = ChangeSignal()
     private static let origin = "https://example.com"
 
-    private func open(
-        _ sender: FakeSender,
-        _ adjust: (inout OfflineQueue.Configuration) -> Void = { _ in }
-    ) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.backoffBase = .seconds(3600)
-        configuration.backoffCap = .seconds(7200)
-        configuration.stopTimeout = .milliseconds(200)
-        configuration.limits.diskReserve = 0
-        // On a busy machine, a call may take longer than the default.
-        configuration.credentialWait = .seconds(60)
-        adjust(&configuration)
-        let queue = try await OfflineQueue.opening(
-            configuration,
-            sender: sender,
-            gate: FakeGate(),
-            signal: changes
-        )
-        try await queue.start()
-        return queue
-    }
-
-    private func enqueue(
-        _ id: String,
-        to queue: OfflineQueue,
-        _ credential: String? = "token",
-        host: String = "example.com"
-    )
-        async throws
-    {
-        var options = EnqueueOptions(id: id)
-        options.credential = credential
-        _ = try await queue.enqueue(
-            QueueRequest(method: "POST", url: "https://\(host)/\(id)"),
-            options: options
-        )
-    }
-
     /// Waits until a request has a state, and returns it.
     @discardableResult
     private func wait(_ id: String, for state: QueuedRequest.State, in queue: OfflineQueue) async throws
@@ -79,11 +41,11 @@ internal import Testing
     @Test func `the current value is added at each attempt, and only the name is stored`() async throws {
         let sender = FakeSender()
         let token = TestToken("secret-one")
-        let queue = try await open(sender) {
+        let queue = try await directory.openQueue(sender, signal: changes) {
             ($0.backoffBase, $0.backoffCap) = (.milliseconds(1), .milliseconds(2))
         }
         try await queue.register(try credential(token), as: "token")
-        try await enqueue("a", to: queue)
+        try await queue.enqueue(id: "a", credential: "token")
         let first = await sender.nextAttempt()
         #expect(first.value(of: "Authorization") == "Bearer secret-one")
         token.set("secret-two")
@@ -108,10 +70,10 @@ internal import Testing
 
     @Test func `a credential is not sent to an origin that it does not list`() async throws {
         let sender = FakeSender { _ in .status(200) }
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         try await queue.register(try credential(TestToken("t")), as: "token")
         for host in ["example.com.evil.example", "sub.example.com", "example.com:8443"] {
-            try await enqueue("to-\(host.count)", to: queue, host: host)
+            try await queue.enqueue(id: "to-\(host.count)", host: host, credential: "token")
             let held = try await wait("to-\(host.count)", for: .held, in: queue)
             #expect(held.holdReason == .auth)
             #expect(held.lastError?.contains("it lists https://example.com:443") == true, "\(held)")
@@ -123,7 +85,7 @@ internal import Testing
     @Test(arguments: ["origin", "method", "body"])
     func `an adapter cannot send a request elsewhere or change its content`(part: String) async throws {
         let sender = FakeSender { _ in .status(200) }
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         let adapter = TestAdapter { request in
             switch part {
             case "origin": request.url = URL(string: "https://evil.example/")
@@ -132,7 +94,7 @@ internal import Testing
             }
         }
         try await queue.register(try QueueCredential(adapter: adapter, origins: [Self.origin]), as: "token")
-        try await enqueue("a", to: queue)
+        try await queue.enqueue(id: "a", credential: "token")
         let held = try await wait("a", for: .held, in: queue)
         #expect(held.holdReason == .auth && held.lastError?.contains("changed the origin") == true)
         #expect(sender.attempts.isEmpty)
@@ -141,13 +103,13 @@ internal import Testing
 
     @Test func `an adapter adds header fields and query items`() async throws {
         let sender = FakeSender { _ in .status(200) }
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         let adapter = TestAdapter { request in
             request.setValue("signed", forHTTPHeaderField: "X-Signature")
             request.url = URL(string: request.url!.absoluteString + "?k=v")
         }
         try await queue.register(try QueueCredential(adapter: adapter, origins: [Self.origin]), as: "token")
-        try await enqueue("a", to: queue)
+        try await queue.enqueue(id: "a", credential: "token")
         try await wait("a", for: .delivered, in: queue)
         let attempt = try #require(sender.attempts.first)
         #expect(attempt.value(of: "X-Signature") == "signed" && attempt.url == "https://example.com/a?k=v")
@@ -159,10 +121,10 @@ internal import Testing
         let sender = FakeSender { _ in
             .status(302, [("Location", "https://other.example/pass%2Fword"), ("X-Request-Id", "pass/word")])
         }
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         let value = CredentialValue.basic(user: "user", password: "pass/word")
         try await queue.register(try QueueCredential(value, origins: [Self.origin]), as: "token")
-        try await enqueue("a", to: queue)
+        try await queue.enqueue(id: "a", credential: "token")
         try await wait("a", for: .dead, in: queue)
         let response = try #require(try await queue.request("a")?.response)
         #expect(Set(response.headers.map(\.value)) == ["https://other.example/REDACTED", "REDACTED"])
@@ -173,9 +135,9 @@ internal import Testing
 
     @Test func `a request with an unknown credential is held until it is registered`() async throws {
         let sender = FakeSender { _ in .status(200) }
-        let queue = try await open(sender)
-        try await enqueue("a", to: queue)
-        try await enqueue("b", to: queue, nil)
+        let queue = try await directory.openQueue(sender, signal: changes)
+        try await queue.enqueue(id: "a", credential: "token")
+        try await queue.enqueue(id: "b")
         let held = try await wait("a", for: .held, in: queue)
         #expect(held.holdReason == .auth && held.lastError == "no credential has the name `token`")
         try await wait("b", for: .delivered, in: queue)
@@ -188,19 +150,19 @@ internal import Testing
 
     @Test func `a provider that throws delays only its requests`() async throws {
         let sender = FakeSender { _ in .status(200) }
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         let faulty = try QueueCredential(origins: [Self.origin]) { () async throws -> CredentialValue in
             throw QueueError.leftToQueue("no token service")
         }
         try await queue.register(faulty, as: "token")
         // More failures than those of a server after which a lane closes.
-        for number in 0..<8 { try await enqueue("a\(number)", to: queue) }
+        for number in 0..<8 { try await queue.enqueue(id: "a\(number)", credential: "token") }
         for number in 0..<8 {
             let request = try await waitForDelay(of: "a\(number)", in: queue)
             #expect(request.lastError?.hasPrefix("the credential `token` is unavailable: ") == true)
             #expect(request.deferrals == 1 && request.attempts == 0)
         }
-        try await enqueue("b", to: queue, nil)
+        try await queue.enqueue(id: "b")
         try await wait("b", for: .delivered, in: queue)
         #expect(sender.attempts.map(\.id) == ["b"])
         await queue.stop()
@@ -210,7 +172,9 @@ internal import Testing
         async throws
     {
         let sender = FakeSender { _ in .status(200) }
-        let queue = try await open(sender) { $0.credentialTimeout = .milliseconds(20) }
+        let queue = try await directory.openQueue(sender, signal: changes) {
+            $0.credentialTimeout = .milliseconds(20)
+        }
         let gate = Gate()
         let called = Recorder<String>()
         let adapter = TestAdapter { request in
@@ -218,12 +182,12 @@ internal import Testing
             gate.wait()
         }
         try await queue.register(try QueueCredential(adapter: adapter, origins: [Self.origin]), as: "token")
-        try await enqueue("a", to: queue)
+        try await queue.enqueue(id: "a", credential: "token")
         let reason = "the provider of the credential `token` did not return within 20 milliseconds"
         #expect(try await waitForDelay(of: "a", in: queue).lastError == reason)
-        try await enqueue("b", to: queue)
+        try await queue.enqueue(id: "b", credential: "token")
         #expect(try await waitForDelay(of: "b", in: queue).lastError == reason)
-        try await enqueue("c", to: queue, nil)
+        try await queue.enqueue(id: "c")
         try await wait("c", for: .delivered, in: queue)
         #expect(called.values.count == 1 && sender.attempts.map(\.id) == ["c"])
         gate.open()
@@ -235,14 +199,14 @@ internal import Testing
     @Test func `one refresh serves all requests that were rejected at the same time`() async throws {
         let sender = FakeSender()
         let token = TestToken("old")
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         let mayEnd = Recorder<Bool>()
         let credential = try credential(token) {
             try await mayEnd.wait { !$0.isEmpty }
             token.refresh(to: "new")
         }
         try await queue.register(credential, as: "token")
-        for number in 0..<4 { try await enqueue("\(number)", to: queue) }
+        for number in 0..<4 { try await queue.enqueue(id: "\(number)", credential: "token") }
         var rejected: [Attempt] = []
         for _ in 0..<4 { rejected.append(await sender.nextAttempt()) }
         #expect(rejected.allSatisfy { $0.value(of: "Authorization") == "Bearer old" })
@@ -267,9 +231,9 @@ internal import Testing
             $0.value(of: "Authorization") == "Bearer good" ? .status(200) : .status(401)
         }
         let token = TestToken("old")
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         try await queue.register(try credential(token) { token.refresh(to: "also-rejected") }, as: "token")
-        try await enqueue("a", to: queue)
+        try await queue.enqueue(id: "a", credential: "token")
         let held = try await wait("a", for: .held, in: queue)
         #expect(held.holdReason == .auth && held.lastError == "HTTP 401")
         #expect(held.attempts == 0 && held.deferrals == 1, "a rejected credential does not count")
@@ -284,9 +248,9 @@ internal import Testing
         async throws
     {
         let sender = FakeSender()
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         try await queue.register(try credential(TestToken("old")), as: "token")
-        try await enqueue("a", to: queue)
+        try await queue.enqueue(id: "a", credential: "token")
         let attempt = await sender.nextAttempt()
         // The request is not held yet, so this releases none.
         try await queue.credentialsChanged(["token"])
@@ -299,13 +263,13 @@ internal import Testing
 
     @Test func `another credential releases a held request and no other hold`() async throws {
         let sender = FakeSender { $0.value(of: "Authorization") == nil ? .status(500) : .status(200) }
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         try await queue.register(try credential(TestToken("t")), as: "token")
-        try await enqueue("a", to: queue, "unknown")
-        try await enqueue("b", to: queue, nil)
+        try await queue.enqueue(id: "a", credential: "unknown")
+        try await queue.enqueue(id: "b")
         try await wait("a", for: .held, in: queue)
         _ = try await waitForDelay(of: "b", in: queue)
-        try await enqueue("c", to: queue, "unknown")
+        try await queue.enqueue(id: "c", credential: "unknown")
         try await wait("c", for: .held, in: queue)
         _ = try await queue.hold(["c"])
         let results = try await queue.setCredential("token", of: ["a", "b", "c", "nobody"])
@@ -323,9 +287,10 @@ internal import Testing
 
     /// Stores two requests and adds secrets to them, as versions before 5 stored them. `b` has a credential.
     private func storeSecrets() async throws {
-        let queue = try await open(FakeSender())
+        let queue = try await directory.openQueue(signal: changes)
         try await queue.pause()
-        for (id, credential) in [("a", nil), ("b", "token")] { try await enqueue(id, to: queue, credential) }
+        try await queue.enqueue(id: "a")
+        try await queue.enqueue(id: "b", credential: "token")
         await queue.stop()
         let headers = "X-Api-Key: old-secret\nX-Other: 1\n"
         try edit(
@@ -337,17 +302,13 @@ internal import Testing
     @Test func `an import removes secrets, and holds a request without a credential`() async throws {
         try await storeSecrets()
         let scratch = try ScratchDirectory()
-        let source = try await open(FakeSender())
+        let source = try await directory.openQueue(signal: changes)
         var bytes: [UInt8] = []
         _ = try await source.export { bytes += $0 }
         let export = try scratch.write(bytes, to: "export")
         await source.stop()
         let other = TemporaryDirectory(marker: "credential")
-        let target = try await OfflineQueue(
-            configuration: .init(directory: other.path),
-            sender: FakeSender(),
-            gate: FakeGate()
-        )
+        let target = try await other.openQueue(isStarted: false)
         #expect(try await target.importRequests(from: export).imported == 2)
         for (id, state) in [("a", QueuedRequest.State.held), ("b", .pending)] {
             let request = try #require(try await target.request(id))
@@ -363,7 +324,7 @@ internal import Testing
 
     @Test func `a credential replaces the secrets of a stored request`() async throws {
         try await storeSecrets()
-        let queue = try await open(FakeSender())
+        let queue = try await directory.openQueue(signal: changes)
         #expect(try await queue.setCredential("token", of: ["a"]) == [.done(.pending)])
         let request = try #require(try await queue.request("a"))
         #expect(request.summary.url == "https://example.com/a?b=2" && request.credential == "token")
@@ -374,20 +335,16 @@ internal import Testing
     // MARK: Export
 
     @Test func `an export contains the name, and an import restores it`() async throws {
-        let queue = try await open(FakeSender())
+        let queue = try await directory.openQueue(signal: changes)
         try await queue.pause()
-        try await enqueue("a", to: queue)
+        try await queue.enqueue(id: "a", credential: "token")
         let scratch = try ScratchDirectory()
         var bytes: [UInt8] = []
         _ = try await queue.export { bytes += $0 }
         let export = try scratch.write(bytes, to: "export")
         await queue.stop()
         let other = TemporaryDirectory(marker: "credential")
-        let second = try await OfflineQueue(
-            configuration: .init(directory: other.path),
-            sender: FakeSender(),
-            gate: FakeGate()
-        )
+        let second = try await other.openQueue(isStarted: false)
         _ = try await second.importRequests(from: export)
         #expect(try await second.request("a")?.credential == "token")
         await second.stop()

@@ -11,20 +11,6 @@ internal import Testing
 @Suite(.timeLimit(.minutes(5))) struct CredentialOriginTests {
     private let directory = TemporaryDirectory(marker: "credential")
 
-    private func open(_ session: SessionManager) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.limits.diskReserve = 0
-        configuration.credentialWait = .seconds(60)
-        (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
-        let queue = try await OfflineQueue(
-            configuration: configuration,
-            sender: SessionSender(session: session),
-            gate: FakeGate()
-        )
-        try await queue.start()
-        return queue
-    }
-
     private func send(_ id: String, to url: String, _ queue: OfflineQueue) async throws -> SendResult {
         // A lane of its own, because a lane closes if its server is not trusted.
         var options = EnqueueOptions(lane: id, id: id)
@@ -92,7 +78,7 @@ internal import Testing
             guard let url = request.url?.absoluteString, url.hasSuffix("/away") else { return }
             request.url = URL(string: url.replacingOccurrences(of: here, with: elsewhere))
         }
-        let queue = try await open(session)
+        let queue = try await directory.openQueue(SessionSender(session: session))
         let credential = try QueueCredential(.bearer("origin-secret"), origins: [server.url])
         try await queue.register(credential, as: "token")
         guard case .queued(_, .held(.auth)) = try await send("a", to: server.url + "/away", queue) else {
@@ -122,7 +108,7 @@ internal import Testing
     @Test(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"))
     func `a listed name whose address belongs to another server gets nothing`() async throws {
         let server = try await ImpersonatedServer()
-        let queue = try await open(try server.session())
+        let queue = try await directory.openQueue(SessionSender(session: try server.session()))
         let origin = server.url.replacingOccurrences(of: "127.0.0.1", with: "localhost")
         let credential = try QueueCredential(.bearer("rebound-secret"), origins: [origin])
         try await queue.register(credential, as: "token")

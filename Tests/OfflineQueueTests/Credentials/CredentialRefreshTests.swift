@@ -9,28 +9,6 @@ internal import Testing
     private let directory = TemporaryDirectory(marker: "credential")
     private let changes = ChangeSignal()
 
-    private func open(_ sender: FakeSender) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.limits.diskReserve = 0
-        configuration.credentialWait = .seconds(60)
-        (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
-        let queue = try await OfflineQueue.opening(
-            configuration,
-            sender: sender,
-            gate: FakeGate(),
-            signal: changes
-        )
-        try await queue.start()
-        return queue
-    }
-
-    private func enqueue(_ id: String, to queue: OfflineQueue) async throws {
-        var options = EnqueueOptions(id: id)
-        options.credential = "token"
-        let request = QueueRequest(method: "POST", url: "https://example.com/\(id)")
-        _ = try await queue.enqueue(request, options: options)
-    }
-
     private func wait(_ id: String, for state: QueuedRequest.State, in queue: OfflineQueue) async throws {
         try await changes.until { try await queue.request(id)?.summary.state == state }
     }
@@ -55,13 +33,13 @@ internal import Testing
     @Test func `a refresh that the server accepts releases the requests that were held before it`()
         async throws
     {
-        let queue = try await open(sender(accepting: "good"))
+        let queue = try await directory.openQueue(sender(accepting: "good"), signal: changes)
         let (token, next) = (TestToken("old"), TestToken("rejected"))
         try await register(token, next: next, in: queue)
-        try await enqueue("a", to: queue)
+        try await queue.enqueue(id: "a", credential: "token")
         try await wait("a", for: .held, in: queue)
         next.set("good")
-        try await enqueue("b", to: queue)
+        try await queue.enqueue(id: "b", credential: "token")
         try await wait("b", for: .delivered, in: queue)
         try await wait("a", for: .delivered, in: queue)
         #expect(token.refreshes == 2)
@@ -70,11 +48,11 @@ internal import Testing
 
     @Test func `a request that the server rejected with the refreshed value stays held`() async throws {
         let sender = sender(accepting: "good")
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         let token = TestToken("old")
         try await register(token, next: TestToken("good"), in: queue)
         let start = Timestamp.now
-        try await enqueue("locked", to: queue)
+        try await queue.enqueue(id: "locked", credential: "token")
         try await wait("locked", for: .held, in: queue)
         #expect(sender.attempts.count == 2 && token.refreshes == 1)
         await queue.credentialAccepted(.init(credential: "token", began: start))
@@ -114,10 +92,10 @@ internal import Testing
     /// With the budget of retries, the requests would take 5 minutes.
     @Test func `requests that a changed credential releases are not limited like retries`() async throws {
         let token = TestToken("old")
-        let queue = try await open(sender(accepting: "good"))
+        let queue = try await directory.openQueue(sender(accepting: "good"), signal: changes)
         let credential = try QueueCredential(origins: ["https://example.com"]) { .bearer(token.value) }
         try await queue.register(credential, as: "token")
-        for number in 0..<300 { try await enqueue("\(number)", to: queue) }
+        for number in 0..<300 { try await queue.enqueue(id: "\(number)", credential: "token") }
         try await changes.until(queue) { $0[.held] == 300 }
         token.set("good")
         try await queue.credentialsChanged(["token"])

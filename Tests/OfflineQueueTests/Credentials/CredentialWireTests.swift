@@ -9,6 +9,7 @@ internal import Testing
 @Suite(.timeLimit(.minutes(5))) struct CredentialWireTests {
     private let directory = TemporaryDirectory(marker: "credential")
 
+    /// Opens a queue with its own session and path monitor, as a program does.
     private func open() async throws -> OfflineQueue {
         var configuration = OfflineQueue.Configuration(directory: directory.path)
         configuration.limits.diskReserve = 0

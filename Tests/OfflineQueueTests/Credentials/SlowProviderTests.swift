@@ -14,28 +14,13 @@ internal import Testing
 
     /// Opens a queue with a single slot.
     private func open(_ sender: FakeSender) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.limits.diskReserve = 0
-        (configuration.inflight, configuration.inflightPerOrigin, configuration.inflightPerLane) = (1, 1, 1)
-        configuration.credentialWait = .milliseconds(10)
-        // The hanging call must not end by itself, however busy the machine is.
-        configuration.credentialTimeout = .seconds(600)
-        (configuration.backoffBase, configuration.backoffCap) = (.milliseconds(1), .milliseconds(50))
-        let queue = try await OfflineQueue.opening(
-            configuration,
-            sender: sender,
-            gate: FakeGate(),
-            signal: changes
-        )
-        try await queue.start()
-        return queue
-    }
-
-    private func enqueue(_ id: String, _ credential: String?, to queue: OfflineQueue) async throws {
-        var options = EnqueueOptions(id: id)
-        options.credential = credential
-        let request = QueueRequest(method: "POST", url: "\(Self.origin)/\(id)")
-        _ = try await queue.enqueue(request, options: options)
+        try await directory.openQueue(sender, signal: changes) {
+            ($0.inflight, $0.inflightPerOrigin, $0.inflightPerLane) = (1, 1, 1)
+            $0.credentialWait = .milliseconds(10)
+            // The hanging call must not end by itself, however busy the machine is.
+            $0.credentialTimeout = .seconds(600)
+            ($0.backoffBase, $0.backoffCap) = (.milliseconds(1), .milliseconds(50))
+        }
     }
 
     @Test func `calls that ended without a failure of the provider leave nothing to remember`() {
@@ -63,11 +48,11 @@ internal import Testing
         }
         try await queue.register(try QueueCredential(adapter: adapter, origins: [Self.origin]), as: "slow")
         try await queue.register(try QueueCredential(.bearer("t"), origins: [Self.origin]), as: "fast")
-        try await enqueue("first", "slow", to: queue)
+        try await queue.enqueue(id: "first", credential: "slow")
         try await called.wait { $0 == ["first"] }
-        for number in 0..<5 { try await enqueue("slow\(number)", "slow", to: queue) }
-        try await enqueue("plain", nil, to: queue)
-        try await enqueue("fast", "fast", to: queue)
+        for number in 0..<5 { try await queue.enqueue(id: "slow\(number)", credential: "slow") }
+        try await queue.enqueue(id: "plain")
+        try await queue.enqueue(id: "fast", credential: "fast")
         try await changes.until(queue) { $0[.delivered] == 2 }
         #expect(Set(sender.attempts.map(\.id)) == ["plain", "fast"] && called.values == ["first"])
         try await changes.until { try await queue.request("slow0")?.summary.lastError != nil }

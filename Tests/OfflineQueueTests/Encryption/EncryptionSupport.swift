@@ -31,6 +31,64 @@ struct TestKeys {
     }
 }
 
+/// Content that can be found on the disk unless it is encrypted.
+enum Marked {
+    /// The texts that occur in a store which ``fill(_:)`` has filled.
+    static let texts = [
+        "header-7f3a", "inline-7f3a", "spooled-7f3a", "key-7f3a", "reply-7f3a", "field-7f3a",
+    ]
+
+    static let spooled = Data(String(repeating: "spooled-7f3a ", count: 20_000).utf8)
+
+    static let response = RecordedResponse(
+        status: 200,
+        headers: [QueueRequest.Header(name: "X-Reply", value: "field-7f3a")],
+        body: Data("reply-7f3a".utf8),
+        isTruncated: false
+    )
+
+    /// Returns a request with an inline body, or with one in the spool.
+    static func request(_ id: String, host: String = "example.com", in spool: BodySpool? = nil) async throws
+        -> NewRequest
+    {
+        let request = QueueRequest(
+            method: "POST",
+            url: "http://\(host)/\(id)",
+            headers: [QueueRequest.Header(name: "X-Note", value: "header-7f3a")],
+            body: Data("inline-7f3a".utf8)
+        )
+        var options = EnqueueOptions(id: id)
+        options.idempotencyKey = .value("key-7f3a")
+        let body: StoredBody =
+            if let spool { .spooled(try await spool.store(spooled)) } else {
+                .inline(Data("inline-7f3a".utf8))
+            }
+        return try NewRequest(request, options: options, body: body, now: start.date)
+    }
+
+    /// Fills a store with waiting, delivered, dead, retried, held and imported requests.
+    static func fill(_ store: SQLiteQueueStore) async throws {
+        for id in ["delivered", "dead", "retried", "held"] {
+            try await store.enqueue(try await request(id, in: store.spool))
+        }
+        let verdicts: [String: Verdict] = [
+            "delivered": .delivered(status: 200), "dead": .dead(reason: "HTTP 400"),
+            "retried": .dead(reason: "HTTP 400"), "held": .held(.user),
+        ]
+        for request in try await store.claimAll() {
+            try await store.conclude(request, verdicts[request.id]!, response: response)
+        }
+        _ = try await store.edit(.retry(newKey: false), ["retried"])
+        try await store.enqueue(try await request("waiting"), try await request("large", in: store.spool))
+        let archived = try await store.rows(after: ExportCursor(part: .waiting, position: 0), bytes: 1 << 20)
+        var (imported, body) = try #require(archived.first { $0.id == "waiting" }).content.get()
+        imported.id = "imported"
+        var new = try imported.validated()
+        new.body = body
+        _ = try await store.restore([RestoredRequest(imported, new)])
+    }
+}
+
 extension TemporaryDirectory {
     /// Opens a store whose key file has these keys; no keys stand for a store without encryption.
     func openEncrypted(

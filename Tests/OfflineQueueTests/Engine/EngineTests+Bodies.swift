@@ -19,8 +19,8 @@ extension EngineTests {
             if case .file(let body) = attempt.body { received.withLock { $0.append(try? body.content()) } }
             return .status(200)
         }
-        let queue = try await open(sender, started: false)
-        _ = try await queue.enqueue(request(body: .data(bytes)), options: options("a"))
+        let queue = try await directory.openQueue(sender, signal: changes, isStarted: false)
+        _ = try await queue.enqueue(.post(body: .data(bytes)), options: options("a"))
         #expect(spooled().count == 1)
         try await queue.start()
         #expect(try await queue.result(of: "a")?.summary.state == .delivered)
@@ -34,10 +34,10 @@ extension EngineTests {
         async throws
     {
         let sender = FakeSender { _ in .status(200) }
-        let queue = try await open(sender, started: false)
+        let queue = try await directory.openQueue(sender, signal: changes, isStarted: false)
         let inOrder = { (id: String) in EnqueueOptions(isFIFO: true, id: id) }
-        _ = try await queue.enqueue(request("a", body: .data(Data(count: 100_000))), options: inOrder("a"))
-        _ = try await queue.enqueue(request("b"), options: inOrder("b"))
+        _ = try await queue.enqueue(.post("a", body: .data(Data(count: 100_000))), options: inOrder("a"))
+        _ = try await queue.enqueue(.post("b"), options: inOrder("b"))
         let file = "\(directory.path)/spool/\(try #require(spooled().first))"
         if how == "missing" {
             try FileManager.default.removeItem(atPath: file)
@@ -54,14 +54,14 @@ extension EngineTests {
 
     @Test func `a body uploaded in pieces is sent as one body`() async throws {
         let sender = FakeSender()
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         #expect(try await queue.appendToBody("body", Data(count: 70_000), at: 0) == 70_000)
         let error = try await #require(throws: QueueError.self) {
             _ = try await queue.appendToBody("body", Data(count: 1), at: 5)
         }
         #expect(error.code == .wrongOffset && error.offset == 70_000)
         #expect(try await queue.appendToBody("body", Data(count: 10), at: 70_000) == 70_010)
-        _ = try await queue.enqueue(request(body: .staged(id: "body", size: 70_010)), options: options("a"))
+        _ = try await queue.enqueue(.post(body: .staged(id: "body", size: 70_010)), options: options("a"))
         let attempt = await sender.nextAttempt()
         guard case .file(let body) = attempt.body else {
             Issue.record("the body is not sent from a file")
@@ -74,14 +74,14 @@ extension EngineTests {
     }
 
     @Test func `a known id no longer needs its body`() async throws {
-        let queue = try await open(FakeSender(), started: false)
+        let queue = try await directory.openQueue(signal: changes, isStarted: false)
         let scratch = try ScratchDirectory()
         try Data(count: 100_000).write(to: URL(fileURLWithPath: scratch.file("body")))
         _ = try await queue.appendToBody("pieces", Data(count: 1000), at: 0)
-        let staged = request(body: .staged(id: "pieces", size: 1000))
+        let staged = QueueRequest.post(body: .staged(id: "pieces", size: 1000))
         #expect(try await queue.enqueue(staged, options: options("a")).outcome == .accepted)
         #expect(try await queue.enqueue(staged, options: options("a")).outcome == .known)
-        let fromFile = request(body: .file(path: scratch.file("body")))
+        let fromFile = QueueRequest.post(body: .file(path: scratch.file("body")))
         #expect(try await queue.enqueue(fromFile, options: options("b")).outcome == .accepted)
         unlink(scratch.file("body"))
         #expect(try await queue.enqueue(fromFile, options: options("b")).outcome == .known)
@@ -90,7 +90,7 @@ extension EngineTests {
     }
 
     @Test func `uploads can use the capacity that requests do not use`() async throws {
-        let queue = try await open(FakeSender(), started: false) {
+        let queue = try await directory.openQueue(signal: changes, isStarted: false) {
             $0.limits.bytes = 200_000
             $0.limits.laneShare = 1
         }
@@ -110,7 +110,7 @@ extension EngineTests {
         #expect(statistics.stagedBodies == 2 && statistics.stagedBytes == 200_000)
         #expect(try await upload("c", 1) == .queueFull)
         #expect(try await queue.removeStagedBody("a").bytes == 150_000)
-        let accepted = try await queue.enqueue(request(body: .staged(id: "b", size: 50_000)))
+        let accepted = try await queue.enqueue(.post(body: .staged(id: "b", size: 50_000)))
         #expect(accepted.outcome == .accepted)
         #expect(try await upload("c", 149_000) == nil)
         #expect(await queue.removeStagedBodies().map(\.id) == ["c"])
@@ -120,8 +120,8 @@ extension EngineTests {
     }
 
     @Test func `a refused or known request leaves no file`() async throws {
-        let queue = try await open(FakeSender(), started: false)
-        let large = request(body: .data(Data(count: 100_000)))
+        let queue = try await directory.openQueue(signal: changes, isStarted: false)
+        let large = QueueRequest.post(body: .data(Data(count: 100_000)))
         await #expect(throws: QueueError.self) {
             _ = try await queue.enqueue(large, options: options("a") { $0.dependencies = ["nobody"] })
         }
@@ -129,14 +129,14 @@ extension EngineTests {
         _ = try await queue.enqueue(large, options: options("a"))
         let kept = spooled()
         #expect(try await queue.enqueue(large, options: options("a")).outcome == .known)
-        let other = request(body: .data(Data(repeating: 1, count: 100_000)))
+        let other = QueueRequest.post(body: .data(Data(repeating: 1, count: 100_000)))
         let conflict = try await #require(throws: QueueError.self) {
             _ = try await queue.enqueue(other, options: options("a"))
         }
         #expect(conflict.code == .idConflict && conflict.message.hasSuffix("different: body"))
         #expect(kept.count == 1 && spooled() == kept)
         let error = try await #require(throws: QueueError.self) {
-            _ = try await queue.enqueue(request(body: .file(path: "/nowhere")), options: options("b"))
+            _ = try await queue.enqueue(.post(body: .file(path: "/nowhere")), options: options("b"))
         }
         #expect(error.code == .bodyFileUnusable)
         #expect(try await queue.counts[.pending] == 1)

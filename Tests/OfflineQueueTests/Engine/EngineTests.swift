@@ -10,32 +10,6 @@ internal import Testing
     let directory = TemporaryDirectory(marker: "engine")
     let changes = ChangeSignal()
 
-    func open(
-        _ sender: FakeSender,
-        gate: FakeGate = FakeGate(),
-        started: Bool = true,
-        _ adjust: (inout OfflineQueue.Configuration) -> Void = { _ in }
-    ) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.backoffBase = .seconds(3600)
-        configuration.backoffCap = .seconds(7200)
-        configuration.stopTimeout = .milliseconds(200)
-        configuration.limits.diskReserve = 0
-        adjust(&configuration)
-        let queue = try await OfflineQueue.opening(
-            configuration,
-            sender: sender,
-            gate: gate,
-            signal: changes
-        )
-        if started { try await queue.start() }
-        return queue
-    }
-
-    func request(_ path: String = "", body: QueueRequest.Body = .data(Data("b".utf8))) -> QueueRequest {
-        QueueRequest(method: "POST", url: "https://example.com/\(path)", body: body)
-    }
-
     func options(_ id: String, _ adjust: (inout EnqueueOptions) -> Void = { _ in }) -> EnqueueOptions {
         var options = EnqueueOptions(lane: id, id: id)
         adjust(&options)
@@ -46,8 +20,8 @@ internal import Testing
 
     @Test func `result waits until a request has finished`() async throws {
         let sender = FakeSender()
-        let queue = try await open(sender)
-        _ = try await queue.enqueue(request(), options: options("a"))
+        let queue = try await directory.openQueue(sender, signal: changes)
+        _ = try await queue.enqueue(.post(), options: options("a"))
         let attempt = await sender.nextAttempt()
         async let result = queue.result(of: "a")
         #expect(try await queue.result(of: "a", within: .zero)?.summary.state == .inflight)
@@ -62,9 +36,9 @@ internal import Testing
 
     @Test(arguments: ["cancelled", "superseded", "dead", "stopped"])
     func `waiting calls return for every final state`(how: String) async throws {
-        let queue = try await open(FakeSender(), gate: FakeGate(.notReachable))
+        let queue = try await directory.openQueue(gate: FakeGate(.notReachable), signal: changes)
         _ = try await queue.enqueue(
-            request(),
+            .post(),
             options: options("a") {
                 $0.replaceKey = "k"
                 if how == "dead" { $0.timeToLive = .milliseconds(300) }
@@ -76,7 +50,7 @@ internal import Testing
         case "superseded":
             var next = options("b") { $0.replaceKey = "k" }
             next.lane = "a"
-            _ = try await queue.enqueue(request(), options: next)
+            _ = try await queue.enqueue(.post(), options: next)
         case "stopped": await queue.stop()
         default: break
         }
@@ -86,8 +60,8 @@ internal import Testing
     }
 
     @Test func `a request with a short time to live is given up on time without a call`() async throws {
-        let queue = try await open(FakeSender(), gate: FakeGate(.notReachable))
-        _ = try await queue.enqueue(request(), options: options("a") { $0.timeToLive = .milliseconds(100) })
+        let queue = try await directory.openQueue(gate: FakeGate(.notReachable), signal: changes)
+        _ = try await queue.enqueue(.post(), options: options("a") { $0.timeToLive = .milliseconds(100) })
         #expect(try await queue.result(of: "a")?.summary.state == .dead)
         await queue.stop()
     }
@@ -96,16 +70,16 @@ internal import Testing
 
     @Test func `a call waits until the queue has capacity`() async throws {
         let sender = FakeSender()
-        let queue = try await open(sender) {
+        let queue = try await directory.openQueue(sender, signal: changes) {
             $0.limits.requests = 1
             $0.limits.laneShare = 1
         }
-        _ = try await queue.enqueue(request(), options: options("a"))
+        _ = try await queue.enqueue(.post(), options: options("a"))
         let attempt = await sender.nextAttempt()
         let blocked = options("b") { $0.whenFull = .block }
-        let call = Task { try await queue.enqueue(request(), options: blocked) }
+        let call = Task { try await queue.enqueue(.post(), options: blocked) }
         let given = Task {
-            try await queue.enqueue(request(), options: options("c") { $0.whenFull = .block })
+            try await queue.enqueue(.post(), options: options("c") { $0.whenFull = .block })
         }
         given.cancel()
         await #expect(throws: CancellationError.self) { try await given.value }
@@ -115,13 +89,13 @@ internal import Testing
     }
 
     @Test func `a call does not wait for capacity that can never be free`() async throws {
-        let queue = try await open(FakeSender(), started: false) {
+        let queue = try await directory.openQueue(signal: changes, isStarted: false) {
             $0.limits.requests = 1
             $0.limits.laneShare = 1
         }
         let blocking = { (id: String) in options(id) { $0.whenFull = .block } }
         let error = await #expect(throws: QueueError.self) {
-            try await queue.enqueue([(request(), blocking("a")), (request(), blocking("b"))])
+            try await queue.enqueue([(.post(), blocking("a")), (.post(), blocking("b"))])
         }
         #expect(error?.code == .queueFull)
         await queue.stop()
@@ -143,9 +117,9 @@ internal import Testing
             sender: FakeSender(),
             gate: FakeGate()
         )
-        _ = try await queue.enqueue(request(), options: options("a"))
+        _ = try await queue.enqueue(.post(), options: options("a"))
         let call = Task {
-            try await queue.enqueue(request(), options: options("b") { $0.whenFull = .block })
+            try await queue.enqueue(.post(), options: options("b") { $0.whenFull = .block })
         }
         try await store.pages.wait { !$0.isEmpty }
         await queue.stop()
@@ -156,14 +130,14 @@ internal import Testing
     // MARK: First results
 
     @Test func `send returns why a request is not tried`() async throws {
-        let queue = try await open(FakeSender { _ in .status(500) }) {
+        let queue = try await directory.openQueue(FakeSender { _ in .status(500) }, signal: changes) {
             $0.limits.requests = 4
             $0.limits.laneShare = 1
         }
         func send(_ id: String, _ adjust: (inout EnqueueOptions) -> Void = { _ in }) async throws
             -> SendResult
         {
-            try await queue.send(request(), options: options(id, adjust))
+            try await queue.send(.post(), options: options(id, adjust))
         }
         let later = Date().addingTimeInterval(3600)
         #expect(try await send("later") { $0.notBefore = later } == .queued(id: "later", reason: .scheduled))
@@ -179,27 +153,27 @@ internal import Testing
     }
 
     @Test func `send to a queue that is not started stores the request and says so`() async throws {
-        let queue = try await open(FakeSender(), started: false)
-        #expect(try await queue.send(request(), options: options("a")) == .queued(id: "a", reason: .stopped))
+        let queue = try await directory.openQueue(signal: changes, isStarted: false)
+        #expect(try await queue.send(.post(), options: options("a")) == .queued(id: "a", reason: .stopped))
         #expect(try await queue.counts[.pending] == 1)
         await queue.stop()
     }
 
     @Test func `resumed requests are sent`() async throws {
         let sender = FakeSender { _ in .status(200) }
-        let queue = try await open(sender)
+        let queue = try await directory.openQueue(sender, signal: changes)
         try await queue.pause()
-        _ = try await queue.enqueue(request(), options: options("known"))
+        _ = try await queue.enqueue(.post(), options: options("known"))
         #expect(try await queue.pause(host: "EXAMPLE.com") == 1)
-        _ = try await queue.enqueue(request(), options: options("known"))
+        _ = try await queue.enqueue(.post(), options: options("known"))
         try await queue.resume()
         try await changes.until(queue) { $0[.delivered] == 1 }
         await queue.stop()
     }
 
     @Test func `pausing or resuming without a matching lane is refused`() async throws {
-        let queue = try await open(FakeSender(), started: false)
-        _ = try await queue.enqueue(request(), options: options("a"))
+        let queue = try await directory.openQueue(signal: changes, isStarted: false)
+        _ = try await queue.enqueue(.post(), options: options("a"))
         let calls: [@Sendable (String?, String?) async throws -> Int] = [
             { try await queue.pause(host: $0, lane: $1) }, { try await queue.resume(host: $0, lane: $1) },
         ]
@@ -230,7 +204,7 @@ internal import Testing
             gate: FakeGate()
         )
         try await queue.start()
-        _ = try await queue.enqueue(request(), options: options("a"))
+        _ = try await queue.enqueue(.post(), options: options("a"))
         _ = await sender.nextAttempt()
         try await store.lost.renewals.wait { $0.count >= 3 }
         #expect(try await queue.request("a")?.summary.state == .inflight)

@@ -10,26 +10,11 @@ internal import Testing
 
     /// Returns a queue that is sending the requests `a` and `b` of one lane, and their attempts by id.
     private func sending(_ sender: FakeSender) async throws -> (OfflineQueue, [String: Attempt]) {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.backoffBase = .seconds(3600)
-        configuration.backoffCap = .seconds(7200)
-        configuration.limits.diskReserve = 0
-        let queue = try await OfflineQueue.opening(
-            configuration,
-            sender: sender,
-            gate: FakeGate(),
-            signal: changes
-        )
-        try await queue.start()
-        try await put("a", into: queue)
-        try await put("b", into: queue)
+        let queue = try await directory.openQueue(sender, signal: changes)
+        try await queue.enqueue(id: "a")
+        try await queue.enqueue(id: "b")
         let attempts = [await sender.nextAttempt(), await sender.nextAttempt()]
         return (queue, Dictionary(uniqueKeysWithValues: attempts.map { ($0.id, $0) }))
-    }
-
-    private func put(_ id: String, into queue: OfflineQueue) async throws {
-        let request = QueueRequest(method: "POST", url: "https://example.com/\(id)")
-        _ = try await queue.enqueue(request, options: EnqueueOptions(id: id))
     }
 
     // The codes of libcurl for a client certificate that cannot be used (58), and for an untrusted server (60).
@@ -43,7 +28,7 @@ internal import Testing
         #expect(try await queue.cancel(["a"]) == [.done(.cancelled)])
         sender.answer(try #require(attempts["b"]), .status(200))
         #expect(try await queue.result(of: "b")?.summary.state == .delivered)
-        try await put("c", into: queue)
+        try await queue.enqueue(id: "c")
         #expect(await sender.nextAttempt().id == "c")
         await queue.stop()
     }

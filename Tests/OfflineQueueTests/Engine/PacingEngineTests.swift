@@ -13,24 +13,19 @@ internal import Testing
     private func open(
         _ sender: FakeSender,
         gate: FakeGate = FakeGate(),
-        _ adjust: (inout OfflineQueue.Configuration) -> Void
+        _ adjust: (inout OfflineQueue.Configuration) -> Void = { _ in }
     ) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        adjust(&configuration)
-        let queue = try await OfflineQueue.opening(configuration, sender: sender, gate: gate, signal: changes)
-        try await queue.start()
-        return queue
-    }
-
-    private func request(_ path: String = "") -> QueueRequest {
-        QueueRequest(method: "POST", url: "https://example.com/\(path)", body: Data("b".utf8))
+        try await directory.openQueue(sender, gate: gate, signal: changes) {
+            ($0.backoffBase, $0.backoffCap) = (Backoff.defaultBase, Backoff.defaultCap)
+            adjust(&$0)
+        }
     }
 
     @Test func `a request that the spread delays reports so, and a flush sends it`() async throws {
         let sender = FakeSender { _ in .status(200) }
         let queue = try await open(sender) { $0.reconnectSpread = .seconds(366 * 86_400) }
         let options = EnqueueOptions(id: "a")
-        #expect(try await queue.send(request(), options: options) == .queued(id: "a", reason: .paced))
+        #expect(try await queue.send(.post(), options: options) == .queued(id: "a", reason: .paced))
         #expect(try await queue.list().requests.map(\.waitReason) == [.paced])
         #expect(sender.attempts.isEmpty)
         try await queue.flush()
@@ -40,11 +35,11 @@ internal import Testing
 
     @Test func `after an outage one request is sent, and the others after its success`() async throws {
         let (sender, gate) = (FakeSender(), FakeGate(.notReachable))
-        let queue = try await open(sender, gate: gate) { _ in }
+        let queue = try await open(sender, gate: gate)
         // Proves that the queue knows the outage: the first state of a gate is no sign of one.
-        let unsent = try await queue.send(request("0"), options: EnqueueOptions(id: "0"))
+        let unsent = try await queue.send(.post("0"), options: EnqueueOptions(id: "0"))
         #expect(unsent == .queued(id: "0", reason: .notReachable))
-        for index in 1..<5 { _ = try await queue.enqueue(request("\(index)")) }
+        for index in 1..<5 { _ = try await queue.enqueue(.post("\(index)")) }
         gate.turn(.reachable(generation: 1, route: 1))
         let canary = await sender.nextAttempt()
         #expect(sender.attempts.count == 1)
@@ -60,11 +55,11 @@ internal import Testing
         let sender = FakeSender { _ in .status(200) }
         let limit = try RateLimit(1.0 / 3600, to: "example.com", burst: 1)
         let queue = try await open(sender) { $0.rates = [limit] }
-        guard case .delivered = try await queue.send(request("a")) else {
+        guard case .delivered = try await queue.send(.post("a")) else {
             Issue.record("the first request was not sent")
             return
         }
-        let second = try await queue.send(request("b"), options: EnqueueOptions(id: "b"))
+        let second = try await queue.send(.post("b"), options: EnqueueOptions(id: "b"))
         #expect(second == .queued(id: "b", reason: .rateLimited))
         #expect(sender.attempts.count == 1)
         await queue.stop()
@@ -109,14 +104,14 @@ internal import Testing
     @Test func `a request for an unmetered connection waits for one, and the reason is visible`() async throws
     {
         let (sender, gate) = (FakeSender { _ in .status(200) }, FakeGate(up(1, Self.mobile)))
-        let queue = try await open(sender, gate: gate) { _ in }
+        let queue = try await open(sender, gate: gate)
         var options = EnqueueOptions(id: "a")
         options.constraints.isUnmetered = true
         let reason = QueuedReason.constraint(.unmetered)
-        #expect(try await queue.send(request(), options: options) == .queued(id: "a", reason: reason))
+        #expect(try await queue.send(.post(), options: options) == .queued(id: "a", reason: reason))
         #expect(try await queue.list().requests.map(\.waitReason) == [reason])
         #expect("\(reason)" == "waiting for an unmetered connection")
-        _ = try await queue.send(request("b"))
+        _ = try await queue.send(.post("b"))
         #expect(sender.attempts.count == 1, "a request without constraints is sent")
         gate.turn(up(2, Self.wired))
         try await changes.until(queue) { $0[.delivered] == 2 }
@@ -128,10 +123,10 @@ internal import Testing
         async throws
     {
         let (sender, gate) = (FakeSender(), FakeGate(up(1, Self.wired)))
-        let queue = try await open(sender, gate: gate) { _ in }
+        let queue = try await open(sender, gate: gate)
         var options = EnqueueOptions(id: "a")
         options.constraints.isUnmetered = true
-        _ = try await queue.enqueue(request(), options: options)
+        _ = try await queue.enqueue(.post(), options: options)
         _ = await sender.nextAttempt()
         gate.turn(up(2, Self.mobile))
         try await changes.until(queue) { $0[.pending] == 1 }
@@ -155,7 +150,7 @@ internal import Testing
             $0.backoffBase = .milliseconds(1)
             $0.backoffCap = .milliseconds(2)
         }
-        for index in 0..<60 { _ = try await queue.enqueue(request("\(index)")) }
+        for index in 0..<60 { _ = try await queue.enqueue(.post("\(index)")) }
         try await changes.until(queue) { $0[.delivered] == 60 }
         #expect(sender.attempts.count == 72)
         await queue.stop()

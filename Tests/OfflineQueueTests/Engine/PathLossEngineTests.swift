@@ -9,18 +9,11 @@ internal import Testing
     private let directory = TemporaryDirectory(marker: "loss")
     private let changes = ChangeSignal()
 
-    private func open(_ sender: FakeSender, _ gate: FakeGate) async throws -> OfflineQueue {
-        let configuration = OfflineQueue.Configuration(directory: directory.path)
-        let queue = try await OfflineQueue.opening(configuration, sender: sender, gate: gate, signal: changes)
-        try await queue.start()
-        return queue
+    private func open(_ sender: FakeSender, _ gate: any HostGate) async throws -> OfflineQueue {
+        try await directory.openQueue(sender, gate: gate, signal: changes) {
+            ($0.backoffBase, $0.backoffCap) = (Backoff.defaultBase, Backoff.defaultCap)
+        }
     }
-
-    private let request = QueueRequest(
-        method: "POST",
-        url: "https://example.com/",
-        body: .data(Data("b".utf8))
-    )
 
     private func options(_ id: String, isAtMostOnce: Bool = false) -> EnqueueOptions {
         var options = EnqueueOptions(lane: id, id: id)
@@ -35,9 +28,9 @@ internal import Testing
         let sender = FakeSender()
         let gate = FakeGate(.reachable(generation: 1, route: 1))
         let queue = try await open(sender, gate)
-        async let result = queue.send(request, options: options("a"))
+        async let result = queue.send(.post(), options: options("a"))
         _ = await sender.nextAttempt()
-        _ = try await queue.enqueue(request, options: options("once", isAtMostOnce: true))
+        _ = try await queue.enqueue(.post(), options: options("once", isAtMostOnce: true))
         _ = await sender.nextAttempt()
         gate.turn(.notReachable)
         #expect(try await result == .queued(id: "a", reason: .notReachable))
@@ -56,7 +49,7 @@ internal import Testing
         let sender = FakeSender()
         let gate = FakeGate(.reachable(generation: 1, route: 1))
         let queue = try await open(sender, gate)
-        async let result = queue.send(request, options: options("once", isAtMostOnce: true))
+        async let result = queue.send(.post(), options: options("once", isAtMostOnce: true))
         _ = await sender.nextAttempt()
         gate.turn(.notReachable)
         #expect(try await result == .queued(id: "once", reason: .held(.ambiguous)))
@@ -67,7 +60,7 @@ internal import Testing
         let sender = FakeSender()
         let gate = FakeGate(.reachable(generation: 1, route: 1))
         let queue = try await open(sender, gate)
-        _ = try await queue.enqueue(request, options: options("a"))
+        _ = try await queue.enqueue(.post(), options: options("a"))
         let attempt = await sender.nextAttempt()
         gate.turn(.notReachable)
         sender.answer(attempt, .status(200))
@@ -79,12 +72,12 @@ internal import Testing
         let sender = FakeSender()
         let gate = FakeGate(.reachable(generation: 1, route: 1))
         let queue = try await open(sender, gate)
-        _ = try await queue.enqueue(request, options: options("a"))
+        _ = try await queue.enqueue(.post(), options: options("a"))
         let attempt = await sender.nextAttempt()
         gate.turn(.notReachable)
         gate.turn(.reachable(generation: 2, route: 1))
         // When `b` is attempted, the queue has processed the new state of the path.
-        _ = try await queue.enqueue(request, options: options("b"))
+        _ = try await queue.enqueue(.post(), options: options("b"))
         sender.answer(await sender.nextAttempt(), .status(200))
         try await changes.until(queue) { $0[.delivered] == 1 }
         sender.answer(attempt, .status(200))
@@ -98,7 +91,7 @@ internal import Testing
             FakeSender { _ in .refused },
             FakeGate(.reachable(generation: 1, route: 1))
         )
-        let result = try await queue.send(request, options: options("a"))
+        let result = try await queue.send(.post(), options: options("a"))
         #expect(result == .dead(id: "a", reason: "failed 1 time: Connection refused"))
         await queue.stop()
     }
@@ -114,18 +107,12 @@ internal import Testing
 
     @Test(arguments: [GateState.notReachable, .reachable(generation: 2)])
     func `the gate's current state decides whether a failure counts`(fresh: GateState) async throws {
-        let configuration = OfflineQueue.Configuration(directory: directory.path)
         let gate = LateGate(inner: FakeGate(.reachable(generation: 1, route: 1)), fresh: fresh)
         let invalid = AttemptOutcome.failure(
             AttemptFailure(code: 7, errno: EINVAL, phase: .connect, message: "Invalid argument")
         )
-        let queue = try await OfflineQueue(
-            configuration: configuration,
-            sender: FakeSender { _ in invalid },
-            gate: gate
-        )
-        try await queue.start()
-        _ = try await queue.send(request, options: options("a"))
+        let queue = try await open(FakeSender { _ in invalid }, gate)
+        _ = try await queue.send(.post(), options: options("a"))
         let summary = try #require(try await queue.request("a")).summary
         #expect(!summary.state.isFinal && summary.deferrals >= 1, "\(summary)")
         await queue.stop()

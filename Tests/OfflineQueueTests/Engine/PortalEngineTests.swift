@@ -29,16 +29,12 @@ internal import Testing
         return queue
     }
 
-    private func request(_ scheme: String = "http") -> QueueRequest {
-        QueueRequest(method: "POST", url: "\(scheme)://example.com/", body: .data(Data("b".utf8)))
-    }
-
     @Test func `requests over plain HTTP wait while there is a portal, without attempts and with the reason`()
         async throws
     {
         let sender = FakeSender { _ in .status(200) }
         let queue = try await open(sender)
-        async let sent = queue.send(request(), options: EnqueueOptions(id: "a"))
+        async let sent = queue.send(.post(scheme: "http"), options: EnqueueOptions(id: "a"))
         let probe = try await portals.nextProbe()
         #expect(probe.host == "example.com" && sender.attempts.isEmpty)
         probe.end(.captive(page: "http://portal.example/login"))
@@ -46,7 +42,7 @@ internal import Testing
         #expect(try await sent == .queued(id: "a", reason: reason))
         let waiting = try #require(try await queue.request("a")).summary
         #expect(waiting.waitReason == reason && waiting.attempts + waiting.deferrals == 0)
-        let secure = try await queue.send(request("https"), options: EnqueueOptions(id: "secure"))
+        let secure = try await queue.send(.post(), options: EnqueueOptions(id: "secure"))
         #expect(secure == .delivered(id: "secure", status: 200, body: Data()))
         #expect(sender.attempts.map(\.id) == ["secure"])
         gate.turn(.reachable(generation: 2))
@@ -61,7 +57,7 @@ internal import Testing
         let sender = FakeSender { _ in .status(200) }
         let queue = try await open(sender)
         portals.setFailed()
-        let sent = try await queue.send(request(), options: EnqueueOptions(id: "a"))
+        let sent = try await queue.send(.post(scheme: "http"), options: EnqueueOptions(id: "a"))
         #expect(sent == .delivered(id: "a", status: 200, body: Data()), "the probe has not ended")
         let probe = try await portals.nextProbe()
         async let later = queue.send(
@@ -79,7 +75,7 @@ internal import Testing
     {
         let sender = FakeSender()
         let queue = try await open(sender)
-        _ = try await queue.enqueue(request(), options: EnqueueOptions(id: "a"))
+        _ = try await queue.enqueue(.post(scheme: "http"), options: EnqueueOptions(id: "a"))
         (try await portals.nextProbe()).end(.clear)
         sender.answer(await sender.nextAttempt(), .status(302, [("Location", "http://portal/")]))
         try await changes.until(queue) { $0[.pending] == 1 }
@@ -98,7 +94,7 @@ internal import Testing
     @Test func `a path change is passed to the detector before the new path is probed`() async throws {
         let sender = FakeSender { _ in .status(200) }
         let queue = try await open(sender)
-        _ = try await queue.enqueue(request(), options: EnqueueOptions(id: "a"))
+        _ = try await queue.enqueue(.post(scheme: "http"), options: EnqueueOptions(id: "a"))
         let probe = try await portals.nextProbe()
         gate.turn(.reachable(generation: 2))
         let next = try await portals.nextProbe()
@@ -115,7 +111,7 @@ internal import Testing
         let sender = FakeSender()
         gate.turn(.reachable(generation: 1, route: 1))
         let queue = try await open(sender)
-        _ = try await queue.enqueue(request(), options: EnqueueOptions(id: "a"))
+        _ = try await queue.enqueue(.post(scheme: "http"), options: EnqueueOptions(id: "a"))
         (try await portals.nextProbe()).end(.clear)
         _ = await sender.nextAttempt()
         // The route is the same, so over HTTPS the attempt would continue.
@@ -152,11 +148,11 @@ internal import Testing
                 probes.record(try await portals.nextProbe())
             }
         }
-        _ = try await queue.enqueue(request(), options: EnqueueOptions(id: "a"))
+        _ = try await queue.enqueue(.post(scheme: "http"), options: EnqueueOptions(id: "a"))
         (try await portals.nextProbe()).end(.clear)
         try await claimed.wait { !$0.isEmpty }
         // A request of another lane is the reason for the probe.
-        _ = try await queue.enqueue(request(), options: EnqueueOptions(lane: "other", id: "b"))
+        _ = try await queue.enqueue(.post(scheme: "http"), options: EnqueueOptions(lane: "other", id: "b"))
         try await probes.wait { !$0.isEmpty }
         let probe = probes.values[0]
         try await changes.until { try await queue.request("a")?.summary.deferrals == 1 }
@@ -176,7 +172,7 @@ internal import Testing
             gate: gate
         )
         try await queue.start()
-        let sent = try await queue.send(request(), options: EnqueueOptions(id: "a"))
+        let sent = try await queue.send(.post(scheme: "http"), options: EnqueueOptions(id: "a"))
         #expect(sent == .delivered(id: "a", status: 200, body: Data()))
         #expect(portals.calls.isEmpty)
         await queue.stop()

@@ -13,33 +13,11 @@ internal import Testing
         _ sender: FakeSender,
         gate: FakeGate = FakeGate(),
         backoff: Duration = .seconds(3600),
-        started: Bool = true
+        isStarted: Bool = true
     ) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.backoffBase = backoff
-        configuration.backoffCap = backoff * 2
-        configuration.stopTimeout = .milliseconds(200)
-        let queue = try await OfflineQueue.opening(
-            configuration,
-            sender: sender,
-            gate: gate,
-            signal: changes
-        )
-        if started { try await queue.start() }
-        return queue
-    }
-
-    private func request(
-        _ path: String = "",
-        method: String = "POST",
-        headers: [QueueRequest.Header] = []
-    ) -> QueueRequest {
-        QueueRequest(
-            method: method,
-            url: "https://example.com/\(path)",
-            headers: headers,
-            body: Data("b".utf8)
-        )
+        try await directory.openQueue(sender, gate: gate, signal: changes, isStarted: isStarted) {
+            ($0.backoffBase, $0.backoffCap) = (backoff, backoff * 2)
+        }
     }
 
     private let inOrder = EnqueueOptions(isFIFO: true)
@@ -47,7 +25,7 @@ internal import Testing
     @Test func `an enqueued request is delivered and listed`() async throws {
         let sender = FakeSender { _ in .status(201) }
         let queue = try await open(sender)
-        let receipt = try await queue.enqueue(request("a"))
+        let receipt = try await queue.enqueue(.post("a"))
         #expect(receipt.isNew)
         try await changes.until(queue) { $0[.delivered] == 1 }
         let listed = try await queue.list().requests[0]
@@ -58,7 +36,7 @@ internal import Testing
 
     @Test func `requests accepted before a restart are delivered after it`() async throws {
         let first = try await open(FakeSender { _ in .unreachable })
-        for index in 0..<20 { _ = try await first.enqueue(request("\(index)")) }
+        for index in 0..<20 { _ = try await first.enqueue(.post("\(index)")) }
         await first.stop()
         let sender = FakeSender { _ in .status(200) }
         let second = try await open(sender)
@@ -70,7 +48,7 @@ internal import Testing
     @Test func `a request in flight when the process died is sent again with its key`() async throws {
         let sender = FakeSender()
         let first = try await open(sender)
-        _ = try await first.enqueue(request())
+        _ = try await first.enqueue(.post())
         let attempt = await sender.nextAttempt()
         await first.stop()
         let second = try await open(sender)
@@ -88,7 +66,7 @@ internal import Testing
         let sender = FakeSender()
         let gate = FakeGate()
         let queue = try await open(sender, gate: gate)
-        async let result = queue.send(request(), options: EnqueueOptions(isFIFO: true, id: "a"))
+        async let result = queue.send(.post(), options: EnqueueOptions(isFIFO: true, id: "a"))
         let attempt = await sender.nextAttempt()
         gate.turn(.notReachable)
         gate.turn(.reachable(generation: 2))
@@ -106,7 +84,7 @@ internal import Testing
 
     @Test func `send returns the response`() async throws {
         let queue = try await open(FakeSender { _ in .status(200, body: "hello") })
-        let result = try await queue.send(request(), options: EnqueueOptions(id: "a"))
+        let result = try await queue.send(.post(), options: EnqueueOptions(id: "a"))
         #expect(result == .delivered(id: "a", status: 200, body: Data("hello".utf8)))
         await queue.stop()
     }
@@ -118,7 +96,7 @@ internal import Testing
             inner: try await SQLiteQueueStore(directory: directory.path),
             signal: changes
         )
-        let other = request("other")
+        let other = QueueRequest.post("other")
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self)
         let store = DelayedStore(inner: inner, id: "late") { [changes] in
             wake.yield()
@@ -131,7 +109,7 @@ internal import Testing
             gate: FakeGate()
         )
         try await queue.start()
-        async let result = queue.send(request(), options: EnqueueOptions(id: "late"))
+        async let result = queue.send(.post(), options: EnqueueOptions(id: "late"))
         // Another request of the lane causes a claim, which takes both requests.
         for await _ in wakes.prefix(1) { _ = try await queue.enqueue(other) }
         #expect(try await result == .delivered(id: "late", status: 200, body: Data()))
@@ -142,7 +120,7 @@ internal import Testing
         let queue = try await open(
             FakeSender { _ in .status(200, body: String(repeating: "x", count: 70_000)) }
         )
-        guard case .delivered(_, _, let body) = try await queue.send(request()) else {
+        guard case .delivered(_, _, let body) = try await queue.send(.post()) else {
             Issue.record("not delivered")
             return
         }
@@ -160,7 +138,7 @@ internal import Testing
         }
         let queue = try await open(sender)
         func send(_ id: String) async throws -> SendResult {
-            try await queue.send(request(), options: EnqueueOptions(lane: id, id: id))
+            try await queue.send(.post(), options: EnqueueOptions(lane: id, id: id))
         }
         #expect(try await send("dead") == .dead(id: "dead", reason: "HTTP 404"))
         #expect(try await send("auth") == .queued(id: "auth", reason: .held(.auth)))
@@ -174,7 +152,7 @@ internal import Testing
         let sender = FakeSender { _ in .refused }
         let queue = try await open(sender, gate: FakeGate(.notReachable))
         func send(_ id: String) async throws -> SendResult {
-            try await queue.send(request(), options: EnqueueOptions(lane: id, id: id))
+            try await queue.send(.post(), options: EnqueueOptions(lane: id, id: id))
         }
         for id in ["a", "b", "c"] {
             #expect(try await send(id) == .queued(id: id, reason: .notReachable))
@@ -186,9 +164,9 @@ internal import Testing
     @Test func `send in a FIFO lane never overtakes earlier requests`() async throws {
         let sender = FakeSender { _ in .refused }
         let queue = try await open(sender)
-        _ = try await queue.send(request("1"), options: inOrder)
+        _ = try await queue.send(.post("1"), options: inOrder)
         let options = EnqueueOptions(isFIFO: true, id: "second")
-        let second = try await queue.send(request("2"), options: options)
+        let second = try await queue.send(.post("2"), options: options)
         #expect(second == .queued(id: "second", reason: .behindEarlier))
         #expect(Set(sender.attempts.map(\.url)) == ["https://example.com/1"])
         await queue.stop()
@@ -197,7 +175,7 @@ internal import Testing
     @Test func `cancelling a send leaves its request in the queue`() async throws {
         let sender = FakeSender()
         let queue = try await open(sender)
-        let task = Task { try await queue.send(request(), options: EnqueueOptions(id: "a")) }
+        let task = Task { try await queue.send(.post(), options: EnqueueOptions(id: "a")) }
         let attempt = await sender.nextAttempt()
         task.cancel()
         #expect(try await task.value == .queued(id: "a", reason: .cancelled))
@@ -215,7 +193,7 @@ internal import Testing
             return .status(200)
         }
         var queue = try await open(sender, backoff: .milliseconds(1))
-        for index in 0..<12 { _ = try await queue.enqueue(request("\(index)"), options: inOrder) }
+        for index in 0..<12 { _ = try await queue.enqueue(.post("\(index)"), options: inOrder) }
         try await changes.until(queue) { $0[.delivered] >= 4 }
         await queue.stop()
         queue = try await open(sender, backoff: .milliseconds(1))
@@ -227,10 +205,10 @@ internal import Testing
     @Test func `attempts while offline do not count`() async throws {
         let sender = FakeSender { _ in .unreachable }
         let queue = try await open(sender, backoff: .milliseconds(1))
-        _ = try await queue.enqueue(request())
+        _ = try await queue.enqueue(.post())
         for _ in 0..<5 { _ = await sender.nextAttempt() }
         await queue.stop()
-        let reopened = try await open(sender, started: false)
+        let reopened = try await open(sender, isStarted: false)
         let listed = try await reopened.list().requests[0]
         #expect(listed.attempts == 0)
         #expect(listed.deferrals >= 4)
@@ -242,7 +220,7 @@ internal import Testing
         let sender = FakeSender()
         let gate = FakeGate(.unknown)
         let queue = try await open(sender, gate: gate)
-        _ = try await queue.enqueue(request())
+        _ = try await queue.enqueue(.post())
         sender.answer(await sender.nextAttempt(), .refused)
         try await changes.until(queue) { $0[.pending] == 1 }
         gate.turn(.reachable(generation: 2))
@@ -255,9 +233,9 @@ internal import Testing
     @Test func `a flush tries waiting and held requests`() async throws {
         let sender = FakeSender()
         let queue = try await open(sender)
-        _ = try await queue.enqueue(request("a"), options: EnqueueOptions(lane: "a"))
+        _ = try await queue.enqueue(.post("a"), options: EnqueueOptions(lane: "a"))
         sender.answer(await sender.nextAttempt(), .status(503, [("Retry-After", "3600")]))
-        _ = try await queue.enqueue(request("b"), options: EnqueueOptions(lane: "b"))
+        _ = try await queue.enqueue(.post("b"), options: EnqueueOptions(lane: "b"))
         sender.answer(await sender.nextAttempt(), .status(401))
         try await changes.until(queue) { $0[.pending] == 1 && $0[.held] == 1 }
         try await queue.flush()
@@ -269,10 +247,10 @@ internal import Testing
     @Test func `Retry-After delays the lane's other requests`() async throws {
         let sender = FakeSender()
         let queue = try await open(sender)
-        _ = try await queue.enqueue(request("a"))
+        _ = try await queue.enqueue(.post("a"))
         sender.answer(await sender.nextAttempt(), .status(429, [("Retry-After", "60")]))
         try await changes.until(queue) { $0[.pending] == 1 }
-        let result = try await queue.send(request("b"), options: EnqueueOptions(id: "b"))
+        let result = try await queue.send(.post("b"), options: EnqueueOptions(id: "b"))
         #expect(result == .queued(id: "b", reason: .laneClosed))
         #expect(sender.attempts.count == 1)
         await queue.stop()
@@ -299,7 +277,7 @@ internal import Testing
     @Test func `a stopped queue refuses calls and releases its directory`() async throws {
         let queue = try await open(FakeSender())
         await queue.stop()
-        let error = try await #require(throws: QueueError.self) { _ = try await queue.enqueue(request()) }
+        let error = try await #require(throws: QueueError.self) { _ = try await queue.enqueue(.post()) }
         #expect(error.code == .stopped)
         try await open(FakeSender()).stop()
     }
@@ -308,7 +286,7 @@ internal import Testing
         let queue = try await open(FakeSender { _ in .refused })
         var options = EnqueueOptions()
         options.maximumAttempts = 1
-        let result = try await queue.send(request(), options: options)
+        let result = try await queue.send(.post(), options: options)
         guard case .dead = result else {
             Issue.record("\(result)")
             return await queue.stop()
@@ -318,12 +296,12 @@ internal import Testing
 
     @Test(arguments: [-Double.infinity, -1e300, .nan, .infinity])
     func `extreme dates are stored or refused without a crash`(seconds: Double) async throws {
-        let queue = try await open(FakeSender(), started: false)
+        let queue = try await open(FakeSender(), isStarted: false)
         var options = EnqueueOptions()
         options.notBefore = Date(timeIntervalSince1970: seconds)
-        _ = try? await queue.enqueue(request(), options: options)
+        _ = try? await queue.enqueue(.post(), options: options)
         (options.notBefore, options.deadline) = (nil, Date(timeIntervalSince1970: seconds))
-        _ = try? await queue.enqueue(request(), options: options)
+        _ = try? await queue.enqueue(.post(), options: options)
         await queue.stop()
     }
 }

@@ -7,15 +7,9 @@ internal import Testing
     private let directory = TemporaryDirectory(marker: "staged")
 
     private func open(bytes: Int64 = 1 << 30) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.limits.bytes = bytes
-        configuration.limits.laneShare = 1
-        configuration.limits.diskReserve = 0
-        return try await OfflineQueue(
-            configuration: configuration,
-            sender: FakeSender(),
-            gate: FakeGate(.notReachable)
-        )
+        try await directory.openQueue(gate: FakeGate(.notReachable), isStarted: false) {
+            ($0.limits.bytes, $0.limits.laneShare) = (bytes, 1)
+        }
     }
 
     private func enqueue(

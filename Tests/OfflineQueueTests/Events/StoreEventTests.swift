@@ -301,7 +301,7 @@ internal import Testing
     }
 
     @Test func `the events of a queue end when it stops`() async throws {
-        let queue = try await openQueue(directory)
+        let queue = try await directory.openQueue(isStarted: false)
         let events = try await queue.events
         async let kinds = events.reduce(into: []) { $0.append($1.kind) }
         try await queue.start()

@@ -101,18 +101,11 @@ private final class CutRun: Sendable {
     }
 
     private func open(_ gate: FakeGate) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        (configuration.backoffBase, configuration.backoffCap) = (.milliseconds(1), .milliseconds(10))
-        // Stalled attempts must not keep the slots that others need.
-        (configuration.inflight, configuration.inflightPerOrigin) = (1024, 1024)
-        configuration.stopTimeout = .zero
-        let queue = try await OfflineQueue.opening(
-            configuration,
-            sender: SessionSender(session: .bare()),
-            gate: gate,
-            signal: changes
-        )
-        try await queue.start()
-        return queue
+        try await directory.openQueue(SessionSender(session: .bare()), gate: gate, signal: changes) {
+            ($0.backoffBase, $0.backoffCap) = (.milliseconds(1), .milliseconds(10))
+            // Stalled attempts must not keep the slots that others need.
+            ($0.inflight, $0.inflightPerOrigin) = (1024, 1024)
+            $0.stopTimeout = .zero
+        }
     }
 }

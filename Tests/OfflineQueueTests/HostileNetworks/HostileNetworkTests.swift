@@ -14,17 +14,10 @@ internal import Testing
     private let changes = ChangeSignal()
 
     private func open(_ session: SessionManager = .bare()) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        (configuration.backoffBase, configuration.backoffCap) = (.milliseconds(5), .milliseconds(50))
-        (configuration.inflightPerOrigin, configuration.limits.laneShare) = (32, 1)
-        let queue = try await OfflineQueue.opening(
-            configuration,
-            sender: SessionSender(session: session),
-            gate: FakeGate(),
-            signal: changes
-        )
-        try await queue.start()
-        return queue
+        try await directory.openQueue(SessionSender(session: session), signal: changes) {
+            ($0.backoffBase, $0.backoffCap) = (.milliseconds(5), .milliseconds(50))
+            ($0.inflightPerOrigin, $0.limits.laneShare) = (32, 1)
+        }
     }
 
     private struct Row {

@@ -3,18 +3,6 @@ internal import GRDB
 internal import NetwatchTestSupport
 internal import OfflineQueue
 
-/// Opens a queue without starting it, for tests of export, import and verification.
-func openQueue(
-    _ directory: TemporaryDirectory,
-    sender: FakeSender = FakeSender(),
-    _ adjust: (inout OfflineQueue.Configuration) -> Void = { _ in }
-) async throws -> OfflineQueue {
-    var configuration = OfflineQueue.Configuration(directory: directory.path)
-    configuration.stopTimeout = .milliseconds(200)
-    adjust(&configuration)
-    return try await OfflineQueue(configuration: configuration, sender: sender, gate: FakeGate())
-}
-
 /// Opens a queue that sends nothing, calls `body` with the queue and its store, and then stops the queue.
 func withQueue<Value>(
     _ directory: TemporaryDirectory,

@@ -88,7 +88,7 @@ internal import Testing
     @Test func `an import that does not fit is refused as a whole`() async throws {
         let path = try file(try await populated().data, in: files)
         for limits in [limits(requests: 58), limits(bytes: 100_000)] {
-            let queue = try await openQueue(second) { $0.limits = limits }
+            let queue = try await second.openQueue(isStarted: false) { $0.limits = limits }
             let code = await errorCode { _ = try await queue.importRequests(from: path) }
             #expect(code == .queueFull)
             #expect(try await queue.statistics().requests == 0)
@@ -120,7 +120,7 @@ internal import Testing
         }
         let keys = try ExportContent(data).requests.map { $0.key?.value }
         let sender = FakeSender { _ in .status(200) }
-        let queue = try await openQueue(second, sender: sender)
+        let queue = try await second.openQueue(sender, isStarted: false)
         _ = try await queue.importRequests(from: try file(data, in: files))
         try await queue.start()
         // Request `1` is the last one of its lane.

@@ -38,23 +38,11 @@ final class Counter: Sendable {
         }
     }
 
-    private func enqueue(
-        _ id: String,
-        to queue: OfflineQueue,
-        method: String = "POST",
-        _ adjust: (inout EnqueueOptions) -> Void = { _ in }
-    ) async throws {
-        var options = EnqueueOptions(id: id)
-        adjust(&options)
-        let request = QueueRequest(method: method, url: "https://example.com/\(id)", body: Data())
-        _ = try await queue.enqueue(request, options: options)
-    }
-
     @Test func `an exported request in flight is pending, or held if it must not be sent twice`() async throws
     {
         try await moved { queue, store in
-            try await enqueue("keyed", to: queue)
-            try await enqueue("once", to: queue) { $0.isAtMostOnce = true }
+            try await queue.enqueue(id: "keyed")
+            try await queue.enqueue(id: "once") { $0.isAtMostOnce = true }
             let lane = try await store.recover(releasing: [])[0].id
             #expect(try await store.claim(of: lane).requests.count == 2)
         } _: { queue, _, _ async throws in
@@ -85,10 +73,10 @@ final class Counter: Sendable {
 
     @Test func `an export without dead requests contains only unfinished ones`() async throws {
         try await withQueue(first) { queue, store in
-            try await enqueue("dead", to: queue)
+            try await queue.enqueue(id: "dead")
             let lane = try await store.recover(releasing: [])[0].id
             try await store.conclude(try await store.claim(of: lane).requests[0], .dead(reason: "x"))
-            try await enqueue("alive", to: queue)
+            try await queue.enqueue(id: "alive")
             #expect(try ExportContent(await queue.exported(includingDead: false)).ids == ["alive"])
             #expect(try await queue.content().ids == ["alive", "dead"])
         }
@@ -96,12 +84,12 @@ final class Counter: Sendable {
 
     @Test func `requests may share dependencies that were enqueued earlier or later`() async throws {
         try await moved { queue, _ in
-            try await enqueue("old", to: queue) { $0.replaceKey = "k" }
-            try await enqueue("waits", to: queue) { $0.dependencies = ["old"] }
-            try await enqueue("held", to: queue) { $0.dependencies = ["old"] }
+            try await queue.enqueue(id: "old") { $0.replaceKey = "k" }
+            try await queue.enqueue(id: "waits") { $0.dependencies = ["old"] }
+            try await queue.enqueue(id: "held") { $0.dependencies = ["old"] }
             _ = try await queue.hold(["held"])
             // `new` is now the last request, and the earlier ones depend on it.
-            try await enqueue("new", to: queue) { $0.replaceKey = "k" }
+            try await queue.enqueue(id: "new") { $0.replaceKey = "k" }
         } _: { queue, _, content async throws in
             #expect(content.ids == ["waits", "held", "new"] && content["waits"]?.after == ["new"])
             #expect(try await queue.request("waits")?.summary.state == .blocked)
@@ -113,8 +101,8 @@ final class Counter: Sendable {
 
     @Test func `an imported request with an unknown dependency is held`() async throws {
         let data = try await withQueue(first) { queue, _ in
-            try await enqueue("first", to: queue)
-            try await enqueue("second", to: queue) { $0.dependencies = ["first"] }
+            try await queue.enqueue(id: "first")
+            try await queue.enqueue(id: "second") { $0.dependencies = ["first"] }
             return try await queue.exported()
         }
         var lines = lines(data)
@@ -135,8 +123,8 @@ final class Counter: Sendable {
         imported: QueuedRequest.State
     ) async throws {
         let data = try await withQueue(first) { queue, _ in
-            try await enqueue("first", to: queue)
-            try await enqueue("second", to: queue) { $0.dependencies = ["first"] }
+            try await queue.enqueue(id: "first")
+            try await queue.enqueue(id: "second") { $0.dependencies = ["first"] }
             return try await queue.exported()
         }
         let lines = lines(data).map { $0.replacing(#""state":"blocked""#, with: state) }
@@ -152,13 +140,13 @@ final class Counter: Sendable {
     @Test func `a repeated call is accepted although its deadline has passed since the first call`()
         async throws
     {
-        try await withQueue(first) { queue, _ in try await enqueue("a", to: queue) }
+        try await withQueue(first) { queue, _ in _ = try await queue.enqueue(id: "a") }
         try edit(first, "UPDATE request SET created_at = created_at - 3600000")
         try await withQueue(first) { queue, _ in
             let passed = Date() - 60
-            try await enqueue("a", to: queue) { $0.deadline = passed }
+            try await queue.enqueue(id: "a") { $0.deadline = passed }
             await #expect(throws: QueueError.self) {
-                try await enqueue("b", to: queue) { $0.deadline = passed }
+                try await queue.enqueue(id: "b") { $0.deadline = passed }
             }
             #expect(try await queue.counts[.pending] == 1)
         }
@@ -171,7 +159,7 @@ final class Counter: Sendable {
     {
         let now = Date()
         let data = try await withQueue(first) { queue, _ in
-            try await enqueue("theirs", to: queue) { $0.replaceKey = "k" }
+            try await queue.enqueue(id: "theirs") { $0.replaceKey = "k" }
             return try await queue.exported()
         }
         // Makes the exported request newer or older than the one that waits in the second queue.
@@ -180,7 +168,7 @@ final class Counter: Sendable {
         let text = lines(data).map { $0.replacing(pattern, with: "\"created\":\(created),\"deferrals\"") }
         let path = try file(try sealed(text), in: files)
         try await withQueue(second) { queue, _ in
-            try await enqueue("ours", to: queue) { $0.replaceKey = "k" }
+            try await queue.enqueue(id: "ours") { $0.replaceKey = "k" }
             let result = try await queue.importRequests(from: path)
             #expect(result.superseded == (isNewer ? 0 : 1) && result.imported == (isNewer ? 1 : 0))
             #expect(try await queue.content().ids == [isNewer ? "theirs" : "ours"])
@@ -189,13 +177,13 @@ final class Counter: Sendable {
 
     @Test func `a request that finishes during the export of its body is marked as void`() async throws {
         let directory = first
-        let queue = try await openQueue(directory)
+        let queue = try await directory.openQueue(isStarted: false)
         let body = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0) })
         _ = try await queue.enqueue(
             QueueRequest(method: "POST", url: "https://example.com/", body: body),
             options: EnqueueOptions(id: "long")
         )
-        try await enqueue("short", to: queue)
+        try await queue.enqueue(id: "short")
         var trailer = try ExportTrailer()
         let begun = try await queue.exportPage(limit: 100_000)
         trailer.add(begun.data)
@@ -216,7 +204,7 @@ final class Counter: Sendable {
                     options: EnqueueOptions(id: id)
                 )
             }
-            try await enqueue("row", to: queue)
+            try await queue.enqueue(id: "row")
         }
         try edit(first, "UPDATE request SET url = 'gopher://x' WHERE id = 'row'")
         try await withQueue(first) { queue, store in

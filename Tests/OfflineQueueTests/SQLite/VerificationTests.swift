@@ -131,7 +131,7 @@ internal import Testing
         for name in [orphan, part, "another user's"] {
             try Data("x".utf8).write(to: URL(fileURLWithPath: "\(spool)/\(name)"))
         }
-        let queue = try await openQueue(directory)
+        let queue = try await directory.openQueue(isStarted: false)
         _ = try await queue.pause()
         try await queue.start()
         let expected = needed.union(["another user's"])

@@ -63,20 +63,40 @@ struct ObservedStore: WrappedStore {
     }
 }
 
-extension OfflineQueue {
-    /// Opens a queue on an ``ObservedStore``, with the same settings as the queue's initialiser.
-    static func opening(
-        _ configuration: Configuration,
-        sender: any AttemptSender,
-        gate: any HostGate,
-        signal: ChangeSignal
+extension TemporaryDirectory {
+    /// Opens a queue on an ``ObservedStore`` in the directory, with settings that do not depend on the load and the disk
+    /// of the machine. By default, a backoff of an hour prevents retries during a test.
+    ///
+    /// - Parameters:
+    ///   - signal: Posted after each call of the store that may have changed it. Default: none.
+    ///   - isStarted: Whether the queue is started. Default `true`.
+    ///   - adjust: Changes the settings. Default: no changes.
+    func openQueue(
+        _ sender: any AttemptSender = FakeSender(),
+        gate: any HostGate = FakeGate(),
+        signal: ChangeSignal = ChangeSignal(),
+        isStarted: Bool = true,
+        _ adjust: (inout OfflineQueue.Configuration) -> Void = { _ in }
     ) async throws -> OfflineQueue {
+        var configuration = OfflineQueue.Configuration(directory: path)
+        configuration.limits.diskReserve = 0
+        (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
+        configuration.stopTimeout = .milliseconds(200)
+        // On a busy machine, a call may take longer than the default.
+        configuration.credentialWait = .seconds(60)
+        adjust(&configuration)
         var settings = StoreSettings()
         settings.limits = configuration.limits
         settings.longestDelay = configuration.backoffCap
-        let store = try await SQLiteQueueStore(directory: configuration.directory, settings: settings)
-        let observed = ObservedStore(inner: store, signal: signal)
-        return OfflineQueue(configuration: configuration, store: observed, sender: sender, gate: gate)
+        let store = try await SQLiteQueueStore(directory: path, settings: settings)
+        let queue = OfflineQueue(
+            configuration: configuration,
+            store: ObservedStore(inner: store, signal: signal),
+            sender: sender,
+            gate: gate
+        )
+        if isStarted { try await queue.start() }
+        return queue
     }
 }
 

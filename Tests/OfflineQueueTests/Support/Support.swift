@@ -50,6 +50,36 @@ func new(
     return try NewRequest(request, options: options, body: stored, now: start.date)
 }
 
+extension QueueRequest {
+    /// Returns a POST request to `example.com`.
+    static func post(
+        _ path: String = "",
+        scheme: String = "https",
+        body: Body = .data(Data("b".utf8))
+    ) -> QueueRequest {
+        QueueRequest(method: "POST", url: "\(scheme)://example.com/\(path)", body: body)
+    }
+}
+
+extension OfflineQueue {
+    /// Enqueues a request without a body. Its id is also the path of its URL.
+    ///
+    /// - Parameter adjust: Changes the options. Default: no changes.
+    @discardableResult
+    nonisolated func enqueue(
+        id: String,
+        host: String = "example.com",
+        method: String = "POST",
+        credential: String? = nil,
+        _ adjust: (inout EnqueueOptions) -> Void = { _ in }
+    ) async throws -> Receipt {
+        var options = EnqueueOptions(id: id)
+        options.credential = credential
+        adjust(&options)
+        return try await enqueue(QueueRequest(method: method, url: "https://\(host)/\(id)"), options: options)
+    }
+}
+
 /// Verdicts with the cause `refused`, for tests that do not check the cause.
 extension Verdict {
     static func dead(reason: String) -> Verdict { .dead(.refused, reason: reason) }

@@ -186,17 +186,9 @@ internal import Testing
         async throws
     {
         let sender = FakeSender()
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.backoffBase = .milliseconds(1)
-        configuration.backoffCap = .milliseconds(1)
-        configuration.limits.diskReserve = 0
-        let queue = try await OfflineQueue.opening(
-            configuration,
-            sender: sender,
-            gate: FakeGate(),
-            signal: ChangeSignal()
-        )
-        try await queue.start()
+        let queue = try await directory.openQueue(sender) {
+            ($0.backoffBase, $0.backoffCap) = (.milliseconds(1), .milliseconds(1))
+        }
         var options = EnqueueOptions(id: "a")
         options.timeouts.response = .milliseconds(200)
         _ = try await queue.enqueue(QueueRequest(method: "POST", url: "http://a.example/"), options: options)

@@ -1,0 +1,206 @@
+internal import NIOHTTP1
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+@testable internal import NetwatchService
+
+/// The messages that the route for enqueuing accepts and rejects.
+@Suite struct EnqueueRouteTests {
+    private let directory = try! ScratchDirectory()
+
+    private static let url = #""url":"http://127.0.0.1:1/""#
+
+    @Test(arguments: [
+        (#"{\#(url),"url":"http://127.0.0.1:2/"}"#, "url"),
+        (#"{\#(url),"\u0075rl":"http://127.0.0.1:2/"}"#, "url"),
+        (#"{\#(url),"idempotency":{"key":"a","key":"b"}}"#, "key"),
+        (#"{\#(url),"headers":[["a","{"]],"fifo":true,"fifo":false}"#, "fifo"),
+        (#"{\#(url),"staged":{"id":"a","size":1},"staged":null}"#, "staged"),
+    ])
+    func `a duplicate member is rejected by name, and nothing is stored`(body: String, name: String)
+        async throws
+    {
+        let queue = try await directory.openQueue()
+        let refused = try await queue.respond(.POST, "/v1/requests", body)
+        #expect(refused.status == 400 && refused.code == "malformed_body")
+        #expect(refused.detail == "the member `\(name)` occurs twice", "\(refused.detail)")
+        #expect(try await queue.list().requests.isEmpty)
+    }
+
+    @Test func `a tag and a webhook are stored, listed and shown`() async throws {
+        let queue = try await directory.openQueue()
+        try await queue.register(try QueueCredential(.bearer("t"), origins: ["https://b.example"]), as: "c")
+        let body = #"""
+            {\#(Self.url),"queue":"always","id":"a","tag":"t","on_done":{"url":"https://b.example/","credential":"c"}}
+            """#
+        #expect(try await queue.respond(.POST, "/v1/requests", body).status == 202)
+        let other = #"{\#(Self.url),"queue":"always","id":"b","tag":"u"}"#
+        #expect(try await queue.respond(.POST, "/v1/requests", other).status == 202)
+        let listed =
+            try await queue.respond(.GET, "/v1/requests?tag=t").members["requests"] as? [[String: Any]]
+        #expect(listed?.map { $0["id"] as? String } == ["a"] && listed?.first?["tag"] as? String == "t")
+        let shown = try await queue.respond(.GET, "/v1/requests/a").members["on_done"] as? [String: Any]
+        #expect(shown?["url"] as? String == "https://b.example/" && shown?["credential"] as? String == "c")
+        let dropped = try await queue.respond(.POST, "/v1/queue/drop", #"{"filter":{"tag":"u"}}"#)
+        #expect(dropped.members["done"] as? Int == 1)
+        let waiting =
+            try await queue.respond(.GET, "/v1/queue/stats").members["completions"] as? [[String: Any]]
+        #expect(waiting?.map { $0["tag"] as? String } == ["u"])
+        #expect(waiting?.map { $0["requests"] as? Int } == [1])
+        await queue.stop()
+    }
+
+    @Test(arguments: [
+        (#""tag":"""#, "invalid_option", "the tag"),
+        (#""tag":"ä""#, "invalid_option", "the tag"),
+        (#""on_done":{"url":"ftp://b.example/"}"#, "invalid_url", "the webhook is refused"),
+        (#""on_done":{"url":"https://u:p@b.example/"}"#, "invalid_url", "the webhook is refused"),
+        (#""on_done":{"url":"https://b.example/?token=x"}"#, "invalid_url", "the webhook is refused"),
+        (
+            #""on_done":{"url":"https://b.example/","credential":"../x"}"#, "invalid_option",
+            "the webhook is refused"
+        ),
+        (#""on_done":{"uri":"https://b.example/"}"#, "malformed_body", ""),
+        (#""on_done":"https://b.example/""#, "malformed_body", ""),
+    ])
+    func `an invalid tag or webhook is rejected, and nothing is stored`(
+        member: String,
+        code: String,
+        detail: String
+    )
+        async throws
+    {
+        let queue = try await directory.openQueue()
+        let refused = try await queue.respond(.POST, "/v1/requests", "{\(Self.url),\(member)}")
+        #expect(refused.status == 400 && refused.code == code, "\(refused.members)")
+        #expect(refused.detail.hasPrefix(detail), "\(refused.detail)")
+        #expect(try await queue.list().requests.isEmpty)
+        await queue.stop()
+    }
+
+    @Test(arguments: [
+        (#"{\#(url),"idempotency":{"kye":"a"}}"#, "idempotency.kye"),
+        (#"{\#(url),"staged":{"id":"a","size":1,"sise":1}}"#, "staged.sise"),
+        (#"{\#(url),"ttlSeconds":1}"#, "ttlSeconds"),
+    ])
+    func `an unknown member is rejected by its path`(
+        body: String,
+        path: String
+    )
+        async throws
+    {
+        let queue = try await directory.openQueue()
+        // Reflection finds the member names once per message type. The first message here lacks most members.
+        let plain = try await queue.respond(.POST, "/v1/requests", #"{\#(Self.url),"queue":"always"}"#)
+        #expect(plain.status == 202, "\(plain.detail)")
+        let null = #"{\#(Self.url),"queue":"always","idempotency":null}"#
+        #expect(try await queue.respond(.POST, "/v1/requests", null).status == 202)
+        let refused = try await queue.respond(.POST, "/v1/requests", body)
+        #expect(refused.status == 400 && refused.code == "malformed_body")
+        #expect(refused.detail.contains("`\(path)`"), "\(refused.detail)")
+    }
+
+    @Test func `the same name in other objects, or as a value, is not a duplicate`() async throws {
+        let queue = try await directory.openQueue()
+        let body =
+            #"{\#(Self.url),"queue":"always","body":"\"url\",\"url\"","headers":[["url","url"],["url","fifo"]],"#
+            + #""lane":"fifo","fifo":true,"idempotency":{"key":"key","header":"X"}}"#
+        let taken = try await queue.respond(.POST, "/v1/requests", body)
+        #expect(taken.status == 202, "\(taken.detail)")
+    }
+
+    @Test(arguments: [
+        "connect_timeout_seconds", "response_timeout_seconds", "total_timeout_seconds",
+    ])
+    func `a timeout is stored and shown, and one out of range is rejected`(member: String) async throws {
+        let queue = try await directory.openQueue()
+        for seconds in ["0", "-1", "0.0001", "86401", "1e300"] {
+            let refused = try await queue.respond(
+                .POST,
+                "/v1/requests",
+                #"{\#(Self.url),"\#(member)":\#(seconds)}"#
+            )
+            #expect(
+                refused.status == 400 && refused.code == "invalid_option",
+                "\(seconds): \(refused.detail)"
+            )
+            #expect(refused.detail.contains("1 ms to 24 hours"), "\(refused.detail)")
+        }
+        let body = #"{\#(Self.url),"queue":"always","id":"a","\#(member)":2.5}"#
+        #expect(try await queue.respond(.POST, "/v1/requests", body).status == 202)
+        let details = try await queue.respond(.GET, "/v1/requests/a")
+        #expect(details.members[member] as? Double == 2.5)
+        let usual: [String: Double] = ["connect_timeout_seconds": 15, "response_timeout_seconds": 300]
+        for (name, value) in usual where name != member {
+            #expect(details.members[name] as? Double == value)
+        }
+    }
+
+    @Test func `every documented member is accepted, also as null`() async throws {
+        let queue = try await directory.openQueue()
+        let all = """
+            {\(Self.url),"method":"POST","headers":[["X-A","b"]],"body":"c","queue":"always","id":"a","lane":"l",
+            "fifo":false,"priority":1,"ttl_seconds":60,"max_attempts":3,"replace_key":"r","after":[],
+            "expect":"status=2xx","at_most_once":false,"durability":"normal","when_full":"reject",
+            "idempotency":{"key":"k","header":"X-Key","quoted":true,"none":false},
+            "deadline":null,"not_before":null,"body_base64":null,"staged":null,"idempotency_key":null}
+            """
+        #expect(try await queue.respond(.POST, "/v1/requests", all).status == 202)
+        await queue.stop()
+    }
+
+    @Test func `a signed URL is accepted only with its option, and not shown`() async throws {
+        let queue = try await directory.openQueue()
+        let signed = #""url":"http://127.0.0.1:1/?X-Amz-Signature=hush","queue":"always","id":"a""#
+        let refused = try await queue.respond(.POST, "/v1/requests", "{\(signed)}")
+        #expect(refused.status == 400 && refused.code == "invalid_url")
+        let accepted = try await queue.respond(.POST, "/v1/requests", "{\(signed),\"allow_signature\":true}")
+        #expect(accepted.status == 202)
+        let url = try await queue.request("a")?.summary.url
+        #expect(url == "http://127.0.0.1:1/?X-Amz-Signature=REDACTED")
+        await queue.stop()
+    }
+
+    @Test(arguments: [
+        ("queue", "never", "auto, always"), ("durability", "some", "full, normal"),
+        ("when_full", "cry", "reject, drop-oldest, drop-newest, block"),
+    ])
+    func `an unknown value is reported with the accepted ones`(
+        member: String,
+        word: String,
+        accepted: String
+    ) async throws {
+        let queue = try await directory.openQueue()
+        let body = #"{\#(Self.url),"\#(member)":"\#(word)"}"#
+        let refused = try await queue.respond(.POST, "/v1/requests", body)
+        #expect(refused.status == 400 && refused.code == "invalid_option")
+        #expect(refused.detail == "`\(member)` is `\(word)`; it must be one of \(accepted)")
+        #expect(try await queue.statistics().requests == 0)
+        await queue.stop()
+    }
+
+    @Test func `a known id with other content gets 422`() async throws {
+        let queue = try await directory.openQueue()
+        let message = #"{\#(Self.url),"queue":"always","id":"a","body":"x"}"#
+        #expect(try await queue.respond(.POST, "/v1/requests", message).status == 202)
+        #expect(try await queue.respond(.POST, "/v1/requests", message).status == 202)
+        let other = #"{\#(Self.url),"queue":"always","id":"a","body":"y","method":"PUT"}"#
+        let refused = try await queue.respond(.POST, "/v1/requests", other)
+        #expect(refused.status == 422 && refused.code == "id_conflict")
+        #expect(refused.detail.hasSuffix("different: method, body"), "\(refused.detail)")
+        await queue.stop()
+    }
+
+    @Test(arguments: ["get", "Post", "dELETE", "patch"])
+    func `a lowercase method is rejected with its correct spelling`(method: String) async throws {
+        let queue = try await directory.openQueue()
+        let body = #"{\#(Self.url),"method":"\#(method)"}"#
+        let refused = try await queue.respond(.POST, "/v1/requests", body)
+        #expect(refused.status == 400 && refused.code == "invalid_method")
+        #expect(refused.detail.hasSuffix("use `\(method.uppercased())`"), "\(refused.detail)")
+        let own = try await queue.respond(.POST, "/v1/requests", #"{\#(Self.url),"method":"purge"}"#)
+        #expect(own.status == 202, "an unknown method is accepted")
+        await queue.stop()
+    }
+}
