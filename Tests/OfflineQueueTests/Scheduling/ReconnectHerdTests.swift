@@ -107,7 +107,8 @@ struct LimitedServer: SimulatedNetwork {
         #expect(server.peak(within: .milliseconds(20)) <= 3 * Self.queues, "no second peak")
     }
 
-    @Test func `the server is busy until 99 % of the requests are served, although it rejected many of them`() {
+    @Test func `the server is busy until 99 % of the requests are served, although it rejected many of them`()
+    {
         let server = reconnect(rows: 500)
         #expect(server.rejected > Self.queues * 500 / 10)
         #expect(server.end(ofShare: 0.99) - Self.linkUp <= Self.ideal(rows: 500) * 1.3)
