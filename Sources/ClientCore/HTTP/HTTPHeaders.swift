@@ -35,7 +35,7 @@ extension URLRequest {
     ///
     /// `setValue(_:forHTTPHeaderField:)` is not used, for two reasons:
     ///
-    /// - It silently drops a value with a line break or NUL, which ``validateForSending(allowedSchemes:body:)`` must
+    /// - It silently drops a value with a line break or NUL, which ``validateForSending(body:fields:)`` must
     ///   refuse.
     /// - It changes the name `ETag` to `Etag`.
     mutating func setHeaders(_ headers: HTTPHeaders) {

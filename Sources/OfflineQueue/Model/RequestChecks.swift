@@ -66,21 +66,23 @@ package enum RequestChecks {
 
     private static func checkMethod(of request: QueueRequest, for purpose: Purpose) throws(QueueError) {
         let method = request.method
-        guard HTTPToken.isValid(method) else {
-            throw QueueError(
-                .invalidMethod,
-                "the method \(quoted(method)) is not a token of RFC 9110 such as POST"
-            )
+        if let fault = HTTPRequestRules.fault(ofMethod: method) { throw QueueError(.invalidMethod, fault) }
+        guard purpose == .import || method != "TRACE" else {
+            throw QueueError(.invalidMethod, "the method TRACE is refused: it is for debugging")
         }
-        guard method != "CONNECT", purpose == .import || method != "TRACE" else {
-            throw QueueError(
-                .invalidMethod,
-                "the method \(method) is refused: it is for proxies and debugging"
-            )
+        if request.body != .data(Data()), let fault = HTTPRequestRules.fault(ofBodyWithMethod: method) {
+            throw QueueError(.invalidMethod, fault)
         }
-        guard method != "HEAD" || request.body == .data(Data()) else {
-            throw QueueError(.invalidMethod, "a HEAD request must not have a body")
-        }
+    }
+
+    /// Refuses a known method in the wrong case, for example `get`, because a server would not recognize it. Used for
+    /// methods that a user typed; a program can enqueue any method.
+    package static func checkSpelling(ofMethod method: String) throws(QueueError) {
+        guard let meant = HTTPMethod.misspelt(as: method) else { return }
+        throw QueueError(
+            .invalidMethod,
+            "the method is \(quoted(method)); methods are case-sensitive, use `\(meant.rawValue)`"
+        )
     }
 }
 

@@ -76,11 +76,6 @@ internal import Testing
         #expect(refused.absoluteString == url)
     }
 
-    @Test func `the accepted schemes can be changed`() throws {
-        try request("ftp://h/").validateForSending(allowedSchemes: ["ftp"])
-        #expect(throws: AFError.self) { try request().validateForSending(allowedSchemes: ["https"]) }
-    }
-
     @Test(arguments: ["http://", "http:///p", "http:p", "http://:80/", "https://?q"])
     func `a URL without a host is refused`(url: String) throws {
         guard case .missingHost(let refused) = try reason(of: request(url)) else {
