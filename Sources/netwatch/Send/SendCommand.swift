@@ -156,10 +156,14 @@ struct SendCommand: AsyncParsableCommand {
     private func sendDirectly() async throws(CommandError) -> ControlMessage.Sent {
         var headers = body.completing(try fields())
         if let idempotencyKey { headers.append(["Idempotency-Key", idempotencyKey]) }
-        let request = DirectRequest(
+        let head = QueueRequest(
             method: method ?? body.defaultMethod,
             url: url,
-            headers: headers,
+            headers: headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) },
+            body: Data()
+        )
+        let request = DirectRequest(
+            head,
             body: body.input,
             expectation: try expectations.expectation() ?? .success,
             timeouts: timeouts.timeouts
