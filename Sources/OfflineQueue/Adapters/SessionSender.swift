@@ -48,18 +48,8 @@ package struct SessionSender: AttemptSender {
     private func send(_ request: URLRequest, of attempt: Attempt) async -> AttemptOutcome {
         let transfer = ownSession.transfer(
             request,
-            isAdapted: true,
             body: attempt.body.kept,
-            maximumResponseBytes: max(Attempt.maximumResponseBytes, attempt.responseLimit ?? 0),
-            connectTimeout: attempt.timeouts.connect,
-            responseTimeout: attempt.timeouts.response,
-            totalTimeout: attempt.longest,
-            // A caller that waits for the response needs all of it, and so do rules on JSON members.
-            bodyTimeout: attempt.responseLimit == nil ? bodyTimeout : attempt.longest,
-            allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected,
-            binding: attempt.binding,
-            identity: attempt.permit?.identity,
-            permitsOrigin: attempt.permit?.permits
+            policy: TransferPolicy(of: attempt, bodyTimeout: bodyTimeout)
         )
         attempt.sent?.set(transfer)
         let result = await transfer.response()
@@ -80,6 +70,25 @@ package struct SessionSender: AttemptSender {
 
     package func validatesServer(of url: String) -> Bool {
         ownSession.validatesServer(of: url)
+    }
+}
+
+extension TransferPolicy {
+    /// Creates the policy of a request that the session's adapter and interceptor have adapted.
+    fileprivate init(of attempt: Attempt, bodyTimeout: Duration) {
+        self = .singleTransfer(
+            maximumResponseBytes: max(Attempt.maximumResponseBytes, attempt.responseLimit ?? 0),
+            totalTimeout: attempt.longest,
+            allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected
+        )
+        isAdapted = true
+        connectTimeout = attempt.timeouts.connect
+        responseTimeout = attempt.timeouts.response
+        // A caller that waits for the response needs all of it, and so do rules on JSON members.
+        self.bodyTimeout = attempt.responseLimit == nil ? bodyTimeout : attempt.longest
+        binding = attempt.binding
+        identity = attempt.permit?.identity
+        permitsOrigin = attempt.permit?.permits
     }
 }
 

@@ -33,16 +33,7 @@ struct DirectRequest {
         let session = SessionManager.bare()
         // Releasing the session would cancel its requests.
         defer { withExtendedLifetime(session) {} }
-        let transfer = await session.transfer(
-            request,
-            body: file,
-            maximumResponseBytes: max(Attempt.maximumResponseBytes, expectation.bodyBytes),
-            connectTimeout: timeouts.connect,
-            responseTimeout: timeouts.response,
-            // The body's length may be unknown, so the timeout assumes the maximum.
-            totalTimeout: timeouts.longest(sending: QueueRequest.maximumBodyBytes),
-            allowsConnectionReuse: false
-        ).response()
+        let transfer = await session.transfer(request, body: file, policy: policy).response()
         guard let response = transfer.response, transfer.error.map(Self.isSizeLimit) ?? true else {
             throw CommandError(
                 .unknown,
@@ -50,6 +41,18 @@ struct DirectRequest {
             )
         }
         return result(from: response, transfer.data ?? Data())
+    }
+
+    private var policy: TransferPolicy {
+        var policy = TransferPolicy.singleTransfer(
+            maximumResponseBytes: max(Attempt.maximumResponseBytes, expectation.bodyBytes),
+            // The body's length may be unknown, so the timeout assumes the maximum.
+            totalTimeout: timeouts.longest(sending: QueueRequest.maximumBodyBytes),
+            allowsConnectionReuse: false
+        )
+        policy.connectTimeout = timeouts.connect
+        policy.responseTimeout = timeouts.response
+        return policy
     }
 
     /// The URL without its user name and password.

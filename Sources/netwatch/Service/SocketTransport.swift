@@ -57,13 +57,13 @@ struct SocketTransport: ServiceTransport {
         urlRequest.timeoutInterval = request.timeout.seconds
         urlRequest.httpBody = request.body
         if let type = request.contentType { urlRequest.setValue(type, forHTTPHeaderField: "Content-Type") }
-        return session.transfer(
-            urlRequest,
+        var policy = TransferPolicy.singleTransfer(
             maximumResponseBytes: Self.longestResponse,
             totalTimeout: totalTimeout,
-            allowsConnectionReuse: true,
-            allowsResending: request.isRepeatable
+            allowsConnectionReuse: true
         )
+        policy.allowsResending = request.isRepeatable
+        return session.transfer(urlRequest, policy: policy)
     }
 
     /// Returns the response of a busy service if the service's backlog is full. Throws any other failure.
