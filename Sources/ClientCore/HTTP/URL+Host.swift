@@ -8,9 +8,11 @@ extension URL {
             && effectivePort == other.effectivePort
     }
 
-    private var effectivePort: Int? {
-        port ?? (scheme?.lowercased() == "https" ? 443 : 80)
-    }
+    /// The default ports by lower-case scheme (RFC 9110 §4.2).
+    package static let defaultPorts = ["http": 80, "https": 443]
+
+    /// The port of the URL, or the default port of its scheme; `nil` for a scheme other than http and https.
+    var effectivePort: Int? { port ?? scheme.flatMap { Self.defaultPorts[$0.lowercased()] } }
 
     /// The absolute URL without user name and password; `nil` if Foundation does not accept the rest.
     package var withoutUserInfo: URL? { URL(string: Self.removingUserInfo(from: absoluteString)) }

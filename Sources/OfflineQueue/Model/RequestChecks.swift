@@ -89,7 +89,8 @@ package enum RequestChecks {
 // MARK: - Options
 
 extension RequestChecks {
-    /// The maximum of each duration that a caller can set: 366 days, so that no request waits for ever.
+    /// The maximum of each duration that a caller can set, and how far in the future a time may be: 366 days, a leap
+    /// year, so that no request waits for ever.
     package static let longestTime: Duration = .seconds(366 * 86_400)
     private static let maximumDependencies = 64
 
@@ -152,19 +153,22 @@ extension RequestChecks {
         guard options.timeToLive >= .milliseconds(1), options.timeToLive <= longestTime else {
             throw QueueError(
                 .invalidOption,
-                "the time to live is \(options.timeToLive.words); it must be 1 ms to 366 days"
+                "the time to live is \(options.timeToLive.words); it must be 1 ms to \(longestTime.words)"
             )
         }
-        let latest = now.addingTimeInterval(366 * 86_400)
+        let latest = now.addingTimeInterval(longestTime / .seconds(1))
         if let deadline = options.deadline, !(deadline > now && deadline <= latest) {
             throw QueueError(
                 .invalidOption,
-                "the deadline \(printable(deadline)) is not within the next 366 days"
+                "the deadline \(printable(deadline)) is not within the next \(longestTime.words)"
             )
         }
         guard let start = options.notBefore else { return }
         guard start <= latest else {
-            throw QueueError(.invalidOption, "the start time \(printable(start)) is more than 366 days ahead")
+            throw QueueError(
+                .invalidOption,
+                "the start time \(printable(start)) is more than \(longestTime.words) ahead"
+            )
         }
         guard start < options.end(from: now) else {
             throw QueueError(

@@ -155,7 +155,7 @@ struct SendCommand: AsyncParsableCommand {
 
     private func sendDirectly() async throws(CommandError) -> ControlMessage.Sent {
         var headers = body.completing(try fields())
-        if let idempotencyKey { headers.append(["Idempotency-Key", idempotencyKey]) }
+        if let idempotencyKey { headers.append([TransferRequest.Header.idempotencyKey, idempotencyKey]) }
         let head = QueueRequest(
             method: method ?? body.defaultMethod,
             url: url,
