@@ -126,7 +126,8 @@ internal import Testing
     }
 
     @Test func `the error states why a valid header field is refused`() throws {
-        let length = refusal(of: try request(method: "POST", headers: ["Content-Length": "2"], body: Data([1])))
+        let headers = ["Content-Length": "2"]
+        let length = refusal(of: try request(method: "POST", headers: headers, body: Data([1])))
         #expect(
             length?.localizedDescription.hasSuffix(
                 #"the header "Content-Length" is not the length of the body; remove the header"#

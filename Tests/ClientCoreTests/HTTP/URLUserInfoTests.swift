@@ -5,8 +5,9 @@ internal import Testing
 /// The removal of user name and password from URLs.
 @Suite struct URLUserInfoTests {
     @Test(arguments: [
-        ("http://u:p@h/", "http://h/"), ("HTTPS://u@H:1/a?b#c", "HTTPS://H:1/a?b#c"), ("http://@h", "http://h"),
-        ("http://u:p@[::1]:8080", "http://[::1]:8080"), ("http://u%40x:p@h/?q=a@b#c@d", "http://h/?q=a@b#c@d"),
+        ("http://u:p@h/", "http://h/"), ("HTTPS://u@H:1/a?b#c", "HTTPS://H:1/a?b#c"),
+        ("http://@h", "http://h"), ("http://u:p@[::1]:8080", "http://[::1]:8080"),
+        ("http://u%40x:p@h/?q=a@b#c@d", "http://h/?q=a@b#c@d"),
     ])
     func `user name and password are removed`(url: String, expected: String) throws {
         #expect(URL.removingUserInfo(from: url) == expected)

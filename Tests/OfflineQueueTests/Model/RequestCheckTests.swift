@@ -98,11 +98,11 @@ internal import Testing
         let url = "https://example.com/"
         let method = AFError.urlRequestValidationFailed(reason: .invalidMethod("GE T"))
         let refusal = message(QueueRequest(method: "GE T", url: url))
-        #expect(refusal.map(method.localizedDescription.hasSuffix) == true)
+        #expect(refusal.map { method.localizedDescription.hasSuffix($0) } == true)
         let name = AFError.urlRequestValidationFailed(reason: .invalidHeader(name: "X A", value: "a"))
         let header = QueueRequest.Header(name: "X A", value: "a")
         let refusedName = message(QueueRequest(method: "GET", url: url, headers: [header]))
-        #expect(refusedName.map(name.localizedDescription.hasSuffix) == true)
+        #expect(refusedName.map { name.localizedDescription.hasSuffix($0) } == true)
     }
 
     private static let managed = [
