@@ -13,8 +13,8 @@ extension URLRequest {
 
     /// Throws an error if the request cannot be sent, or would be sent differently than the program intends.
     ///
-    /// The rules for the method, the header fields and the framing are those of ``HTTPRequestRules``. Here they are checked
-    /// before the body is opened, and reported as ``AFError``.
+    /// The rules for the method, the header fields and the framing are those of ``HTTPRequestRules``. Here they are
+    /// checked before the body is opened, and reported as ``AFError``.
     ///
     /// This cannot detect a header value with a line break or NUL that the program sets with
     /// `setValue(_:forHTTPHeaderField:)`: Foundation drops such a value immediately.
