@@ -42,9 +42,9 @@ enum ResumeValidator: Hashable, Sendable {
         self = .entityTag(entityTag)
     }
 
-    /// Creates a validator from a value of `Last-Modified` in a record. Returns `nil` if the text is not a date, so that
-    /// a forged record cannot inject text into a header field. When the response arrived, ``init(_:)`` checked that the
-    /// date is a strong validator.
+    /// Creates a validator from a value of `Last-Modified` in a record. Returns `nil` if the text is not a date, so
+    /// that a forged record cannot inject text into a header field. When the response arrived, ``init(_:)`` checked
+    /// that the date is a strong validator.
     init?(lastModified: String) {
         guard Self.seconds(lastModified) != nil else { return nil }
         self = .lastModified(lastModified)

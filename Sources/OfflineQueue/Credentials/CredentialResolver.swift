@@ -64,7 +64,7 @@ package actor CredentialResolver {
 
     /// - Parameters:
     ///   - timeout: The maximum time for a call of a provider.
-    ///   - maximumWait: The maximum time for which an attempt waits for a call; see ``OfflineQueue/Configuration/credentialWait``.
+    ///   - maximumWait: The maximum time for which an attempt waits for a call; see `Configuration.credentialWait`.
     ///   - now: The clock of ``refreshWindow`` and of the delays after failures.
     init(
         timeout: Duration,
