@@ -13,7 +13,7 @@ struct PacingOptions: ParsableArguments {
             """,
             valueName: "duration"
         ),
-        transform: Duration.argument(in: .zero...(.seconds(366 * 86_400)), "0s to 366d")
+        transform: Duration.argument(in: .zero...RequestChecks.longestTime, "0s to 366d")
     )
     var reconnectSpread: Duration?
 

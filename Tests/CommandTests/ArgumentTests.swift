@@ -159,7 +159,7 @@ internal import Testing
             "error: `--ttl`: `nope` is not a duration like"
         ),
         (["send", "http://127.0.0.1/", "--tag", ""], 64, "`--tag` must not be empty"),
-        (["send", "http://127.0.0.1/", "-H", ""], 64, "`-H` must not be empty"),
+        (["send", "http://127.0.0.1/", "-H", ""], 64, "`` is not a header field"),
         (["send", "http://127.0.0.1/", "-d", "@"], 64, "the name of a file must not be empty"),
         (["send", "http://127.0.0.1/", "-T", ""], 64, "the name of a file must not be empty"),
         (["send", ""], 64, "the URL must not be empty"),

@@ -21,14 +21,14 @@ internal import Testing
         return failure?.code
     }
 
-    @Test(arguments: ["", "PO ST", "GET\r\nX: 1", "GÊT", "CONNECT", "G(T"])
-    func `a method that is not a token is rejected`(method: String) async {
+    @Test(arguments: ["", "PO ST", "GET\r\nX: 1", "GÊT", "CONNECT", "connect", "G(T"])
+    func `CONNECT and a method that is not a token are rejected`(method: String) async {
         #expect(await code(of: TransferRequest(url: server.url, method: method)) == 43)
     }
 
     @Test(arguments: [
         ("", "v"), ("X Y", "v"), ("X:", "v"), ("X\r\nY", "v"), ("X", "1\r\nY: 2"), ("X", "1\nY: 2"),
-        ("X", "\0"),
+        ("X", "\0"), ("X", "\u{1}"), ("X", "\u{7f}"),
         ("Transfer-Encoding", "chunked"), ("content-length", "7"),
     ])
     func `a header that would change the request is rejected`(name: String, value: String) async {

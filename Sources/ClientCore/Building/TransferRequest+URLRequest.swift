@@ -3,10 +3,6 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 
 extension TransferRequest {
-    /// The header field by which a server recognizes a request that arrives twice
-    /// (draft-ietf-httpapi-idempotency-key-header).
-    private static let idempotencyKey = "Idempotency-Key"
-
     /// Translates a request for the transfer engine.
     ///
     /// - Parameters:
@@ -28,7 +24,7 @@ extension TransferRequest {
         // server may then execute the request twice. This is harmless if the method is idempotent, or if the
         // request has an idempotency key. All other requests get a new connection, on which libcurl never resends.
         allowsConnectionReuse =
-            HTTPMethod.isIdempotent(method) || headers.contains { $0.isNamed(Self.idempotencyKey) }
+            HTTPMethod.isIdempotent(method) || headers.contains { $0.isNamed(Header.idempotencyKey) }
     }
 
     /// Returns the header fields to send: the fields of the request, and all fields of the session that the request

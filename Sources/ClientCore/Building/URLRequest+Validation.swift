@@ -13,35 +13,39 @@ extension URLRequest {
 
     /// Throws an error if the request cannot be sent, or would be sent differently than the program intends.
     ///
+    /// The rules for the method, the header fields and the framing are those of ``HTTPRequestRules``. Here they are
+    /// checked before the body is opened, and reported as ``AFError``.
+    ///
     /// This cannot detect a header value with a line break or NUL that the program sets with
     /// `setValue(_:forHTTPHeaderField:)`: Foundation drops such a value immediately.
     ///
     /// - Parameters:
-    ///   - allowedSchemes: The accepted URL schemes, lower-case. Default: `http` and `https`.
     ///   - body: The source of the body that is sent. Default: the request itself.
     ///   - fields: The header fields that are sent. Default: the header fields of the request.
     /// - Throws: ``AFError/invalidURL(url:)`` or ``AFError/urlRequestValidationFailed(reason:)``.
     func validateForSending(
-        allowedSchemes: Set<String> = ["http", "https"],
         body: Body = .own,
         fields: [TransferRequest.Header]? = nil
     ) throws {
-        try validateURL(allowedSchemes)
+        try validateURL()
         try validateMethod()
         try validateTimeout()
         try validate(body)
+        let length = bodyLength(body)
         // Sorted, so that a request with several invalid fields fails with the same error each time.
         for field in fields ?? (allHTTPHeaderFields ?? [:]).sortedFields {
             let (name, value) = (field.name, field.value)
-            guard Self.isSendable(name, value), !contradicts(name, value, byteCount(body)) else {
+            guard HTTPRequestRules.fault(ofHeader: name, value) == nil,
+                HTTPRequestRules.fault(ofFraming: name, value, length) == nil
+            else {
                 throw AFError.urlRequestValidationFailed(reason: .invalidHeader(name: name, value: value))
             }
         }
     }
 
-    private func validateURL(_ allowedSchemes: Set<String>) throws {
+    private func validateURL() throws {
         guard let url else { throw AFError.invalidURL(url: "") }
-        guard let scheme = url.scheme, allowedSchemes.contains(scheme.lowercased()) else {
+        guard let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https" else {
             throw AFError.urlRequestValidationFailed(reason: .unsupportedScheme(url))
         }
         guard let host = url.host(percentEncoded: false), !host.isEmpty else {
@@ -55,8 +59,7 @@ extension URLRequest {
 
     private func validateMethod() throws {
         let method = httpMethod ?? "GET"
-        // CONNECT turns the connection into a tunnel, which only a proxy supports.
-        guard HTTPToken.isValid(method), method.uppercased() != "CONNECT" else {
+        guard HTTPRequestRules.fault(ofMethod: method) == nil else {
             throw AFError.urlRequestValidationFailed(reason: .invalidMethod(method))
         }
     }
@@ -77,29 +80,10 @@ extension URLRequest {
         throw AFError.urlRequestValidationFailed(reason: .bodyDataInGETRequest(httpBody ?? Data()))
     }
 
-    private static func isSendable(_ name: String, _ value: String) -> Bool {
-        HTTPToken.isValid(name) && HTTPFieldValue.isValid(value)
-    }
-
-    /// Whether the field contradicts the length of the body, or how libcurl sends the body. If two servers disagree
-    /// about where a body ends, an attacker can smuggle requests.
-    private func contradicts(_ name: String, _ value: String, _ byteCount: Int64?) -> Bool {
-        switch name.lowercased() {
-        case "transfer-encoding": true
-        case "content-length": byteCount.map { value != String($0) } ?? !Self.isLength(value)
-        default: false
-        }
-    }
-
-    /// The length of the body in bytes; `nil` if it is unknown before the body has been read.
-    private func byteCount(_ body: Body) -> Int64? {
+    private func bodyLength(_ body: Body) -> HTTPRequestRules.BodyLength {
         switch body {
-        case .upload(let byteCount): byteCount
-        case .own: httpBodyStream == nil ? Int64(httpBody?.count ?? 0) : nil
+        case .upload(let byteCount): byteCount.map { .bytes($0) } ?? .notYetKnown
+        case .own: httpBodyStream == nil ? .bytes(Int64(httpBody?.count ?? 0)) : .notYetKnown
         }
-    }
-
-    private static func isLength(_ text: String) -> Bool {
-        text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } && Int64(text) != nil
     }
 }

@@ -44,7 +44,7 @@ struct ResumeRecord: Hashable, Sendable {
     ///   - head: The head of the response.
     ///   - partialFile: The path of the file with the body.
     init?(of request: URLRequest, head: TransferHead, partialFile: String) {
-        guard (request.httpMethod ?? "GET") == "GET", let url = request.url.flatMap(Self.withoutUser),
+        guard (request.httpMethod ?? "GET") == "GET", let url = request.url?.withoutUserInfo,
             !head.isEncoded, let validator = ResumeValidator(head), let total = Self.total(in: head)
         else { return nil }
         self.url = url
@@ -80,7 +80,7 @@ struct ResumeRecord: Hashable, Sendable {
 
     /// Returns whether the record is of a download of this URL. The user and password in the URL are ignored.
     func isOf(_ url: URL) -> Bool {
-        Self.withoutUser(url) == self.url
+        url.withoutUserInfo == self.url
     }
 
     /// Returns the record with the current state of the partial file, the current boot and the current time.
@@ -129,14 +129,6 @@ struct ResumeRecord: Hashable, Sendable {
     private static func takesRanges(_ head: TransferHead) -> Bool {
         head.fields.values(of: "accept-ranges").joined(separator: ",").lowercased().split(separator: ",")
             .contains { $0.trimmingCharacters(in: .whitespaces) == "bytes" }
-    }
-
-    private static func withoutUser(_ url: URL) -> URL? {
-        guard url.user != nil || url.password != nil else { return url.absoluteURL }
-        var components = URLComponents(url: url, resolvingAgainstBaseURL: true)
-        components?.user = nil
-        components?.password = nil
-        return components?.url
     }
 
     private static var now: Date { Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down)) }

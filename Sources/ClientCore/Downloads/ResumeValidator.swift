@@ -17,14 +17,16 @@ enum ResumeValidator: Hashable, Sendable {
 
     /// Creates the validator of a response. Returns `nil` if the response has no strong validator.
     ///
-    /// `Last-Modified` is used only if there is no entity tag. With a weak entity tag, the result is `nil`.
+    /// `Last-Modified` is used only if there is no entity tag. With a weak entity tag, the result is `nil`. An obsolete
+    /// form of `Last-Modified` is not used either: `If-Range` must repeat the exact text, but a sender must not use an
+    /// obsolete form (RFC 9110 §5.6.7). Such a download starts over.
     init?(_ head: TransferHead) {
         if !head.fields.values(of: "etag").isEmpty {
             guard let tag = head.singleField("etag") else { return nil }
             self.init(entityTag: tag)
             return
         }
-        guard let text = head.singleField("last-modified"), let modified = HTTPDate.seconds(text),
+        guard let text = head.singleField("last-modified"), let modified = Self.seconds(text),
             let now = head.singleField("date").flatMap(HTTPDate.seconds), now - modified >= Self.minimumAge
         else { return nil }
         self = .lastModified(text)
@@ -40,10 +42,11 @@ enum ResumeValidator: Hashable, Sendable {
         self = .entityTag(entityTag)
     }
 
-    /// Creates a validator from a value of `Last-Modified` in a record. Returns `nil` if the text is not a date. When
-    /// the response arrived, ``init(_:)`` checked that the date is a strong validator.
+    /// Creates a validator from a value of `Last-Modified` in a record. Returns `nil` if the text is not a date, so
+    /// that a forged record cannot inject text into a header field. When the response arrived, ``init(_:)`` checked
+    /// that the date is a strong validator.
     init?(lastModified: String) {
-        guard HTTPDate.seconds(lastModified) != nil else { return nil }
+        guard Self.seconds(lastModified) != nil else { return nil }
         self = .lastModified(lastModified)
     }
 
@@ -61,6 +64,10 @@ enum ResumeValidator: Hashable, Sendable {
         case .entityTag(let tag): head.fields.values(of: "etag").contains { $0 != tag }
         case .lastModified(let date): head.fields.values(of: "last-modified").contains { $0 != date }
         }
+    }
+
+    private static func seconds(_ lastModified: String) -> Int64? {
+        HTTPDate.isSenderForm(lastModified) ? HTTPDate.seconds(lastModified) : nil
     }
 
     /// Whether the byte is allowed in an entity tag (`etagc`, RFC 9110 §8.8.3).

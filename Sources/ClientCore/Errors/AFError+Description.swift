@@ -35,10 +35,8 @@ extension AFError: LocalizedError {
 extension AFError.URLRequestValidationFailureReason {
     fileprivate var text: String {
         switch self {
-        case .invalidMethod(let method):
-            "the method \(method.debugDescription) is not valid; any HTTP token except CONNECT is accepted"
-        case .invalidHeader(let name, let value):
-            HTTPFieldValue.refusal(name, value)
+        case .invalidMethod(let method): HTTPRequestRules.refusal(ofMethod: method)
+        case .invalidHeader(let name, let value): HTTPRequestRules.refusal(ofHeader: name, value)
         case .bodyDataInGETRequest(let data):
             "a GET or HEAD request must not have a body (\(data.count) bytes)"
         case .unsupportedScheme(let url):

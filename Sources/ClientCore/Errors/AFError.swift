@@ -51,8 +51,8 @@ public enum AFError: Error {
     public enum URLRequestValidationFailureReason: Sendable {
         /// The method is not a token (RFC 9110 §5.6.2), or is `CONNECT`, which only proxies support.
         case invalidMethod(String)
-        /// A header field is invalid: the name is not a token (RFC 9110 §5.6.2), the value contains a line break or
-        /// NUL, libcurl sets the field itself, or the field contradicts the body.
+        /// A header field is invalid: the name is not a token (RFC 9110 §5.6.2), the value contains a control
+        /// character other than tab, libcurl sets the field itself, or the field contradicts the body.
         case invalidHeader(name: String, value: String)
         /// The method is `GET` or `HEAD`, and the request has a body.
         case bodyDataInGETRequest(Data)

@@ -1,6 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
-internal import NetwatchTransport
+package import NetwatchTransport
 
 /// Header fields: values by name. Names that differ only in case mean the same field.
 public typealias HTTPHeaders = [String: String]
@@ -15,6 +15,12 @@ private func fields(_ headers: HTTPHeaders) -> [String: (name: String, value: St
         fields[name.lowercased()] = (name, value)
     }
     return fields
+}
+
+extension TransferRequest.Header {
+    /// The name of the field by which a server recognizes a request that arrives twice
+    /// (draft-ietf-httpapi-idempotency-key-header).
+    package static let idempotencyKey = "Idempotency-Key"
 }
 
 extension HTTPHeaders {
@@ -35,7 +41,7 @@ extension URLRequest {
     ///
     /// `setValue(_:forHTTPHeaderField:)` is not used, for two reasons:
     ///
-    /// - It silently drops a value with a line break or NUL, which ``validateForSending(allowedSchemes:body:)`` must
+    /// - It silently drops a value with a line break or NUL, which ``validateForSending(body:fields:)`` must
     ///   refuse.
     /// - It changes the name `ETag` to `Etag`.
     mutating func setHeaders(_ headers: HTTPHeaders) {

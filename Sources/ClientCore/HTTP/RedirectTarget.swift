@@ -38,13 +38,9 @@ struct RedirectTarget: Sendable {
 
     /// Returns the URL without user and password. A URL without a fragment gets the fragment of `base`.
     private static func cleaned(_ url: URL, from base: URL) -> URL? {
-        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
-        parts.user = nil
-        parts.password = nil
-        guard parts.fragment == nil, let fragment = base.fragment(percentEncoded: true) else {
-            return parts.url
-        }
-        return parts.string.flatMap { URL(string: "\($0)#\(fragment)") }
+        guard let clean = url.withoutUserInfo else { return nil }
+        guard clean.fragment == nil, let fragment = base.fragment(percentEncoded: true) else { return clean }
+        return URL(string: "\(clean.absoluteString)#\(fragment)")
     }
 
     private static func error(_ code: URLError.Code, _ location: String) -> URLError {

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 extension URL {
     /// Returns whether both URLs have the same scheme, host and port (RFC 6454 §4).
@@ -8,8 +8,29 @@ extension URL {
             && effectivePort == other.effectivePort
     }
 
-    private var effectivePort: Int? {
-        port ?? (scheme?.lowercased() == "https" ? 443 : 80)
+    /// The default ports by lower-case scheme (RFC 9110 §4.2).
+    package static let defaultPorts = ["http": 80, "https": 443]
+
+    /// The port of the URL, or the default port of its scheme; `nil` for a scheme other than http and https.
+    var effectivePort: Int? { port ?? scheme.flatMap { Self.defaultPorts[$0.lowercased()] } }
+
+    /// The absolute URL without user name and password; `nil` if Foundation does not accept the rest.
+    package var withoutUserInfo: URL? { URL(string: Self.removingUserInfo(from: absoluteString)) }
+
+    /// Removes the user name and password from the text of a URL, `scheme://user:password@host/path`. The rest of the
+    /// text stays as it is. The text may be malformed, because the queue removes secrets before it validates a URL.
+    package static func removingUserInfo(from text: String) -> String {
+        // By bytes, because a combining character after a delimiter forms one `Character` with it.
+        let bytes = text.utf8
+        let isDelimiter = { (byte: UInt8) in "/?#".utf8.contains(byte) }
+        let scheme = bytes.prefix { !isDelimiter($0) }
+        guard scheme.last == UInt8(ascii: ":"), bytes[scheme.endIndex...].starts(with: "//".utf8) else {
+            return text
+        }
+        let start = bytes.index(scheme.endIndex, offsetBy: 2)
+        let authority = bytes[start...].prefix { !isDelimiter($0) }
+        guard let end = authority.lastIndex(of: UInt8(ascii: "@")) else { return text }
+        return String(text[..<start] + text[bytes.index(after: end)...])
     }
 
     /// Returns a message that says why a connection to this host and port is impossible; `nil` if it is possible.

@@ -50,7 +50,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
     /// - Throws: ``InvalidProbe`` for any other URL.
     public static func api(
         _ url: any URLConvertible,
-        timeout: Duration = .seconds(10)
+        timeout: Duration = HTTPProbe.defaultTimeout
     ) throws(InvalidProbe) -> CaptivePortalProbe {
         try api(url, timeout: timeout, schemes: ["https"], engine: .shared)
     }
@@ -58,7 +58,7 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
     /// - Parameter schemes: The accepted schemes. Tests serve the API without TLS.
     package static func api(
         _ url: any URLConvertible,
-        timeout: Duration = .seconds(10),
+        timeout: Duration = HTTPProbe.defaultTimeout,
         schemes: [String],
         engine: TransferEngine
     ) throws(InvalidProbe) -> CaptivePortalProbe {
@@ -81,14 +81,14 @@ public struct CaptivePortalProbe: Probe, RacingProbe {
     /// - Throws: ``InvalidProbe`` for any other URL.
     public static func generate204(
         _ url: any URLConvertible,
-        timeout: Duration = .seconds(10)
+        timeout: Duration = HTTPProbe.defaultTimeout
     ) throws(InvalidProbe) -> CaptivePortalProbe {
         try generate204(url, timeout: timeout, engine: .shared)
     }
 
     package static func generate204(
         _ url: any URLConvertible,
-        timeout: Duration = .seconds(10),
+        timeout: Duration = HTTPProbe.defaultTimeout,
         engine: TransferEngine
     ) throws(InvalidProbe) -> CaptivePortalProbe {
         CaptivePortalProbe(.generate204, try ProbeURL.parse(url, schemes: ["http"]), timeout, engine)

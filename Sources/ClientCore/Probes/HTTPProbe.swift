@@ -38,6 +38,9 @@ public struct HTTPProbe: Probe, RacingProbe {
 
     /// The accepted time limits of an attempt, from the name lookup to the last byte: 10 ms to 60 s.
     public static let acceptedTimeouts = ProbeExchange.acceptedTimeouts
+    /// The default time limit of an attempt: 10 s. It is longer than that of ``TCPProbe``, because an attempt includes
+    /// the lookup, the TLS handshake and the response.
+    public static let defaultTimeout: Duration = .seconds(10)
     /// The accepted limits of the body's length in bytes: 0 to 1 MiB.
     public static let acceptedBodySizes = 0...1_048_576
 
@@ -75,7 +78,7 @@ public struct HTTPProbe: Probe, RacingProbe {
         method: Method = .get,
         expectedStatus: ClosedRange<Int> = 200...299,
         expectedBody: ExpectedBody? = nil,
-        timeout: Duration = .seconds(10),
+        timeout: Duration = Self.defaultTimeout,
         maximumBodySize: Int = 64 * 1024,
         bypassesCaches: Bool = false
     ) throws(InvalidProbe) {
@@ -96,7 +99,7 @@ public struct HTTPProbe: Probe, RacingProbe {
         method: Method = .get,
         expectedStatus: ClosedRange<Int> = 200...299,
         expectedBody: ExpectedBody? = nil,
-        timeout: Duration = .seconds(10),
+        timeout: Duration = Self.defaultTimeout,
         maximumBodySize: Int = 64 * 1024,
         bypassesCaches: Bool = false,
         engine: TransferEngine

@@ -7,13 +7,13 @@ internal import NetwatchTransport
 extension AuthenticationChallenge {
     /// Returns `nil` for a response without a `WWW-Authenticate` field.
     init?(_ head: ResponseHead) {
-        guard let host = head.url.host, let response = head.response,
+        guard let host = head.url.host, let port = head.url.effectivePort, let response = head.response,
             let challenge = head.values(of: "WWW-Authenticate").first
         else { return nil }
         let scheme = challenge.prefix { $0 != " " && $0 != "," }.lowercased()
         protectionSpace = URLProtectionSpace(
             host: host,
-            port: head.url.port ?? (head.url.scheme == "https" ? 443 : 80),
+            port: port,
             protocol: head.url.scheme,
             realm: Self.realm(challenge.dropFirst(scheme.count)),
             authenticationMethod: AuthenticationScheme(rawValue: scheme)?.foundationName

@@ -1,7 +1,6 @@
 public import Dispatch
 internal import Foundation
 public import FoundationNetworking
-package import NetwatchEventLoop
 package import NetwatchTransport
 package import NetworkReachability
 
@@ -247,60 +246,21 @@ public final class SessionManager: Sendable {
         start(RequestPlan(urlRequest))
     }
 
-    /// Creates a request that consists of a single transfer, and starts it. The request follows no redirects, answers
-    /// no challenges and asks no retriers.
+    /// Creates a request with a transfer policy, and starts it.
     ///
     /// - Parameters:
     ///   - body: The body that replaces the request's own. Default: `nil`, which keeps the request's own.
-    ///   - maximumResponseBytes: The maximum length of the response's body. A longer body ends the request with
-    ///     `URLError.dataLengthExceedsMaximum`. The handlers receive the response and the first bytes of its body, up
-    ///     to this length, together with the error.
-    ///   - connectTimeout: The time limit for the lookup, the connection and the TLS handshake. Default: the
-    ///     session's.
-    ///   - responseTimeout: The time that the server may stay silent between the last byte of the request and
-    ///     the response. Default: the session's idle timeout.
-    ///   - totalTimeout: A request that takes longer ends with `URLError.timedOut`.
-    ///   - bodyTimeout: The time limit for the response's body, counted from its head. Default: none.
-    ///   - allowsConnectionReuse: Whether a pooled connection may be used. When a pooled connection closes before the
-    ///     response, libcurl sends the request again by itself.
-    ///   - allowsResending: Whether libcurl may send the request again. With `false` the request fails instead.
-    ///     Default: true.
-    ///   - identity: The client's certificate and key. Default: the session's client identity for the host.
-    ///   - permitsOrigin: Decides whether the request may be sent to an origin, after adapters have changed it. If not,
-    ///     the request fails with ``OriginNotPermitted``. Default: every origin is permitted.
+    ///   - policy: The limits of the request, usually a ``TransferPolicy`` of a single transfer.
     package func transfer(
         _ urlRequest: any URLRequestConvertible,
-        isAdapted: Bool = false,
         body: ReplayableBody? = nil,
-        maximumResponseBytes: Int,
-        connectTimeout: Duration? = nil,
-        responseTimeout: Duration? = nil,
-        totalTimeout: Duration,
-        bodyTimeout: Duration? = nil,
-        allowsConnectionReuse: Bool,
-        allowsResending: Bool = true,
-        binding: SocketBinding? = nil,
-        identity: ClientIdentity? = nil,
-        permitsOrigin: (@Sendable (TransferOrigin) -> Bool)? = nil
+        policy: TransferPolicy
     ) -> DataRequest {
         var plan = RequestPlan(urlRequest)
         plan.upload = body.map(UploadBody.replayable)
-        plan.options.maximumDataBytes = max(maximumResponseBytes, RequestOptions.defaultMaximumDataBytes)
-        plan.policy = TransferPolicy(
-            followsRedirects: false,
-            asksRetrier: false,
-            isAdapted: isAdapted,
-            maximumResponseBytes: maximumResponseBytes,
-            totalTimeout: totalTimeout,
-            connectTimeout: connectTimeout,
-            responseTimeout: responseTimeout,
-            bodyTimeout: bodyTimeout,
-            allowsConnectionReuse: allowsConnectionReuse,
-            allowsResending: allowsResending,
-            binding: binding,
-            permitsOrigin: permitsOrigin,
-            identity: identity
-        )
+        let defaultBytes = RequestOptions.defaultMaximumDataBytes
+        plan.options.maximumDataBytes = max(policy.maximumResponseBytes ?? 0, defaultBytes)
+        plan.policy = policy
         return start(plan)
     }
 

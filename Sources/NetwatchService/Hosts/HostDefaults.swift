@@ -1,7 +1,9 @@
+internal import NetworkReachability
+
 /// The settings of the hosts that do not have their own.
 package struct HostDefaults: Hashable, Sendable {
     /// See ``WatchedHost/interval``.
-    package var interval: Duration = .seconds(30)
+    package var interval: Duration = PathValidator.defaultInterval
     /// See ``WatchedHost/timeout``.
     package var timeout: Duration = .seconds(5)
     /// See ``WatchedHost/fall``.

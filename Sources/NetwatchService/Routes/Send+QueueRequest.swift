@@ -1,4 +1,3 @@
-internal import ClientCore
 internal import Foundation
 internal import NIOHTTP1
 internal import OfflineQueue
@@ -16,12 +15,12 @@ extension ControlMessage.Send {
 
     private func queueMethod() throws(Problem) -> String {
         let method = method ?? "GET"
-        guard let meant = ClientCore.HTTPMethod.misspelt(as: method) else { return method }
-        throw Problem(
-            .badRequest,
-            code: QueueError.Code.invalidMethod.rawValue,
-            detail: "`method` is `\(method)`; methods are case-sensitive, use `\(meant.rawValue)`"
-        )
+        do throws(QueueError) {
+            try RequestChecks.checkSpelling(ofMethod: method)
+        } catch {
+            throw Problem(error)
+        }
+        return method
     }
 
     private func queueHeaders() throws(Problem) -> [QueueRequest.Header] {

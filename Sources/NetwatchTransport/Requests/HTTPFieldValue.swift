@@ -5,14 +5,14 @@ package enum HTTPFieldValue {
         text.utf8.allSatisfy(isAllowed)
     }
 
-    /// Returns the error message for a value that cannot be sent. The message shows the character that is not allowed.
-    /// It does not show the value, which may be a secret.
-    package static func refusal(_ name: String, _ value: String) -> String {
-        let bytes = Array(value.utf8)
-        let position = bytes.firstIndex { !isAllowed($0) } ?? 0
-        let character = bytes.isEmpty ? "" : String(UnicodeScalar(bytes[position]))
-        return "the value of the header \(name.debugDescription) has \(character.debugDescription) at byte "
-            + "\(position + 1); line breaks and control characters other than tab are not allowed"
+    /// Returns the error message if the value of a header field cannot be sent, and `nil` if it can. The message shows
+    /// the character that is not allowed. It does not show the value, which may be a secret.
+    package static func fault(of value: String, in name: String) -> String? {
+        guard let position = value.utf8.firstIndex(where: { !isAllowed($0) }) else { return nil }
+        let character = String(UnicodeScalar(value.utf8[position]))
+        let byte = value.utf8.distance(from: value.startIndex, to: position) + 1
+        return "the value of the header \(HTTPRequestRules.shown(name)) has \(character.debugDescription) "
+            + "at byte \(byte); line breaks and control characters other than tab are not allowed"
     }
 
     private static func isAllowed(_ byte: UInt8) -> Bool { byte == 0x09 || (byte >= 0x20 && byte != 0x7f) }

@@ -6,9 +6,8 @@ extension TransferRequest {
     ///
     /// - Throws: ``TransferFailure`` with code 43 (`CURLE_BAD_FUNCTION_ARGUMENT`).
     func validate() throws(TransferFailure) {
-        try validateMethod()
-        for header in headers { try validate(header) }
-        try validateBody()
+        if let fault { throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, fault) }
+        try validateBodyLength()
         try validateCredentials()
         if let unixSocketPath { try Self.validate(socketPath: unixSocketPath) }
         guard unixSocketPath == nil || binding == nil else {
@@ -16,23 +15,25 @@ extension TransferRequest {
         }
     }
 
-    private func validateMethod() throws(TransferFailure) {
-        guard HTTPToken.isValid(method) else {
-            throw .refused(
-                CURLE_BAD_FUNCTION_ARGUMENT,
-                "the method \(method.debugDescription) is not an HTTP token"
-            )
+    /// The error message for the first rule of ``HTTPRequestRules`` that the request breaks; `nil` if it breaks none.
+    private var fault: String? {
+        if let fault = HTTPRequestRules.fault(ofMethod: method) { return fault }
+        let length = bodyLength
+        for header in headers {
+            let fault =
+                HTTPRequestRules.fault(ofHeader: header.name, header.value)
+                ?? HTTPRequestRules.fault(ofFraming: header.name, header.value, length)
+            if let fault { return fault }
         }
-        // CONNECT turns the connection into a tunnel, which only a proxy can provide.
-        guard method != "CONNECT" else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the method CONNECT is not supported")
-        }
+        return body == nil ? nil : HTTPRequestRules.fault(ofBodyWithMethod: method)
     }
 
-    private func validateBody() throws(TransferFailure) {
-        guard method != "HEAD" || body == nil else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "a HEAD request cannot have a body")
-        }
+    private var bodyLength: HTTPRequestRules.BodyLength {
+        guard let body else { return .bytes(0) }
+        return body.length.map { .bytes($0) } ?? .chunked
+    }
+
+    private func validateBodyLength() throws(TransferFailure) {
         if let length = body?.length, length < 0 {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the body length \(length) is negative")
         }
@@ -43,37 +44,6 @@ extension TransferRequest {
         guard !credentials.user.utf8.contains(0), !credentials.password.utf8.contains(0) else {
             throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the user name or password contains NUL")
         }
-    }
-
-    private func validate(_ header: Header) throws(TransferFailure) {
-        guard HTTPToken.isValid(header.name) else {
-            throw .refused(
-                CURLE_BAD_FUNCTION_ARGUMENT,
-                "the header name \(header.name.debugDescription) is not an HTTP token"
-            )
-        }
-        guard header.value.utf8.allSatisfy({ $0 != 0 && $0 != 0x0a && $0 != 0x0d }) else {
-            throw .refused(
-                CURLE_BAD_FUNCTION_ARGUMENT,
-                "the value of the header \(header.name) contains a line break or NUL"
-            )
-        }
-        // A second statement of the body's length would allow request smuggling, so only libcurl sets this header.
-        guard !header.isNamed("Transfer-Encoding") else {
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the header Transfer-Encoding cannot be set")
-        }
-        guard !header.isNamed("Content-Length") || header.value == expectedContentLength else {
-            let rule =
-                expectedContentLength.map { "must be the body's length, \($0)" }
-                ?? "cannot be set, because the body's length is unknown; remove the header"
-            throw .refused(CURLE_BAD_FUNCTION_ARGUMENT, "the header Content-Length \(rule)")
-        }
-    }
-
-    /// The only value of `Content-Length` that the caller may set: the body's length. `nil` if the length is unknown;
-    /// the header is then refused.
-    private var expectedContentLength: String? {
-        (body.map(\.length) ?? 0).map(String.init)
     }
 
     /// Checks that the path of a unix socket fits into `sockaddr_un.sun_path`, which has 108 bytes including the final

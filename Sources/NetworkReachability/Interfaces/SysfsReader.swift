@@ -46,7 +46,7 @@ struct SysfsReader: Sendable {
 
     /// Returns whether the kernel would allow this interface name. The rule also keeps the path inside the root.
     private static func isInterfaceName(_ name: String) -> Bool {
-        let isShort = (1..<Int(IF_NAMESIZE)).contains(name.utf8.count)
+        let isShort = (1...InterfaceName.maximumBytes).contains(name.utf8.count)
         let forbidden: Set<Character> = ["/", ":", "\0"]
         let isClean = !name.contains { $0.isWhitespace || forbidden.contains($0) }
         return isShort && isClean && name != "." && name != ".."

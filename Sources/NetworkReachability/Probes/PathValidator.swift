@@ -14,6 +14,10 @@ internal import NetwatchEventLoop
 /// A probe does not change the reachability: ``ValidatedStatus/status`` is the same status that a ``PathWatch``
 /// delivers.
 public final class PathValidator: Sendable {
+    /// The default time from the end of one probe to the start of the next one over the same path: 30 s. No
+    /// standard defines it.
+    public static let defaultInterval: Duration = .seconds(30)
+
     /// The watched target.
     public let target: PathTarget
     private let core: ValidationCore?
@@ -37,7 +41,7 @@ public final class PathValidator: Sendable {
         monitor: PathMonitor = .shared,
         target: PathTarget,
         probe: any Probe,
-        interval: Duration? = .seconds(30),
+        interval: Duration? = PathValidator.defaultInterval,
         onUpdate: @escaping @Sendable (ValidatedStatus) -> Void
     ) {
         self.target = target
@@ -97,7 +101,7 @@ extension PathMonitor {
     public func validatedStatuses(
         of target: PathTarget,
         by probe: any Probe,
-        every interval: Duration? = .seconds(30)
+        every interval: Duration? = PathValidator.defaultInterval
     ) -> AsyncStream<ValidatedStatus> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let validator = PathValidator(monitor: self, target: target, probe: probe, interval: interval) {

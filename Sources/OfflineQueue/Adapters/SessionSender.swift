@@ -48,18 +48,8 @@ package struct SessionSender: AttemptSender {
     private func send(_ request: URLRequest, of attempt: Attempt) async -> AttemptOutcome {
         let transfer = ownSession.transfer(
             request,
-            isAdapted: true,
             body: attempt.body.kept,
-            maximumResponseBytes: max(Attempt.maximumResponseBytes, attempt.responseLimit ?? 0),
-            connectTimeout: attempt.timeouts.connect,
-            responseTimeout: attempt.timeouts.response,
-            totalTimeout: attempt.longest,
-            // A caller that waits for the response needs all of it, and so do rules on JSON members.
-            bodyTimeout: attempt.responseLimit == nil ? bodyTimeout : attempt.longest,
-            allowsConnectionReuse: attempt.mayBeSentTwice && !attempt.isMisdirected,
-            binding: attempt.binding,
-            identity: attempt.permit?.identity,
-            permitsOrigin: attempt.permit?.permits
+            policy: TransferPolicy(of: attempt, bodyTimeout: bodyTimeout)
         )
         attempt.sent?.set(transfer)
         let result = await transfer.response()

@@ -35,19 +35,18 @@ package struct MeteredInterfaces: Sendable {
     /// Names, in which `*` stands for any number of characters.
     let patterns: [String]
 
-    /// The maximum length of an interface's name in bytes: `IFNAMSIZ` without the final zero.
-    private static let longestName = 15
     private static let longestPattern = 255
 
     /// A description of the patterns that ``isValid(_:)`` accepts, for error messages.
     package static let accepted =
-        "the name of an interface, 1 to \(longestName) bytes without spaces, `/` and `:`, such as wwan0; `*` stands "
-        + "for any characters"
+        "the name of an interface, 1 to \(InterfaceName.maximumBytes) bytes without spaces, `/` and `:`, such as "
+        + "wwan0; `*` stands for any characters"
 
     /// Returns whether an interface can have a name that matches the pattern (`dev_valid_name` in Linux).
     package static func isValid(_ pattern: String) -> Bool {
         let fixed = pattern.filter { $0 != "*" }
-        return (1...longestPattern).contains(pattern.utf8.count) && fixed.utf8.count <= longestName
+        return (1...longestPattern).contains(pattern.utf8.count)
+            && fixed.utf8.count <= InterfaceName.maximumBytes
             && ![".", ".."].contains(pattern)
             && !pattern.contains { $0.isWhitespace || $0 == "/" || $0 == ":" }
     }

@@ -12,7 +12,7 @@ package enum RetryAfter {
             // A number that does not fit into `Int64` counts as the maximum.
             return min(longest, Int64(text).map { .seconds(min($0, 1 << 40)) } ?? longest)
         }
-        guard let date = HTTPDate.secondsInAnyForm(text).map({ Timestamp(milliseconds: $0 * 1000) }) else {
+        guard let date = HTTPDate.seconds(text).map({ Timestamp(milliseconds: $0 * 1000) }) else {
             return nil
         }
         return min(longest, max(.zero, date - now))

@@ -5,10 +5,16 @@ extension URLRequest {
     /// Creates the request of an attempt, without a body from the spool. Returns `nil` if `URL` does not accept the
     /// URL.
     init?(_ attempt: Attempt) {
-        guard let url = URL(string: attempt.url) else { return nil }
-        self.init(url: url)
-        httpMethod = attempt.method
-        if case .data(let data) = attempt.body { httpBody = data }
-        for header in attempt.headers { addValue(header.value, forHTTPHeaderField: header.name) }
+        var body: Data?
+        if case .data(let data) = attempt.body { body = data }
+        guard
+            let request = try? URLRequest(
+                method: attempt.method,
+                url: attempt.url,
+                headers: attempt.headers,
+                body: body
+            )
+        else { return nil }
+        self = request
     }
 }

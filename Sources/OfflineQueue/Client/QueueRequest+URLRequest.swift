@@ -40,15 +40,7 @@ extension URLRequest {
     /// - Throws: ``QueueError``: `invalidURL` if Foundation does not accept the URL, `bodyUnavailable` if the body is
     ///   an upload of a queue, `bodyFileUnusable` if the body's file cannot be read.
     public init(_ request: QueueRequest) throws(QueueError) {
-        guard let url = URL(string: request.url) else {
-            throw QueueError(
-                .invalidURL,
-                "the URL \(quoted(SecretRemoval.redacting(request.url))) is not valid"
-            )
-        }
-        self.init(url: url)
-        httpMethod = request.method
-        for header in request.headers { addValue(header.value, forHTTPHeaderField: header.name) }
+        try self.init(method: request.method, url: request.url, headers: request.headers, body: nil)
         switch request.body {
         case .data(let data): httpBody = data.isEmpty ? nil : data
         case .file(let path):

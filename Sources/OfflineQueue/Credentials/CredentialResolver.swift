@@ -64,11 +64,11 @@ package actor CredentialResolver {
 
     /// - Parameters:
     ///   - timeout: The maximum time for a call of a provider.
-    ///   - maximumWait: The maximum time for which an attempt waits for a call. Default 2 s.
+    ///   - maximumWait: The maximum time for which an attempt waits for a call; see `Configuration.credentialWait`.
     ///   - now: The clock of ``refreshWindow`` and of the delays after failures.
     init(
         timeout: Duration,
-        maximumWait: Duration = .seconds(2),
+        maximumWait: Duration,
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.timeout = timeout

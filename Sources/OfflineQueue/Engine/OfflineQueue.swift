@@ -86,11 +86,11 @@ public actor OfflineQueue {
         public var stopTimeout: Duration = .seconds(10)
 
         /// The time limit for a call of a credential's provider: 1 ms to 1 h. Default 30 s. A request waits for the
-        /// call for two seconds. Then it is postponed, and takes the result of the call at its next attempt.
+        /// call for 2 s. Then it is postponed, and takes the result of the call at its next attempt.
         public var credentialTimeout: Duration = .seconds(30)
 
         /// The maximum time for which an attempt occupies its slot while the provider of its credential is called.
-        /// After it, the request is postponed, and the call continues until ``credentialTimeout``.
+        /// After it, the request is postponed, and the call continues until ``credentialTimeout``. Default 2 s.
         package var credentialWait: Duration = .seconds(2)
 
         /// The path of a file with the keys that encrypt stored requests. Default `nil`: no encryption.
@@ -193,7 +193,7 @@ public actor OfflineQueue {
         sender: any AttemptSender,
         gate: any HostGate,
         portals: (any PortalDetector)? = nil,
-        uploadStallTimeout: Duration = .seconds(10)
+        uploadStallTimeout: Duration = BodySpool.uploadStallTimeout
     ) {
         self.configuration = configuration
         self.store = store

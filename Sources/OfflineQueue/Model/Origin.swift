@@ -1,3 +1,4 @@
+internal import ClientCore
 internal import Foundation
 
 /// The origin of a request's URL: scheme, host and port (RFC 6454).
@@ -27,7 +28,7 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         guard allowsUserInfo || (parts.user == nil && parts.password == nil) else {
             throw QueueError(.invalidURL, "the URL contains a user name or password: \(SecretRemoval.hint)")
         }
-        guard let scheme = parts.scheme?.lowercased(), let usual = Self.usualPorts[scheme] else {
+        guard let scheme = parts.scheme?.lowercased(), let usual = URL.defaultPorts[scheme] else {
             throw QueueError(.invalidURL, "the scheme of \(shown()) is not http or https")
         }
         let host = Self.withoutBrackets(parts.host ?? "").lowercased()
@@ -69,6 +70,4 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     private static func withoutBrackets(_ host: String) -> Substring {
         host.hasPrefix("[") ? host.dropFirst().dropLast() : host[...]
     }
-
-    private static let usualPorts = ["http": 80, "https": 443]
 }

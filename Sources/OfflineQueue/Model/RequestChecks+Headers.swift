@@ -45,22 +45,16 @@ extension RequestChecks {
         }
         for header in headers {
             try checkHeaderName(header.name, for: purpose)
-            let isFit =
-                purpose == .import ? HeaderText.isKept(header.value) : HTTPFieldValue.isValid(header.value)
-            guard isFit else {
-                throw QueueError(.invalidHeader, HTTPFieldValue.refusal(header.name, header.value))
+            if purpose == .import, HeaderText.isKept(header.value) { continue }
+            if let fault = HTTPFieldValue.fault(of: header.value, in: header.name) {
+                throw QueueError(.invalidHeader, fault)
             }
         }
     }
 
     /// Refuses a name that is not a token, and the name of a field that the caller must not set.
     static func checkHeaderName(_ name: String, for purpose: Purpose = .store) throws(QueueError) {
-        guard HTTPToken.isValid(name) else {
-            throw QueueError(
-                .invalidHeader,
-                "the header name \(quoted(name)) is not a token of RFC 9110 such as X-Note"
-            )
-        }
+        if let fault = HTTPRequestRules.fault(ofHeaderName: name) { throw QueueError(.invalidHeader, fault) }
         let key = name.lowercased()
         // Versions before 5 accepted the fields that are not in `standard`, so an import accepts them, too.
         let secrets = purpose == .import ? SecretHeaderFields.standard : SecretHeaderFields.request

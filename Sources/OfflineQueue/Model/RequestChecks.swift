@@ -66,28 +66,31 @@ package enum RequestChecks {
 
     private static func checkMethod(of request: QueueRequest, for purpose: Purpose) throws(QueueError) {
         let method = request.method
-        guard HTTPToken.isValid(method) else {
-            throw QueueError(
-                .invalidMethod,
-                "the method \(quoted(method)) is not a token of RFC 9110 such as POST"
-            )
+        if let fault = HTTPRequestRules.fault(ofMethod: method) { throw QueueError(.invalidMethod, fault) }
+        guard purpose == .import || method != "TRACE" else {
+            throw QueueError(.invalidMethod, "the method TRACE is refused: it is for debugging")
         }
-        guard method != "CONNECT", purpose == .import || method != "TRACE" else {
-            throw QueueError(
-                .invalidMethod,
-                "the method \(method) is refused: it is for proxies and debugging"
-            )
+        if request.body != .data(Data()), let fault = HTTPRequestRules.fault(ofBodyWithMethod: method) {
+            throw QueueError(.invalidMethod, fault)
         }
-        guard method != "HEAD" || request.body == .data(Data()) else {
-            throw QueueError(.invalidMethod, "a HEAD request must not have a body")
-        }
+    }
+
+    /// Refuses a known method in the wrong case, for example `get`, because a server would not recognize it. Used for
+    /// methods that a user typed; a program can enqueue any method.
+    package static func checkSpelling(ofMethod method: String) throws(QueueError) {
+        guard let meant = HTTPMethod.misspelt(as: method) else { return }
+        throw QueueError(
+            .invalidMethod,
+            "the method is \(quoted(method)); methods are case-sensitive, use `\(meant.rawValue)`"
+        )
     }
 }
 
 // MARK: - Options
 
 extension RequestChecks {
-    /// The maximum of each duration that a caller can set: 366 days, so that no request waits for ever.
+    /// The maximum of each duration that a caller can set, and how far in the future a time may be: 366 days, a leap
+    /// year, so that no request waits for ever.
     package static let longestTime: Duration = .seconds(366 * 86_400)
     private static let maximumDependencies = 64
 
@@ -150,19 +153,22 @@ extension RequestChecks {
         guard options.timeToLive >= .milliseconds(1), options.timeToLive <= longestTime else {
             throw QueueError(
                 .invalidOption,
-                "the time to live is \(options.timeToLive.words); it must be 1 ms to 366 days"
+                "the time to live is \(options.timeToLive.words); it must be 1 ms to \(longestTime.words)"
             )
         }
-        let latest = now.addingTimeInterval(366 * 86_400)
+        let latest = now.addingTimeInterval(longestTime / .seconds(1))
         if let deadline = options.deadline, !(deadline > now && deadline <= latest) {
             throw QueueError(
                 .invalidOption,
-                "the deadline \(printable(deadline)) is not within the next 366 days"
+                "the deadline \(printable(deadline)) is not within the next \(longestTime.words)"
             )
         }
         guard let start = options.notBefore else { return }
         guard start <= latest else {
-            throw QueueError(.invalidOption, "the start time \(printable(start)) is more than 366 days ahead")
+            throw QueueError(
+                .invalidOption,
+                "the start time \(printable(start)) is more than \(longestTime.words) ahead"
+            )
         }
         guard start < options.end(from: now) else {
             throw QueueError(

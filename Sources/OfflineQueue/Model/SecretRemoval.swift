@@ -1,4 +1,5 @@
 internal import ClientCore
+internal import Foundation
 
 /// Removes secrets from a request before it is stored. The request's credential replaces them at each attempt.
 package enum SecretRemoval {
@@ -11,7 +12,7 @@ package enum SecretRemoval {
     static func apply(to request: QueueRequest) -> QueueRequest {
         var request = request
         request.headers.removeAll { SecretHeaderFields.request.contains($0.name.lowercased()) }
-        request.url = SecretQueryItems.removing(from: withoutUserInfo(request.url))
+        request.url = SecretQueryItems.removing(from: URL.removingUserInfo(from: request.url))
         return request
     }
 
@@ -24,13 +25,5 @@ package enum SecretRemoval {
         let start = url.firstRange(of: "://")?.upperBound ?? url.startIndex
         guard let end = url[start...].lastIndex(of: "@") else { return url }
         return url[..<start] + "REDACTED" + url[end...]
-    }
-
-    /// Removes the user name and password from `scheme://user:password@host/path`. The rest of the text stays as it is.
-    private static func withoutUserInfo(_ url: String) -> String {
-        guard let start = url.firstRange(of: "://")?.upperBound else { return url }
-        let authority = url[start...].prefix { !["/", "?", "#"].contains($0) }
-        guard let end = authority.lastIndex(of: "@") else { return url }
-        return String(url[..<start] + url[url.index(after: end)...])
     }
 }

@@ -3,10 +3,6 @@ internal import GRDB
 
 /// Stores the requests of an import, which may come from this queue or another one.
 extension StoreTransaction {
-    /// How far in the future an imported time may be: 366 days. Later times are reduced, because the clock of the other
-    /// machine may have been wrong.
-    private static let furthest: Duration = .seconds(366 * 86_400)
-
     mutating func restore(_ requests: [RestoredRequest]) throws -> [Restoration] {
         try environment.sealer.requireUnlocked()
         return try requests.map { try restore($0) }
@@ -57,7 +53,8 @@ extension StoreTransaction {
 
     private func insert(_ restored: RestoredRequest, lane: Int64, replaceKey: String?) throws -> Int64 {
         let (new, archived) = (restored.new, restored.archived)
-        let latest = (now + Self.furthest).milliseconds
+        // Later times are reduced, because the clock of the other machine may have been wrong.
+        let latest = (now + RequestChecks.longestTime).milliseconds
         let scheduled = archived.scheduled.map { min($0, latest) }
         let content = try SealedContent(new, by: sealerForWriting())
         let offset: Int64 = try row("SELECT clock_offset FROM meta")!["clock_offset"]

@@ -14,6 +14,10 @@ package final class BodySpool: Sendable {
     /// The default number of bytes that bodies leave free on the file system: 64 MiB.
     package static let defaultReserve: Int64 = 64 << 20
 
+    /// The default time without a call after which an upload counts as stalled: 10 s. No standard
+    /// defines it; a client that is still alive calls again as soon as a piece was stored.
+    package static let uploadStallTimeout: Duration = .seconds(10)
+
     /// The total size of uploads that no request uses yet.
     let stagedBytes = StagedBytes()
 

@@ -19,7 +19,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     /// The time without a call after which an upload is removed. Default 10 minutes.
     private let idleTimeout: Duration
     /// The time without a call after which an upload is stalled: its client seems to be gone. A stalled upload may be
-    /// removed when a limit is reached. Default 10 seconds.
+    /// removed when a limit is reached.
     private let stallTimeout: Duration
     private let spool: BodySpool
     private let clock: Time
@@ -42,7 +42,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         clock: Time,
         capacity: Int = 64,
         idleTimeout: Duration = .seconds(600),
-        stallTimeout: Duration = .seconds(10),
+        stallTimeout: Duration = BodySpool.uploadStallTimeout,
         onRelease: @escaping @Sendable () -> Void = {}
     ) {
         self.spool = spool

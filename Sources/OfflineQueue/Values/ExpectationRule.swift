@@ -113,8 +113,8 @@ extension Expectation.Rule {
         guard HTTPToken.isValid(name) else {
             throw QueueError(.invalidOption, "\(quoted(name)) is not the name of a header field")
         }
-        if let value, !HTTPFieldValue.isValid(value) {
-            throw QueueError(.invalidOption, HTTPFieldValue.refusal(name, value))
+        if let value, let fault = HTTPFieldValue.fault(of: value, in: name) {
+            throw QueueError(.invalidOption, fault)
         }
     }
 

@@ -1,3 +1,6 @@
+internal import ClientCore
+internal import NetwatchTransport
+
 /// The key by which a server recognizes a repeated request.
 ///
 /// The queue determines the key when the request is enqueued, and sends it unchanged in every attempt. The IETF draft
@@ -18,7 +21,7 @@ public struct IdempotencyKey: Hashable, Sendable {
     /// The source of the key. Default `.automatic`.
     public var source: Source
     /// The name of the header field. Default `Idempotency-Key`.
-    public var headerName = "Idempotency-Key"
+    public var headerName = TransferRequest.Header.idempotencyKey
     /// Whether the key is sent in quotes, as a string of RFC 8941. Default `false`: the draft requires quotes, but most
     /// servers expect none.
     public var isQuoted = false

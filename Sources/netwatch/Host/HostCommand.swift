@@ -130,7 +130,7 @@ struct HostCommand: AsyncParsableCommand {
             isAny: any,
             timeout: timeout.flatMap { $0 > .zero ? $0 : nil },
             probe: probe,
-            interval: interval ?? .seconds(30)
+            interval: interval ?? PathValidator.defaultInterval
         )
     }
 

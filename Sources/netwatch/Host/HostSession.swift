@@ -22,7 +22,7 @@ struct HostSession {
         /// The probe to send in addition to evaluating the kernel's routes.
         var probe = ProbeChoice.route
         /// How often to repeat the probe over the same path.
-        var interval: Duration = .seconds(30)
+        var interval: Duration = PathValidator.defaultInterval
     }
 
     private let settings: Settings

@@ -119,9 +119,6 @@ struct QueueImportCommand: AsyncParsableCommand {
         Printer.note(parts.joined(separator: ", "))
     }
 
-    /// How long an import may take. The service reads the file three times and writes each body to the disk.
-    private static let longest: Duration = .seconds(86_400)
-
     private static func upload(
         _ reader: BodyReader,
         to client: ServiceClient
@@ -132,7 +129,8 @@ struct QueueImportCommand: AsyncParsableCommand {
             return try await upload.retryingLonger(for: staged).post(
                 "/v1/queue/import",
                 ControlMessage.Import(staged: staged),
-                within: longest,
+                // The service reads the file three times and writes each body to the disk.
+                within: ServiceRequest.longestCall,
                 as: ControlMessage.Imported.self
             )
         } catch {

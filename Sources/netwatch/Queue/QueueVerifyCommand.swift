@@ -48,7 +48,12 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         if setAside { return try await setAsideStore() }
         try await checkRemainingLog()
         let found = try await queue.withQueue {
-            try await $0.get("/v1/queue/verify", extra: Self.longest, as: ControlMessage.Verification.self)
+            // A check reads every byte of the store.
+            try await $0.get(
+                "/v1/queue/verify",
+                extra: ServiceRequest.longestCall,
+                as: ControlMessage.Verification.self
+            )
         }
         show(found)
         if found.isDatabaseDamaged {
@@ -69,9 +74,6 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             throw CommandError(opening: error)
         }
     }
-
-    /// How long a check may take. It reads every byte of the store, perhaps gigabytes on a slow SD card.
-    private static let longest: Duration = .seconds(86_400)
 
     private func show(_ found: ControlMessage.Verification) {
         if format == .json { return Printer.json(found, with: ControlMessage.encoder) }

@@ -30,7 +30,7 @@ struct DeliveryOptions: ParsableArguments {
 
     @Option(
         help: "How long to keep trying, like 1h or 30d, at most 366d. Default 7d.",
-        transform: Duration.argument(in: .milliseconds(1)...(.seconds(366 * 86_400)), "1ms to 366d")
+        transform: Duration.argument(in: .milliseconds(1)...RequestChecks.longestTime, "1ms to 366d")
     )
     var ttl: Duration?
 

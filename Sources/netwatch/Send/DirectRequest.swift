@@ -6,12 +6,21 @@ internal import OfflineQueue
 
 /// A request sent without the service. It is not stored or retried, and no redirect is followed.
 struct DirectRequest {
-    let method: String
-    let url: String
-    let headers: [[String]]
-    let body: BodyInput?
+    /// The request. Its body is that of ``input``.
+    let request: QueueRequest
+    let input: BodyInput?
     let expectation: Expectation
     let timeouts: AttemptTimeouts
+
+    /// - Parameter head: The request without its body.
+    init(_ head: QueueRequest, body: BodyInput?, expectation: Expectation, timeouts: AttemptTimeouts) {
+        var request = head
+        if let body { request.body = body.requestBody }
+        self.request = request
+        input = body
+        self.expectation = expectation
+        self.timeouts = timeouts
+    }
 
     /// Sends the request.
     ///
@@ -19,23 +28,12 @@ struct DirectRequest {
     ///   response.
     /// - Throws: An error if no complete response arrived.
     func send() async throws(CommandError) -> ControlMessage.Sent {
-        var request = URLRequest(url: try validatedURL())
-        request.httpMethod = method
-        for header in headers { request.addValue(header[1], forHTTPHeaderField: header[0]) }
+        var request = try urlRequest()
         let file = try attachBody(to: &request)
         let session = SessionManager.bare()
         // Releasing the session would cancel its requests.
         defer { withExtendedLifetime(session) {} }
-        let transfer = await session.transfer(
-            request,
-            body: file,
-            maximumResponseBytes: max(Attempt.maximumResponseBytes, expectation.bodyBytes),
-            connectTimeout: timeouts.connect,
-            responseTimeout: timeouts.response,
-            // The body's length may be unknown, so the timeout assumes the maximum.
-            totalTimeout: timeouts.longest(sending: QueueRequest.maximumBodyBytes),
-            allowsConnectionReuse: false
-        ).response()
+        let transfer = await session.transfer(request, body: file, policy: policy).response()
         guard let response = transfer.response, transfer.error.map(Self.isSizeLimit) ?? true else {
             throw CommandError(
                 .unknown,
@@ -45,37 +43,40 @@ struct DirectRequest {
         return result(from: response, transfer.data ?? Data())
     }
 
-    /// The URL without its user name and password.
-    private var printableURL: String {
-        guard var parts = URLComponents(string: url) else { return "" }
-        (parts.user, parts.password) = (nil, nil)
-        return parts.string ?? ""
+    private var policy: TransferPolicy {
+        var policy = TransferPolicy.singleTransfer(
+            maximumResponseBytes: max(Attempt.maximumResponseBytes, expectation.bodyBytes),
+            // The body's length may be unknown, so the timeout assumes the maximum.
+            totalTimeout: timeouts.longest(sending: QueueRequest.maximumBodyBytes),
+            allowsConnectionReuse: false
+        )
+        policy.connectTimeout = timeouts.connect
+        policy.responseTimeout = timeouts.response
+        return policy
     }
+
+    /// The URL without its user name and password.
+    private var printableURL: String { URL.removingUserInfo(from: request.url) }
 
     /// Checks the request by the rules of the queue, but allows secrets.
     ///
-    /// - Returns: The parsed URL.
-    private func validatedURL() throws(CommandError) -> URL {
-        let fields = headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) }
-        let request = QueueRequest(
-            method: method,
-            url: url,
-            headers: fields,
-            body: body?.requestBody ?? .data(Data())
-        )
-        do {
+    /// - Returns: The request without its body.
+    private func urlRequest() throws(CommandError) -> URLRequest {
+        do throws(QueueError) {
             try RequestChecks.check(request, for: .send)
+            return try URLRequest(
+                method: request.method,
+                url: request.url,
+                headers: request.headers,
+                body: nil
+            )
         } catch {
             throw CommandError(.usage, error.message)
         }
-        guard let url = URL(string: url) else {
-            throw CommandError(.usage, "\(Printer.quoted(SecretRemoval.redacting(self.url))) is not a URL")
-        }
-        return url
     }
 
     private func attachBody(to request: inout URLRequest) throws(CommandError) -> ReplayableBody? {
-        switch body {
+        switch input {
         case nil: return nil
         case .text(let text): request.httpBody = Data(text.utf8)
         case .standardInput:

@@ -78,16 +78,14 @@ struct SendCommand: AsyncParsableCommand {
     @OptionGroup var service: ServiceOptions
 
     func validate() throws {
-        if url.isEmpty { throw ValidationError("the URL must not be empty") }
         if idempotencyKey == "" { throw ValidationError("`--idempotency-key` must not be empty") }
-        if headers.contains("") { throw ValidationError("`-H` must not be empty; accepted: `Name: value`") }
         if delivery.choice == .never, wait != nil {
             throw ValidationError("`--queue never` cannot be combined with `--wait`")
         }
-        if let method, let meant = HTTPMethod.misspelt(as: method) {
-            throw ValidationError(
-                "`-X \(method)`: methods are case-sensitive; use `\(meant.rawValue)`"
-            )
+        do throws(QueueError) {
+            if let method { try RequestChecks.checkSpelling(ofMethod: method) }
+        } catch {
+            throw ValidationError("`-X`: \(error.message)")
         }
     }
 
@@ -157,11 +155,15 @@ struct SendCommand: AsyncParsableCommand {
 
     private func sendDirectly() async throws(CommandError) -> ControlMessage.Sent {
         var headers = body.completing(try fields())
-        if let idempotencyKey { headers.append(["Idempotency-Key", idempotencyKey]) }
-        let request = DirectRequest(
+        if let idempotencyKey { headers.append([TransferRequest.Header.idempotencyKey, idempotencyKey]) }
+        let head = QueueRequest(
             method: method ?? body.defaultMethod,
             url: url,
-            headers: headers,
+            headers: headers.map { QueueRequest.Header(name: $0[0], value: $0[1]) },
+            body: Data()
+        )
+        let request = DirectRequest(
+            head,
             body: body.input,
             expectation: try expectations.expectation() ?? .success,
             timeouts: timeouts.timeouts
@@ -194,18 +196,14 @@ struct SendCommand: AsyncParsableCommand {
 
     private static func field(_ text: String) throws(CommandError) -> [String] {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-        guard parts.count == 2, !parts[0].isEmpty else {
+        guard parts.count == 2 else {
             throw CommandError(
                 .usage,
                 "\(Printer.quoted(text)) is not a header field",
                 hint: "accepted: `Name: value`"
             )
         }
-        let (name, value) = (String(parts[0]), parts[1].trimmingCharacters(in: .whitespaces))
-        guard HTTPFieldValue.isValid(value) else {
-            throw CommandError(.usage, HTTPFieldValue.refusal(name, value))
-        }
-        return [name, value]
+        return [String(parts[0]), parts[1].trimmingCharacters(in: .whitespaces)]
     }
 
     // MARK: Result

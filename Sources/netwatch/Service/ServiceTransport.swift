@@ -2,6 +2,9 @@ internal import Foundation
 
 /// A request to the control API.
 struct ServiceRequest: Sendable {
+    /// The maximum time of a call that reads or writes the whole store, perhaps gigabytes on a slow SD card: 24 hours.
+    static let longestCall: Duration = .seconds(86_400)
+
     let method: String
     /// The path and query.
     let target: String

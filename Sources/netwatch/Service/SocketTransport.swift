@@ -15,9 +15,6 @@ struct SocketTransport: ServiceTransport {
 
     /// Practically no limit, because the service limits its responses itself.
     private static let longestResponse = 1 << 40
-    /// The maximum total time of a response that arrives slowly. ``ServiceRequest/timeout`` limits the time without any
-    /// data.
-    private static let longestTransfer: Duration = .seconds(86_400)
     /// The maximum total time of a stream: ten years, practically no limit. The service sends keep-alives.
     private static let longestStream: Duration = .seconds(10 * 366 * 86_400)
 
@@ -29,7 +26,8 @@ struct SocketTransport: ServiceTransport {
     }
 
     func response(to request: ServiceRequest) async throws(CommandError) -> ServiceResponse {
-        let transfer = await transfer(request, totalTimeout: Self.longestTransfer).response()
+        // `ServiceRequest.timeout` limits the time without any data.
+        let transfer = await transfer(request, totalTimeout: ServiceRequest.longestCall).response()
         guard transfer.response != nil, transfer.error == nil else { return try failure(of: transfer) }
         return ServiceResponse(transfer, body: transfer.data ?? Data())
     }
@@ -57,13 +55,13 @@ struct SocketTransport: ServiceTransport {
         urlRequest.timeoutInterval = request.timeout.seconds
         urlRequest.httpBody = request.body
         if let type = request.contentType { urlRequest.setValue(type, forHTTPHeaderField: "Content-Type") }
-        return session.transfer(
-            urlRequest,
+        var policy = TransferPolicy.singleTransfer(
             maximumResponseBytes: Self.longestResponse,
             totalTimeout: totalTimeout,
-            allowsConnectionReuse: true,
-            allowsResending: request.isRepeatable
+            allowsConnectionReuse: true
         )
+        policy.allowsResending = request.isRepeatable
+        return session.transfer(urlRequest, policy: policy)
     }
 
     /// Returns the response of a busy service if the service's backlog is full. Throws any other failure.

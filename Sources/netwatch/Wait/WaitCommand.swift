@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import NetwatchEventLoop
 internal import NetwatchService
 internal import NetworkReachability
 
@@ -94,9 +95,11 @@ struct WaitCommand: AsyncParsableCommand {
         if goal == .carrier, !hosts.isEmpty {
             throw ValidationError("`--for carrier` cannot be combined with `--host`")
         }
-        for name in interfaces where !(1...15).contains(name.utf8.count) {
-            // IFNAMSIZ in net/if.h.
-            throw ValidationError("`--interface` is \(Printer.quoted(name)); 1 to 15 bytes are accepted")
+        let longest = InterfaceName.maximumBytes
+        for name in interfaces where !(1...longest).contains(name.utf8.count) {
+            throw ValidationError(
+                "`--interface` is \(Printer.quoted(name)); 1 to \(longest) bytes are accepted"
+            )
         }
         if any, goal == .carrier ? interfaces.isEmpty : hosts.isEmpty {
             throw ValidationError("`--any` requires `--host`, or `--interface` and `--for carrier`")

@@ -63,13 +63,6 @@ internal import Testing
         #expect(refused.absoluteString == url)
     }
 
-    @Test func `the accepted schemes can be changed`() throws {
-        try URLRequest("ftp://h/").validateForSending(allowedSchemes: ["ftp"])
-        #expect(throws: AFError.self) {
-            try URLRequest("http://h/").validateForSending(allowedSchemes: ["https"])
-        }
-    }
-
     @Test(arguments: ["http://", "http:///p", "http:p", "http://:80/", "https://?q"])
     func `a URL without a host is refused`(url: String) throws {
         guard case .missingHost(let refused) = try reason(of: URLRequest(url)) else {

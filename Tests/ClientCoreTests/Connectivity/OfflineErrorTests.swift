@@ -68,9 +68,11 @@ struct OfflineErrorTests {
     private func timesOut(_ testbed: OfflineTestbed, as code: URLError.Code) async throws {
         let response = await testbed.session.transfer(
             try URLRequest(url: "http://198.51.100.99/", method: .get),
-            maximumResponseBytes: 1,
-            totalTimeout: .seconds(1),
-            allowsConnectionReuse: false
+            policy: .singleTransfer(
+                maximumResponseBytes: 1,
+                totalTimeout: .seconds(1),
+                allowsConnectionReuse: false
+            )
         ).response()
         #expect(response.error?.transferFailure?.code == 28)
         #expect(response.error?.transferFailure?.phase == .connect)

@@ -365,9 +365,11 @@ internal import Testing
         let url = try URLRequest(url: "http://127.0.0.1:1/", method: .get)
         let transfer = session.transfer(
             url,
-            maximumResponseBytes: 1,
-            totalTimeout: .seconds(9),
-            allowsConnectionReuse: false
+            policy: .singleTransfer(
+                maximumResponseBytes: 1,
+                totalTimeout: .seconds(9),
+                allowsConnectionReuse: false
+            )
         )
         #expect(await transfer.response().error != nil)
         #expect(owner.offers.values.isEmpty)

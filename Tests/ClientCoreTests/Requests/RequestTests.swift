@@ -103,9 +103,11 @@ internal import Testing
         let urlRequest = try URLRequest(url: server.url, method: .get)
         let response = await session.transfer(
             urlRequest,
-            maximumResponseBytes: 5,
-            totalTimeout: .seconds(600),
-            allowsConnectionReuse: true
+            policy: .singleTransfer(
+                maximumResponseBytes: 5,
+                totalTimeout: .seconds(600),
+                allowsConnectionReuse: true
+            )
         )
         .response()
         #expect((response.error as? URLError)?.code == .dataLengthExceedsMaximum)

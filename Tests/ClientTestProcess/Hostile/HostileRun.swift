@@ -72,9 +72,11 @@ struct HostileRun {
         case .limited(let bytes):
             return session.transfer(
                 request,
-                maximumResponseBytes: bytes,
-                totalTimeout: .milliseconds(options.totalTimeout),
-                allowsConnectionReuse: true
+                policy: .singleTransfer(
+                    maximumResponseBytes: bytes,
+                    totalTimeout: .milliseconds(options.totalTimeout),
+                    allowsConnectionReuse: true
+                )
             )
         case .download: return session.download(request)
         case .slowStream: return session.request(request).stream { _ in usleep(1000) }

@@ -61,7 +61,7 @@ internal import Testing
         #expect(try Origin(url: "http://[::1]/").host == "::1")
     }
 
-    @Test(arguments: ["", "GE T", "GET\r\n", "PÖST", "CONNECT", "TRACE"])
+    @Test(arguments: ["", "GE T", "GET\r\n", "PÖST", "CONNECT", "connect", "TRACE"])
     func `CONNECT, TRACE and methods that are not tokens are refused`(method: String) {
         #expect(code(method: method) == .invalidMethod)
     }
@@ -89,6 +89,20 @@ internal import Testing
         let error = AFError.urlRequestValidationFailed(reason: .invalidHeader(name: "X-A", value: "a\u{1}b"))
         #expect(refusal.map { error.localizedDescription.hasSuffix($0.message) } == true)
         #expect(code(headers: [.init(name: "X-A", value: "a\tb")]) == nil)
+    }
+
+    @Test func `an invalid method and an invalid header name are refused with the client's messages`() {
+        func message(_ request: QueueRequest) -> String? {
+            #expect(throws: QueueError.self) { try NewRequest(request, options: EnqueueOptions()) }?.message
+        }
+        let url = "https://example.com/"
+        let method = AFError.urlRequestValidationFailed(reason: .invalidMethod("GE T"))
+        let refusal = message(QueueRequest(method: "GE T", url: url))
+        #expect(refusal.map { method.localizedDescription.hasSuffix($0) } == true)
+        let name = AFError.urlRequestValidationFailed(reason: .invalidHeader(name: "X A", value: "a"))
+        let header = QueueRequest.Header(name: "X A", value: "a")
+        let refusedName = message(QueueRequest(method: "GET", url: url, headers: [header]))
+        #expect(refusedName.map { name.localizedDescription.hasSuffix($0) } == true)
     }
 
     private static let managed = [
