@@ -3,8 +3,8 @@ internal import NetwatchTransport
 
 /// Adds credentials to attempts, and refreshes each credential at most once at a time.
 ///
-/// Providers are code of the program that may throw or never return, so each call has a time limit. While a call for a
-/// credential is overdue, the provider is not called for it again, so only a few calls can hang.
+/// Providers are code of the program that may throw or never return, so each call has a time limit, and ``KeyedCalls``
+/// limits the calls that hang: while a call for a credential is overdue, the provider is not called for it again.
 package actor CredentialResolver {
     /// An attempt with its credential.
     struct Authorized: Sendable {
@@ -26,6 +26,13 @@ package actor CredentialResolver {
         let credential: String
         /// The time at which the refresh began.
         let began: Timestamp
+    }
+
+    /// A provider, as the key of its calls. Calls of a provider that was replaced do not delay its successor.
+    private struct ProviderKey: Hashable {
+        let credential: String
+        /// The entry's id; `nil` for a credential of the source.
+        let id: Int?
     }
 
     /// A registered credential.
@@ -54,24 +61,23 @@ package actor CredentialResolver {
     private let now: @Sendable () -> ContinuousClock.Instant
     private var entries: [String: Entry] = [:]
     private var source: (any CredentialSource)?
-    /// The calls in progress, by the name of the credential and the number of the call, and whether each is overdue.
-    private var calls: [String: [Int: Bool]] = [:]
+    private let calls: KeyedCalls<ProviderKey>
     /// The calls to providers that add a credential to an attempt, by the name of the credential.
     private var additions: [String: ProviderCalls<Addition>] = [:]
     private var isAccepted: (@Sendable (Refreshed) async -> Void)?
-    private var nextCall = 0
     private var registrations = 0
 
     /// - Parameters:
     ///   - timeout: The maximum time for a call of a provider.
     ///   - maximumWait: The maximum time for which an attempt waits for a call. Default 2 s.
-    ///   - now: The clock of ``refreshWindow`` and of the delays after failures.
+    ///   - now: The clock of ``refreshWindow``, of the delays after failures, and of overdue calls.
     init(
         timeout: Duration,
         maximumWait: Duration = .seconds(2),
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.timeout = timeout
+        calls = KeyedCalls(timeout: timeout, now: now)
         // If `maximumWait` is longer than the call's timeout, the timeout ends the wait and reports a different reason.
         self.maximumWait = maximumWait < timeout ? maximumWait : timeout + .seconds(3600)
         self.now = now
@@ -80,8 +86,6 @@ package actor CredentialResolver {
     func register(_ credential: QueueCredential, as name: String) {
         registrations += 1
         entries[name] = Entry(id: registrations, credential: credential)
-        // Calls of the provider before do not delay this one.
-        calls[name] = nil
         additions[name] = nil
     }
 
@@ -309,39 +313,21 @@ extension CredentialResolver {
         _ name: String,
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        if calls[name]?.values.contains(true) == true { throw CredentialFault.overdue(name, timeout) }
-        let number = nextCall
-        nextCall += 1
-        calls[name, default: [:]][number] = false
         do {
-            return try await TimedCall.run(within: timeout) {
-                do {
-                    let value = try await body()
-                    await self.ended(number, of: name)
-                    return value
-                } catch {
-                    await self.ended(number, of: name)
-                    throw error
-                }
-            }
+            return try await calls.run(for: ProviderKey(credential: name, id: entries[name]?.id), body)
         } catch is TimedCall.Timeout {
-            if calls[name]?[number] != nil { calls[name]![number] = true }
             throw CredentialFault.overdue(name, timeout)
+        } catch let refusal as KeyedCalls<ProviderKey>.Refusal {
+            switch refusal {
+            case .overdue: throw CredentialFault.overdue(name, timeout)
+            case .tooManyOverdueKeys: throw CredentialFault.tooManyOverdue(name)
+            }
         } catch let fault as CredentialFault {
             throw fault
         } catch {
-            if Task.isCancelled {
-                // A call that ignores the cancellation must not be repeated while it runs.
-                if calls[name]?[number] != nil { calls[name]![number] = true }
-                throw CancellationError()
-            }
+            if Task.isCancelled { throw CancellationError() }
             throw CredentialFault(.retry, "the credential `\(name)` is unavailable: \(error)")
         }
-    }
-
-    private func ended(_ number: Int, of name: String) {
-        calls[name]?[number] = nil
-        if calls[name]?.isEmpty == true { calls[name] = nil }
     }
 }
 
@@ -350,6 +336,14 @@ extension CredentialFault {
         CredentialFault(
             .retry,
             "the provider of the credential `\(name)` did not return within \(timeout.words)"
+        )
+    }
+
+    fileprivate static func tooManyOverdue(_ name: String) -> CredentialFault {
+        let count = KeyedCalls<String>.maximumOverdueKeys
+        return CredentialFault(
+            .retry,
+            "the credential `\(name)` is unavailable: the providers of \(count) other credentials have not returned"
         )
     }
 

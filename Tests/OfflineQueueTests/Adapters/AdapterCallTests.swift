@@ -83,6 +83,42 @@ internal import Testing
         try await poll { (try? await calls.adapted(request)) != nil }
     }
 
+    @Test func `hosts for which the adapter does not return do not delay other hosts`() async throws {
+        let (end, hung) = (DispatchSemaphore(value: 0), 20)
+        let session = SessionManager()
+        session.adapter = TestAdapter { if $0.url?.host != "fast.example" { end.wait() } }
+        let calls = AdapterCalls(of: session, timeout: .milliseconds(50))
+        func request(_ host: String) -> URLRequest { URLRequest(url: URL(string: "http://\(host)/")!) }
+        for number in 0..<hung {
+            await #expect(throws: CredentialFault.self) {
+                try await calls.adapted(request("slow\(number).example"))
+            }
+        }
+        try await poll { (try? await calls.adapted(request("fast.example"))) != nil }
+        for _ in 0..<hung { end.signal() }
+    }
+
+    @Test func `an attempt that is cancelled while it is adapted does not postpone others`() async throws {
+        let (end, isWaiting) = (DispatchSemaphore(value: 0), Recorder<Bool>())
+        let session = SessionManager()
+        session.adapter = TestAdapter { _ in
+            guard isWaiting.values.isEmpty else { return }
+            isWaiting.record(true)
+            end.wait()
+        }
+        let began = ContinuousClock.now
+        let calls = AdapterCalls(of: session, timeout: .milliseconds(50)) { began }
+        let request = URLRequest(url: URL(string: "http://127.0.0.1/")!)
+        let attempt = Task { try await calls.adapted(request) }
+        try await isWaiting.wait { $0.count == 1 }
+        attempt.cancel()
+        _ = await attempt.result
+        let fault = await #expect(throws: CredentialFault.self) { try await calls.adapted(request) }
+        #expect(fault?.delay == .zero, "the request waits for the call, and no longer")
+        end.signal()
+        try await poll { (try? await calls.adapted(request)) != nil }
+    }
+
     @Test func `an adapter that throws postpones the request without counting the attempt`() async throws {
         struct Refusal: Error {}
         let server = try ScriptedServer { _ in .respond("thanks") }
