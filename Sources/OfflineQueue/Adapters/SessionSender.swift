@@ -41,7 +41,10 @@ package struct SessionSender: AttemptSender {
         } catch is CancellationError where Task.isCancelled {
             return .failure(.cancelledUnsent)
         } catch {
-            return .failure(AttemptFailure(error, nil, status: nil))
+            // Nothing was sent, whatever the error means in a transfer: `invalidURL` must not make the request dead, and
+            // a `URLError` with `cancelled` must not hold it.
+            let words = "the adapter of the queue's session failed: \(error.storedText)"
+            return .withheld(CredentialFault(.retry, words))
         }
     }
 
@@ -223,11 +226,16 @@ extension AttemptFailure {
     }
 }
 
+extension Error {
+    /// The error as a text for a person. The description of an `AFError` may contain the value of a header field, which
+    /// may be a secret; its localized description does not.
+    fileprivate var storedText: String { (self as? AFError)?.localizedDescription ?? "\(self)" }
+}
+
 extension AttemptFailure {
     /// Creates the failure of a request that the session ended without a failed transfer.
     private init(withoutTransfer error: (any Error)?) {
-        // The description of an `AFError` may contain the value of a header field, which may be a secret.
-        let message = error.map { ($0 as? AFError)?.localizedDescription ?? "\($0)" } ?? "no response"
+        let message = error?.storedText ?? "no response"
         switch error {
         // 42 is CURLE_ABORTED_BY_CALLBACK. The phase is `request`, because part of the request may have been sent.
         case let error as URLError where error.code == .cancelled:

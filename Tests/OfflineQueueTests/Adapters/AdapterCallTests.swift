@@ -134,6 +134,40 @@ internal import Testing
         #expect(server.requests.isEmpty)
     }
 
+    /// In a transfer, the first error makes a request dead, and the second one holds it.
+    private static let transferErrors: [any Error] = [
+        AFError.invalidURL(url: "x"), URLError(.cancelled), CancellationError(),
+    ]
+
+    @Test(arguments: transferErrors)
+    func `an error of the adapter neither ends nor holds a request`(error: any Error) async {
+        let session = SessionManager()
+        session.adapter = TestAdapter { _ in throw error }
+        let attempt = Attempt(
+            id: "once",
+            method: "POST",
+            url: "http://127.0.0.1:9/",
+            headers: [],
+            body: .none,
+            mayBeSentTwice: false
+        )
+        let outcome = await SessionSender(session: session).send(attempt)
+        guard case .withheld(let reason) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(reason.reason.hasPrefix("the adapter of the queue's session failed: "))
+        let context = AttemptContext(
+            origin: Origin(scheme: "http", host: "127.0.0.1", port: 9),
+            mayBeSentTwice: false,
+            hasKey: false,
+            gateIsDown: false,
+            accept: nil
+        )
+        let classification = FailureTable.classify(outcome, of: context, now: start)
+        #expect(classification.verdict == .retry(countsAsAttempt: false))
+    }
+
     @Test func `what the adapter adds is not stored with the response`() async throws {
         let location = ScriptedServer.Header("Location", "/t/adapter-secret")
         let server = try ScriptedServer { _ in .respond(status: 404, headers: [location]) }
