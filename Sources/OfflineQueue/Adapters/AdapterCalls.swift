@@ -32,7 +32,7 @@ struct AdapterCalls: Sendable {
 
     /// Returns the request that the session's adapter and interceptor create.
     ///
-    /// - Throws: ``CredentialFault`` if the call is refused or does not return in time, `CancellationError`, or the error
+    /// - Throws: ``WithheldReason`` if the call is refused or does not return in time, `CancellationError`, or the error
     ///   of the adapter or the interceptor.
     func adapted(_ request: URLRequest) async throws -> URLRequest {
         guard session.adaptsRequests else { return request }
@@ -46,15 +46,15 @@ struct AdapterCalls: Sendable {
         } catch is TimedCall.Timeout {
             throw overdue
         } catch let refusal as KeyedCalls<String>.Refusal {
-            throw fault(of: refusal).delayed(by: Self.delay)
+            throw reason(for: refusal).delayed(by: Self.delay)
         }
     }
 
-    private func fault(of refusal: KeyedCalls<String>.Refusal) -> CredentialFault {
+    private func reason(for refusal: KeyedCalls<String>.Refusal) -> WithheldReason {
         switch refusal {
         case .overdue: overdue
         case .tooManyOverdueKeys:
-            CredentialFault(
+            WithheldReason(
                 .retry,
                 "the adapter of the queue's session has not returned for \(KeyedCalls<String>.maximumOverdueKeys) "
                     + "other hosts"
@@ -62,8 +62,8 @@ struct AdapterCalls: Sendable {
         }
     }
 
-    private var overdue: CredentialFault {
+    private var overdue: WithheldReason {
         let words = "the adapter of the queue's session did not return within \(timeout.words)"
-        return CredentialFault(.retry, words)
+        return WithheldReason(.retry, words)
     }
 }

@@ -36,7 +36,7 @@ package struct SessionSender: AttemptSender {
             let outcome = await send(adapted, of: attempt)
             guard ownSession.adaptsRequests else { return outcome }
             return AddedSecrets(adapted, besides: attempt).removed(from: outcome)
-        } catch let fault as CredentialFault {
+        } catch let fault as WithheldReason {
             return .withheld(fault)
         } catch is CancellationError where Task.isCancelled {
             return .failure(.cancelledUnsent)
@@ -44,7 +44,7 @@ package struct SessionSender: AttemptSender {
             // Nothing was sent, whatever the error means in a transfer: `invalidURL` must not make the request dead, and
             // a `URLError` with `cancelled` must not hold it.
             let words = "the adapter of the queue's session failed: \(error.storedText)"
-            return .withheld(CredentialFault(.retry, words))
+            return .withheld(WithheldReason(.retry, words))
         }
     }
 
@@ -100,9 +100,9 @@ extension AddedSecrets {
 extension CredentialPermit {
     /// Returns the fault of a client certificate that cannot be used or that the server refused (`CURLcode` 58); `nil`
     /// for any other outcome. The fault concerns only the requests with this credential, and not their lane.
-    fileprivate func refusal(in outcome: AttemptOutcome) -> CredentialFault? {
+    fileprivate func refusal(in outcome: AttemptOutcome) -> WithheldReason? {
         guard identity != nil, case .failure(let failure) = outcome, failure.code == 58 else { return nil }
-        return CredentialFault(
+        return WithheldReason(
             .change,
             "the server did not accept the client certificate of the credential `\(name)`: \(failure.message)"
         )

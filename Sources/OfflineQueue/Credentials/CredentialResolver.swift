@@ -111,12 +111,12 @@ package actor CredentialResolver {
 
     /// Returns why a credential cannot be used; `nil` if it can, if the cause may pass, or if its source does not
     /// respond within ``maximumWait``.
-    func fault(of name: String) async -> CredentialFault? {
+    func fault(of name: String) async -> WithheldReason? {
         do {
             _ = try await TimedCall.run(within: maximumWait) { try await self.credential(named: name) }
             return nil
         } catch {
-            return (error as? CredentialFault).flatMap { $0.remedy == .change ? $0 : nil }
+            return (error as? WithheldReason).flatMap { $0.remedy == .change ? $0 : nil }
         }
     }
 
@@ -124,7 +124,7 @@ package actor CredentialResolver {
     ///
     /// The wait ends after ``maximumWait``; see ``ProviderCalls``.
     ///
-    /// - Throws: ``CredentialFault``, or `CancellationError`.
+    /// - Throws: ``WithheldReason``, or `CancellationError`.
     func authorize(_ attempt: Attempt, with name: String, _ session: SessionManager?) async throws
         -> Authorized
     {
@@ -135,8 +135,8 @@ package actor CredentialResolver {
             let authorized = attempt.authorized(url: added.url, headers: added.headers, added.permit)
             return Authorized(attempt: authorized, generation: added.generation)
         } catch is TimedCall.Timeout {
-            throw CredentialFault.waiting(name, maximumWait)
-        } catch let fault as CredentialFault {
+            throw WithheldReason.waiting(name, maximumWait)
+        } catch let fault as WithheldReason {
             removeCall(for: attempt, of: name)
             throw additions[name]?.refusal(at: now()) ?? fault
         }
@@ -156,14 +156,14 @@ package actor CredentialResolver {
         var calls = additions[name] ?? ProviderCalls(maximumWait: maximumWait)
         if let call = calls.task(of: attempt.id, at: now()) { return call }
         if let refusal = calls.refusal(at: now()) { throw refusal }
-        guard !calls.areSlow(at: now()) else { throw CredentialFault.waiting(name, maximumWait) }
+        guard !calls.areSlow(at: now()) else { throw WithheldReason.waiting(name, maximumWait) }
         let call = Task {
             do {
                 let added = try await self.add(name, to: attempt, session)
                 self.additions[name]?.end(attempt.id, nil, at: self.now())
                 return added
             } catch {
-                self.additions[name]?.end(attempt.id, error as? CredentialFault, at: self.now())
+                self.additions[name]?.end(attempt.id, error as? WithheldReason, at: self.now())
                 throw error
             }
         }
@@ -197,7 +197,7 @@ package actor CredentialResolver {
     private func credential(named name: String) async throws -> QueueCredential {
         if let entry = entries[name] { return entry.credential }
         guard let source else {
-            throw CredentialFault(.change, "no credential has the name `\(name)`", isUnknown: true)
+            throw WithheldReason(.change, "no credential has the name `\(name)`", isUnknown: true)
         }
         return try await call(name) { try await source.credential(named: name) }
     }
@@ -210,7 +210,7 @@ extension CredentialResolver {
     ///
     /// - Returns: The attempt to send immediately; `nil` if nothing changed, so that another attempt would be rejected,
     ///   too.
-    /// - Throws: ``CredentialFault``, or `CancellationError`.
+    /// - Throws: ``WithheldReason``, or `CancellationError`.
     func renew(
         _ attempt: Attempt,
         with name: String,
@@ -233,7 +233,7 @@ extension CredentialResolver {
         if entry.generation > rejected.generation { return true }
         if let refresh = entry.refresh { return try await wait(for: refresh, of: name) }
         guard mayRefresh(name) else {
-            if entry.hasFailed { throw CredentialFault.refreshFailing(name) }
+            if entry.hasFailed { throw WithheldReason.refreshFailing(name) }
             return false
         }
         let refresh = Task {
@@ -247,7 +247,7 @@ extension CredentialResolver {
         do {
             return try await TimedCall.run(within: maximumWait) { try await refresh.value }
         } catch is TimedCall.Timeout {
-            throw CredentialFault.waiting(name, maximumWait)
+            throw WithheldReason.waiting(name, maximumWait)
         }
     }
 
@@ -308,7 +308,7 @@ extension CredentialResolver {
 extension CredentialResolver {
     /// Calls a provider.
     ///
-    /// - Throws: ``CredentialFault``, or `CancellationError` if the caller's task was cancelled.
+    /// - Throws: ``WithheldReason``, or `CancellationError` if the caller's task was cancelled.
     private func call<Value: Sendable>(
         _ name: String,
         _ body: @escaping @Sendable () async throws -> Value
@@ -316,46 +316,46 @@ extension CredentialResolver {
         do {
             return try await calls.run(for: ProviderKey(credential: name, id: entries[name]?.id), body)
         } catch is TimedCall.Timeout {
-            throw CredentialFault.overdue(name, timeout)
+            throw WithheldReason.overdue(name, timeout)
         } catch let refusal as KeyedCalls<ProviderKey>.Refusal {
             switch refusal {
-            case .overdue: throw CredentialFault.overdue(name, timeout)
-            case .tooManyOverdueKeys: throw CredentialFault.tooManyOverdue(name)
+            case .overdue: throw WithheldReason.overdue(name, timeout)
+            case .tooManyOverdueKeys: throw WithheldReason.tooManyOverdue(name)
             }
-        } catch let fault as CredentialFault {
+        } catch let fault as WithheldReason {
             throw fault
         } catch {
             if Task.isCancelled { throw CancellationError() }
-            throw CredentialFault(.retry, "the credential `\(name)` is unavailable: \(error)")
+            throw WithheldReason(.retry, "the credential `\(name)` is unavailable: \(error)")
         }
     }
 }
 
-extension CredentialFault {
-    fileprivate static func overdue(_ name: String, _ timeout: Duration) -> CredentialFault {
-        CredentialFault(
+extension WithheldReason {
+    fileprivate static func overdue(_ name: String, _ timeout: Duration) -> WithheldReason {
+        WithheldReason(
             .retry,
             "the provider of the credential `\(name)` did not return within \(timeout.words)"
         )
     }
 
-    fileprivate static func tooManyOverdue(_ name: String) -> CredentialFault {
+    fileprivate static func tooManyOverdue(_ name: String) -> WithheldReason {
         let count = KeyedCalls<String>.maximumOverdueKeys
-        return CredentialFault(
+        return WithheldReason(
             .retry,
             "the credential `\(name)` is unavailable: the providers of \(count) other credentials have not returned"
         )
     }
 
-    static func waiting(_ name: String, _ maximumWait: Duration) -> CredentialFault {
-        CredentialFault(
+    static func waiting(_ name: String, _ maximumWait: Duration) -> WithheldReason {
+        WithheldReason(
             .retry,
             "the provider of the credential `\(name)` has not returned within \(maximumWait.words); the request waits "
                 + "for it"
         )
     }
 
-    fileprivate static func refreshFailing(_ name: String) -> CredentialFault {
-        CredentialFault(.retry, "the credential `\(name)` is unavailable: its last refresh failed")
+    fileprivate static func refreshFailing(_ name: String) -> WithheldReason {
+        WithheldReason(.retry, "the credential `\(name)` is unavailable: its last refresh failed")
     }
 }

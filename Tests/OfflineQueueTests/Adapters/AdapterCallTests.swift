@@ -76,8 +76,8 @@ internal import Testing
         }
         let calls = AdapterCalls(of: session, timeout: .milliseconds(50))
         let request = URLRequest(url: URL(string: "http://127.0.0.1/")!)
-        await #expect(throws: CredentialFault.self) { try await calls.adapted(request) }
-        await #expect(throws: CredentialFault.self) { try await calls.adapted(request) }
+        await #expect(throws: WithheldReason.self) { try await calls.adapted(request) }
+        await #expect(throws: WithheldReason.self) { try await calls.adapted(request) }
         #expect(isWaiting.values.count == 1)
         end.signal()
         try await poll { (try? await calls.adapted(request)) != nil }
@@ -90,7 +90,7 @@ internal import Testing
         let calls = AdapterCalls(of: session, timeout: .milliseconds(50))
         func request(_ host: String) -> URLRequest { URLRequest(url: URL(string: "http://\(host)/")!) }
         for number in 0..<hung {
-            await #expect(throws: CredentialFault.self) {
+            await #expect(throws: WithheldReason.self) {
                 try await calls.adapted(request("slow\(number).example"))
             }
         }
@@ -113,8 +113,8 @@ internal import Testing
         try await isWaiting.wait { $0.count == 1 }
         attempt.cancel()
         _ = await attempt.result
-        let fault = await #expect(throws: CredentialFault.self) { try await calls.adapted(request) }
-        #expect(fault?.delay == .zero, "the request waits for the call, and no longer")
+        let withheld = await #expect(throws: WithheldReason.self) { try await calls.adapted(request) }
+        #expect(withheld?.delay == .zero, "the request waits for the call, and no longer")
         end.signal()
         try await poll { (try? await calls.adapted(request)) != nil }
     }
@@ -152,11 +152,11 @@ internal import Testing
             mayBeSentTwice: false
         )
         let outcome = await SessionSender(session: session).send(attempt)
-        guard case .withheld(let reason) = outcome else {
+        guard case .withheld(let withheld) = outcome else {
             Issue.record("\(outcome)")
             return
         }
-        #expect(reason.reason.hasPrefix("the adapter of the queue's session failed: "))
+        #expect(withheld.reason.hasPrefix("the adapter of the queue's session failed: "))
         let context = AttemptContext(
             origin: Origin(scheme: "http", host: "127.0.0.1", port: 9),
             mayBeSentTwice: false,
