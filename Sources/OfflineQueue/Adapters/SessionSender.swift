@@ -42,7 +42,7 @@ package struct SessionSender: AttemptSender {
             return .failure(.cancelledUnsent)
         } catch {
             // Nothing was sent, whatever the error means in a transfer: `invalidURL` must not make the request dead, and
-            // a `URLError` with `cancelled` must not hold it.
+            // a `URLError` with `cancelled` must not hold it. `AddedSecrets` describes which secrets the error may contain.
             let words = "the adapter of the queue's session failed: \(error.storedText)"
             return .withheld(WithheldReason(.retry, words))
         }

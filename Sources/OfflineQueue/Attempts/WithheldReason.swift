@@ -11,8 +11,8 @@ package struct WithheldReason: Error, Hashable, Sendable {
     }
 
     package let remedy: Remedy
-    /// The reason for a person. It names the credential, or the session's adapter.
-    package let reason: String
+    /// The complete reason.
+    private var text: String
     /// Whether the request names a credential that does not exist.
     package let isUnknown: Bool
     /// The minimum time until another attempt can succeed.
@@ -24,8 +24,21 @@ package struct WithheldReason: Error, Hashable, Sendable {
     package init(_ remedy: Remedy, _ reason: String, isUnknown: Bool = false) {
         self.remedy = remedy
         self.isUnknown = isUnknown
-        // The error of a provider or an adapter may be of any length, and the reason is stored at each attempt.
-        self.reason = String(reason.prefix(Self.maximumReasonLength))
+        text = reason
+    }
+
+    /// The reason for a person. It names the credential, or the session's adapter.
+    ///
+    /// The error of a provider or an adapter may be of any length, and the reason is stored at each attempt. Therefore only
+    /// the first characters are returned.
+    package var reason: String { String(text.prefix(Self.maximumReasonLength)) }
+
+    /// Returns a copy whose complete reason was changed. A secret at the end of ``reason`` would be cut, and a search for
+    /// it would not find it.
+    func mapText(_ change: (String) -> String) -> WithheldReason {
+        var reason = self
+        reason.text = change(text)
+        return reason
     }
 
     /// Returns a copy of the reason with another ``delay``.

@@ -15,6 +15,8 @@ internal import Testing
         var configuration = OfflineQueue.Configuration(directory: directory.path)
         configuration.limits.diskReserve = 0
         (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
+        // On a busy machine, a call may take longer than the default.
+        configuration.credentialWait = .seconds(60)
         let sender = SessionSender(session: session, adapterTimeout: .milliseconds(50))
         let queue = try await OfflineQueue(configuration: configuration, sender: sender, gate: FakeGate())
         try await queue.start()
@@ -166,6 +168,27 @@ internal import Testing
         )
         let classification = FailureTable.classify(outcome, of: context, now: start)
         #expect(classification.verdict == .retry(countsAsAttempt: false))
+    }
+
+    @Test func `the credential is removed from an error of the adapter`() async throws {
+        struct Refusal: Error { let field: String }
+        let session = SessionManager()
+        session.adapter = TestAdapter {
+            throw Refusal(field: $0.value(forHTTPHeaderField: "Authorization") ?? "")
+        }
+        let queue = try await open(session)
+        let credential = try QueueCredential(.bearer("credential-secret"), origins: ["http://127.0.0.1:9"])
+        try await queue.register(credential, as: "token")
+        var options = EnqueueOptions(id: "a")
+        options.credential = "token"
+        _ = try await queue.enqueue(
+            QueueRequest(method: "POST", url: "http://127.0.0.1:9/"),
+            options: options
+        )
+        try await poll { try await queue.request("a")?.summary.lastError != nil }
+        let error = try #require(try await queue.request("a")?.summary.lastError)
+        #expect(error.contains("REDACTED") && !error.contains("credential-secret"), "\(error)")
+        await queue.stop()
     }
 
     @Test func `what the adapter adds is not stored with the response`() async throws {
