@@ -33,6 +33,7 @@ package struct SessionSender: AttemptSender {
         }
         do {
             let adapted = try await adapterCalls.adapted(request)
+            if let reason = attempt.refusal(of: adapted, insteadOf: request) { return .withheld(reason) }
             let outcome = await send(adapted, of: attempt)
             guard ownSession.adaptsRequests else { return outcome }
             return AddedSecrets(adapted, besides: attempt).removed(from: outcome)
@@ -83,6 +84,23 @@ package struct SessionSender: AttemptSender {
 
     package func validatesServer(of url: String) -> Bool {
         ownSession.validatesServer(of: url)
+    }
+}
+
+extension Attempt {
+    /// Returns why the adapted request of a bound attempt is not sent: the adapter has changed the host.
+    ///
+    /// The binding belongs to the path to the original host. Without it, the request could be sent over an interface that
+    /// does not meet its constraints. With it, another host might not be reachable.
+    fileprivate func refusal(of adapted: URLRequest, insteadOf original: URLRequest) -> WithheldReason? {
+        guard binding != nil, adapted.url?.host?.lowercased() != original.url?.host?.lowercased() else {
+            return nil
+        }
+        return WithheldReason(
+            .retry,
+            "the adapter of the queue's session changed the host of a request that requires an unmetered connection or "
+                + "a kind of interface; only the path to the original host is known"
+        )
     }
 }
 

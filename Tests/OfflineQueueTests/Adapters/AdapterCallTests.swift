@@ -2,6 +2,7 @@ internal import ClientCore
 internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -168,6 +169,46 @@ internal import Testing
         )
         let classification = FailureTable.classify(outcome, of: context, now: start)
         #expect(classification.verdict == .retry(countsAsAttempt: false))
+    }
+
+    @Test func `a bound request is not sent to another host than that of its binding`() async throws {
+        let server = try ScriptedServer { _ in .respond("thanks") }
+        let session = SessionManager()
+        let isOther = Recorder<Bool>()
+        session.adapter = TestAdapter { request in
+            let url = request.url?.absoluteString ?? ""
+            guard !isOther.values.isEmpty else { return }
+            request.url = URL(string: url.replacingOccurrences(of: "127.0.0.1", with: "localhost"))
+        }
+        let source = try #require(IPAddress("127.0.0.1"))
+        func send(_ binding: SocketBinding?) async -> AttemptOutcome {
+            let attempt = Attempt(
+                id: "a",
+                method: "POST",
+                url: server.url + "/",
+                headers: [],
+                body: .none,
+                mayBeSentTwice: true,
+                binding: binding
+            )
+            return await SessionSender(session: session).send(attempt)
+        }
+        let binding = SocketBinding(interfaceIndex: 0, source: source, family: .ipv4)
+        guard case .response = await send(binding) else {
+            Issue.record("the adapter kept the host")
+            return
+        }
+        isOther.record(true)
+        guard case .response = await send(nil) else {
+            Issue.record("the request is not bound")
+            return
+        }
+        guard case .withheld(let withheld) = await send(binding) else {
+            Issue.record("the request is bound, and the adapter changed its host")
+            return
+        }
+        #expect(withheld.remedy == .retry && withheld.reason.contains("changed the host"))
+        #expect(server.requests.count == 2)
     }
 
     @Test func `the credential is removed from an error of the adapter`() async throws {

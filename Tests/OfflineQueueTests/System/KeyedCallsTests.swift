@@ -115,26 +115,3 @@ private final class SetClock: Sendable {
 
     func advance(by duration: Duration) { state.withLock { $0 += duration } }
 }
-
-/// Blocks tasks, without their threads and in spite of their cancellation, until it is opened.
-private final class Latch: Sendable {
-    private let state = Mutex((isOpen: false, waiting: [CheckedContinuation<Void, Never>]()))
-
-    func wait() async {
-        await withCheckedContinuation { continuation in
-            let isOpen = state.withLock { state in
-                if !state.isOpen { state.waiting.append(continuation) }
-                return state.isOpen
-            }
-            if isOpen { continuation.resume() }
-        }
-    }
-
-    func open() {
-        let waiting = state.withLock { state in
-            defer { state = (true, []) }
-            return state.waiting
-        }
-        for continuation in waiting { continuation.resume() }
-    }
-}
