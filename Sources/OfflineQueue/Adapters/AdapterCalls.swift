@@ -32,8 +32,8 @@ struct AdapterCalls: Sendable {
 
     /// Returns the request that the session's adapter and interceptor create.
     ///
-    /// - Throws: ``WithheldReason`` if the call is refused or does not return in time, `CancellationError`, or the error
-    ///   of the adapter or the interceptor.
+    /// - Throws: ``WithheldReason`` if the call is refused or does not return in time, `CancellationError`, or the
+    ///   error of the adapter or the interceptor.
     func adapted(_ request: URLRequest) async throws -> URLRequest {
         guard session.adaptsRequests else { return request }
         let host = request.url?.host?.lowercased() ?? ""

@@ -42,8 +42,8 @@ package struct SessionSender: AttemptSender {
         } catch is CancellationError where Task.isCancelled {
             return .failure(.cancelledUnsent)
         } catch {
-            // Nothing was sent, whatever the error means in a transfer: `invalidURL` must not make the request dead, and
-            // a `URLError` with `cancelled` must not hold it. `AddedSecrets` describes which secrets the error may contain.
+            // Nothing was sent, whatever the error means in a transfer: `invalidURL` must not make the request dead,
+            // and a `URLError` with `cancelled` must not hold it. For the secrets in the error, see `AddedSecrets`.
             let words = "the adapter of the queue's session failed: \(error.storedText)"
             return .withheld(WithheldReason(.retry, words))
         }
@@ -90,8 +90,8 @@ package struct SessionSender: AttemptSender {
 extension Attempt {
     /// Returns why the adapted request of a bound attempt is not sent: the adapter has changed the host.
     ///
-    /// The binding belongs to the path to the original host. Without it, the request could be sent over an interface that
-    /// does not meet its constraints. With it, another host might not be reachable.
+    /// The binding belongs to the path to the original host. Without it, the request could be sent over an interface
+    /// that does not meet its constraints. With it, another host might not be reachable.
     fileprivate func refusal(of adapted: URLRequest, insteadOf original: URLRequest) -> WithheldReason? {
         guard binding != nil, adapted.url?.host?.lowercased() != original.url?.host?.lowercased() else {
             return nil

@@ -231,7 +231,9 @@ internal import Testing
         }
     }
 
-    @Test(arguments: [(CInt(45), EADDRNOTAVAIL), (7, EADDRNOTAVAIL), (7, ENODEV)])
+    private static let lostBindings: [(CInt, CInt)] = [(45, EADDRNOTAVAIL), (7, EADDRNOTAVAIL), (7, ENODEV)]
+
+    @Test(arguments: lostBindings)
     func `a bound attempt without its address or interface reconnects`(code: CInt, errno: CInt) throws {
         let failure = AttemptFailure(code: code, errno: errno, phase: .connect, message: "m")
         for mayBeSentTwice in [true, false] {

@@ -11,7 +11,7 @@ internal import Testing
     private let started = Recorder<Int>()
     private let latch = Latch()
 
-    private func calls(timeout: Duration = .seconds(600)) -> KeyedCalls<Int> {
+    private func makeCalls(timeout: Duration = .seconds(600)) -> KeyedCalls<Int> {
         KeyedCalls(timeout: timeout) { [time] in time.now }
     }
 
@@ -36,7 +36,7 @@ internal import Testing
     }
 
     @Test func `keys with overdue calls do not delay other keys, up to a number of such keys`() async throws {
-        let (calls, limit) = (calls(), KeyedCalls<Int>.maximumOverdueKeys)
+        let (calls, limit) = (makeCalls(), KeyedCalls<Int>.maximumOverdueKeys)
         for key in 1..<limit { hang(calls, for: key) }
         try await started.wait { $0.count == limit - 1 }
         time.advance(by: .seconds(600))
@@ -53,7 +53,7 @@ internal import Testing
     }
 
     @Test func `a call whose caller was cancelled is overdue only after the timeout`() async throws {
-        let calls = calls(timeout: .milliseconds(50))
+        let calls = makeCalls(timeout: .milliseconds(50))
         let caller = hang(calls, for: 1)
         try await started.wait { $0.count == 1 }
         caller.cancel()
@@ -70,7 +70,7 @@ internal import Testing
     @Test func `one call for a key runs until it has returned, and a caller that stops waiting begins none`()
         async throws
     {
-        let calls = calls(timeout: .milliseconds(50))
+        let calls = makeCalls(timeout: .milliseconds(50))
         hang(calls, for: 1)
         try await started.wait { $0.count == 1 }
         for _ in 0..<3 {
@@ -84,7 +84,7 @@ internal import Testing
     }
 
     @Test func `the calls for a proven key run in parallel, up to the number of places`() async throws {
-        let calls = calls()
+        let calls = makeCalls()
         let first = Latch()
         let caller = Task { [started] in
             try await calls.run(for: 1) {
