@@ -17,7 +17,7 @@ internal import Testing
 
     private func reason(_ name: String = "token") async throws -> String {
         let source = CredentialDirectory(path: directory.path)
-        let fault = await #expect(throws: CredentialFault.self) { try await source.credential(named: name) }
+        let fault = await #expect(throws: WithheldReason.self) { try await source.credential(named: name) }
         #expect(fault?.remedy == .change)
         return try #require(fault).reason.replacing(directory.path, with: "DIR")
     }
@@ -227,7 +227,7 @@ internal import Testing
     }
 
     @Test func `a service without a directory names the option`() async throws {
-        let fault = await #expect(throws: CredentialFault.self) {
+        let fault = await #expect(throws: WithheldReason.self) {
             try await CredentialDirectory(path: nil).credential(named: "token")
         }
         #expect(fault?.reason.contains("`netwatch serve --credentials`") == true)

@@ -29,7 +29,7 @@ internal import Testing
     /// A source whose credentials cannot be read now.
     private struct FailingSource: CredentialSource {
         func credential(named name: String) async throws -> QueueCredential {
-            throw CredentialFault(.retry, "EIO")
+            throw WithheldReason(.retry, "EIO")
         }
 
         func names() async -> [String] { [] }

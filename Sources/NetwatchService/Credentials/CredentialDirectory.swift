@@ -21,7 +21,7 @@ package struct CredentialDirectory: CredentialSource {
 
     package func credential(named name: String) async throws -> QueueCredential {
         guard let path else {
-            throw CredentialFault(
+            throw WithheldReason(
                 .change,
                 "there is no credential `\(name)`: the service has no credentials directory; see "
                     + "`netwatch serve --credentials`",
@@ -29,7 +29,7 @@ package struct CredentialDirectory: CredentialSource {
             )
         }
         guard name != Self.queueKeyName else {
-            throw CredentialFault(
+            throw WithheldReason(
                 .change,
                 "`\(name)` is the encryption key of the queue, and is never sent",
                 isUnknown: true
@@ -114,7 +114,7 @@ extension CredentialDirectory {
 
     private static func warning(_ error: any Error) -> String {
         switch error {
-        case let fault as CredentialFault: fault.reason
+        case let fault as WithheldReason: fault.reason
         case let name as QueueError: "\(name.message), so its file is ignored"
         default: "\(error)"
         }

@@ -23,7 +23,7 @@ struct CredentialFileReader {
     /// Reads the credential.
     ///
     /// - Parameter note: Receives the paths of the files that the credential file names, before they are read.
-    /// - Throws: ``CredentialFault``.
+    /// - Throws: ``WithheldReason``.
     func credential(noting note: ([String]) -> Void = { _ in }) throws -> QueueCredential {
         let bytes = try bytes(of: path, .ownerOnly)
         let text: CredentialText
@@ -60,15 +60,15 @@ struct CredentialFileReader {
         written.hasPrefix("/") ? written : "\(path.dropLast(name.utf8.count))\(written)"
     }
 
-    private func fault(_ reason: String) -> CredentialFault {
-        CredentialFault(.change, "the credential `\(name)` cannot be used: \(reason)")
+    private func fault(_ reason: String) -> WithheldReason {
+        WithheldReason(.change, "the credential `\(name)` cannot be used: \(reason)")
     }
 
     /// Returns the fault of a failed system call. A shortage of this machine and a failing file system may pass.
-    private func systemFault(_ file: String, _ errno: CInt) -> CredentialFault {
+    private func systemFault(_ file: String, _ errno: CInt) -> WithheldReason {
         let mayPass =
             SystemError.shortages.contains(errno) || [EIO, ESTALE, ETIMEDOUT, EINTR].contains(errno)
-        return CredentialFault(
+        return WithheldReason(
             mayPass ? .retry : .change,
             "the credential `\(name)` cannot be used: \(file): \(errnoDescription(errno))"
         )
@@ -79,7 +79,7 @@ struct CredentialFileReader {
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw errno == ENOENT && file == path
-                ? CredentialFault(
+                ? WithheldReason(
                     .change,
                     "there is no credential `\(name)`: \(file) does not exist",
                     isUnknown: true

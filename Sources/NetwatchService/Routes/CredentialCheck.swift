@@ -17,7 +17,7 @@ extension QueueRoutes {
 }
 
 extension Problem {
-    fileprivate init(_ fault: CredentialFault, known names: Set<String>) {
+    fileprivate init(_ fault: WithheldReason, known names: Set<String>) {
         guard fault.isUnknown else {
             self.init(.badRequest, code: "unusable_credential", detail: fault.reason)
             return

@@ -2,87 +2,68 @@ internal import ClientCore
 internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
-internal import Synchronization
 
 /// The calls of the adapter and the interceptor of the queue's session.
 ///
 /// Both are code of the program and may never return. An attempt therefore waits for them only for a limited time, and
-/// then its request is postponed. The calls that have not returned are limited, because a blocked adapter occupies a
-/// thread: while one is overdue, no other request to its host is adapted.
-final class AdapterCalls: Sendable {
-    /// The maximum number of overdue calls. While there are so many, no request is adapted.
-    static let maximumOverdue = 16
-    /// The time after which a request is tried again whose host has an overdue call.
+/// then its request is postponed. ``KeyedCalls`` limits the calls that have not returned, with the host as the key: a
+/// host for which the adapter hangs does not delay requests to other hosts.
+struct AdapterCalls: Sendable {
+    /// The time after which a request is tried again whose call was refused.
     private static let delay: Duration = .seconds(30)
 
     private let session: SessionManager
     private let timeout: Duration
-    private let state = Mutex(State())
+    private let calls: KeyedCalls<String>
 
-    private struct State {
-        var lastCall = 0
-        /// The calls for which their attempts wait.
-        var running: Set<Int> = []
-        /// The hosts of the calls that have not returned although their attempts no longer wait.
-        var overdue: [Int: String] = [:]
-    }
-
-    init(of session: SessionManager, timeout: Duration) {
+    /// - Parameters:
+    ///   - session: The session whose adapter and interceptor are called.
+    ///   - timeout: The maximum time for which an attempt waits for them.
+    ///   - now: The clock that determines whether a call is overdue.
+    init(
+        of session: SessionManager,
+        timeout: Duration,
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) {
         self.session = session
         self.timeout = timeout
+        calls = KeyedCalls(timeout: timeout, now: now)
     }
 
     /// Returns the request that the session's adapter and interceptor create.
     ///
-    /// - Throws: ``CredentialFault`` if a call does not return in time, `CancellationError`, or the error of the adapter
-    ///   or the interceptor.
+    /// - Throws: ``WithheldReason`` if the call is refused or does not return in time, `CancellationError`, or the
+    ///   error of the adapter or the interceptor.
     func adapted(_ request: URLRequest) async throws -> URLRequest {
         guard session.adaptsRequests else { return request }
-        let host = request.url?.host ?? ""
-        guard let call = begin(for: host) else { throw fault.delayed(by: Self.delay) }
+        let host = request.url?.host?.lowercased() ?? ""
         do {
-            return try await TimedCall.run(within: timeout) { [self] in
-                defer { end(call) }
+            return try await calls.run(for: host) { [session] in
                 // Each call has its own queue: Dispatch starts a thread for a serial queue even if the threads of other
                 // queues are blocked.
-                return try await session.adapted(request, on: DispatchQueue(label: "netwatch.adapter"))
+                try await session.adapted(request, on: DispatchQueue(label: "netwatch.adapter"))
             }
         } catch is TimedCall.Timeout {
-            stopWaiting(for: call, host)
-            throw fault
-        } catch is CancellationError {
-            stopWaiting(for: call, host)
-            throw CancellationError()
+            throw overdue
+        } catch let refusal as KeyedCalls<String>.Refusal {
+            throw reason(for: refusal).delayed(by: Self.delay)
         }
     }
 
-    private var fault: CredentialFault {
+    private func reason(for refusal: KeyedCalls<String>.Refusal) -> WithheldReason {
+        switch refusal {
+        case .overdue: overdue
+        case .tooManyOverdueKeys:
+            WithheldReason(
+                .retry,
+                "the adapter of the queue's session has not returned for \(KeyedCalls<String>.maximumOverdueKeys) "
+                    + "other hosts"
+            )
+        }
+    }
+
+    private var overdue: WithheldReason {
         let words = "the adapter of the queue's session did not return within \(timeout.words)"
-        return CredentialFault(.retry, words)
-    }
-
-    /// Returns the number of a new call; `nil` if overdue calls forbid it.
-    private func begin(for host: String) -> Int? {
-        state.withLock { state in
-            guard state.overdue.count < Self.maximumOverdue, !state.overdue.values.contains(host) else {
-                return nil
-            }
-            state.lastCall += 1
-            state.running.insert(state.lastCall)
-            return state.lastCall
-        }
-    }
-
-    /// Records that the attempt no longer waits for a call. The call is overdue unless it has returned.
-    private func stopWaiting(for call: Int, _ host: String) {
-        state.withLock { if $0.running.remove(call) != nil { $0.overdue[call] = host } }
-    }
-
-    /// Records that a call has returned.
-    private func end(_ call: Int) {
-        state.withLock { state in
-            state.running.remove(call)
-            state.overdue[call] = nil
-        }
+        return WithheldReason(.retry, words)
     }
 }

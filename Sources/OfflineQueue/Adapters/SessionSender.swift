@@ -33,15 +33,19 @@ package struct SessionSender: AttemptSender {
         }
         do {
             let adapted = try await adapterCalls.adapted(request)
+            if let reason = attempt.refusal(of: adapted, insteadOf: request) { return .withheld(reason) }
             let outcome = await send(adapted, of: attempt)
             guard ownSession.adaptsRequests else { return outcome }
             return AddedSecrets(adapted, besides: attempt).removed(from: outcome)
-        } catch let fault as CredentialFault {
+        } catch let fault as WithheldReason {
             return .withheld(fault)
         } catch is CancellationError where Task.isCancelled {
             return .failure(.cancelledUnsent)
         } catch {
-            return .failure(AttemptFailure(error, nil, status: nil))
+            // Nothing was sent, whatever the error means in a transfer: `invalidURL` must not make the request dead,
+            // and a `URLError` with `cancelled` must not hold it. For the secrets in the error, see `AddedSecrets`.
+            let words = "the adapter of the queue's session failed: \(error.storedText)"
+            return .withheld(WithheldReason(.retry, words))
         }
     }
 
@@ -73,6 +77,23 @@ package struct SessionSender: AttemptSender {
     }
 }
 
+extension Attempt {
+    /// Returns why the adapted request of a bound attempt is not sent: the adapter has changed the host.
+    ///
+    /// The binding belongs to the path to the original host. Without it, the request could be sent over an interface
+    /// that does not meet its constraints. With it, another host might not be reachable.
+    fileprivate func refusal(of adapted: URLRequest, insteadOf original: URLRequest) -> WithheldReason? {
+        guard binding != nil, adapted.url?.host?.lowercased() != original.url?.host?.lowercased() else {
+            return nil
+        }
+        return WithheldReason(
+            .retry,
+            "the adapter of the queue's session changed the host of a request that requires an unmetered connection or "
+                + "a kind of interface; only the path to the original host is known"
+        )
+    }
+}
+
 extension AddedSecrets {
     fileprivate init(_ request: URLRequest, besides attempt: Attempt) {
         let fields = request.allHTTPHeaderFields ?? [:]
@@ -87,9 +108,9 @@ extension AddedSecrets {
 extension CredentialPermit {
     /// Returns the fault of a client certificate that cannot be used or that the server refused (`CURLcode` 58); `nil`
     /// for any other outcome. The fault concerns only the requests with this credential, and not their lane.
-    fileprivate func refusal(in outcome: AttemptOutcome) -> CredentialFault? {
+    fileprivate func refusal(in outcome: AttemptOutcome) -> WithheldReason? {
         guard identity != nil, case .failure(let failure) = outcome, failure.code == 58 else { return nil }
-        return CredentialFault(
+        return WithheldReason(
             .change,
             "the server did not accept the client certificate of the credential `\(name)`: \(failure.message)"
         )
@@ -213,11 +234,16 @@ extension AttemptFailure {
     }
 }
 
+extension Error {
+    /// The error as a text for a person. The description of an `AFError` may contain the value of a header field, which
+    /// may be a secret; its localized description does not.
+    fileprivate var storedText: String { (self as? AFError)?.localizedDescription ?? "\(self)" }
+}
+
 extension AttemptFailure {
     /// Creates the failure of a request that the session ended without a failed transfer.
     private init(withoutTransfer error: (any Error)?) {
-        // The description of an `AFError` may contain the value of a header field, which may be a secret.
-        let message = error.map { ($0 as? AFError)?.localizedDescription ?? "\($0)" } ?? "no response"
+        let message = error?.storedText ?? "no response"
         switch error {
         // 42 is CURLE_ABORTED_BY_CALLBACK. The phase is `request`, because part of the request may have been sent.
         case let error as URLError where error.code == .cancelled:

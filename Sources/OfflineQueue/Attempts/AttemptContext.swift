@@ -10,6 +10,8 @@ package struct AttemptContext: Hashable, Sendable {
     /// Whether the path to the host changed during the attempt: it was lost and found again, or another path replaced
     /// it.
     package var pathHasChanged = false
+    /// Whether the attempt was bound to an interface and a source address; see ``Attempt/binding``.
+    package var isBound = false
     /// Whether a failure to connect is retried fast and not counted, because the path to the host was found a short
     /// time ago.
     package var isReconnecting = false

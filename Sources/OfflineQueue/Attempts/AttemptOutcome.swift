@@ -9,8 +9,8 @@ package enum AttemptOutcome: Sendable {
     /// of the connection, the outcome is `response`.
     case failure(AttemptFailure)
     /// Nothing was sent, because the request's credential could not be added, or because the adapter of the queue's
-    /// session did not return.
-    case withheld(CredentialFault)
+    /// session failed or did not return.
+    case withheld(WithheldReason)
     /// Nothing was sent, because the stored body is missing or differs from the accepted one.
     case unsendable(reason: String)
 }

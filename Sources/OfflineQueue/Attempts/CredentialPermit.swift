@@ -21,10 +21,10 @@ package struct CredentialPermit: Sendable {
     /// The fault of a request to an origin that the credential does not list.
     ///
     /// - Parameter origin: `nil` if the URL has none.
-    func refusal(of origin: TransferOrigin?) -> CredentialFault {
+    func refusal(of origin: TransferOrigin?) -> WithheldReason {
         let place = origin.map { "`\($0)`" } ?? "this URL"
         let list = origins.map { "\($0)" }.joined(separator: ", ")
-        return CredentialFault(
+        return WithheldReason(
             .change,
             "the credential `\(name)` must not be sent to \(place); it lists \(list)"
         )

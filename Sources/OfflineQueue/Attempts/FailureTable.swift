@@ -84,6 +84,10 @@ package enum FailureTable {
     /// The path errors that count as proof where the kernel's routing tables cannot be read.
     private static let plainPathErrors: Set<CInt> = [ENETUNREACH, EHOSTUNREACH, ENETDOWN]
 
+    /// The errors of a bound socket whose source address or interface no longer exists. EADDRNOTAVAIL may also mean that
+    /// all local ports for connections to the server are in use.
+    private static let lostBindingErrors: Set<CInt> = [EADDRNOTAVAIL, ENODEV]
+
     /// Returns whether connecting failed because there is no path, judging by the error number alone. Used only where
     /// the kernel's routing tables cannot be read.
     package static func seemsOffline(_ failure: AttemptFailure) -> Bool {
@@ -177,8 +181,12 @@ extension FailureTable {
         switch classify(failure) {
         case .path where isOffline || request.isReconnecting:
             return conclude(.retry(countsAsAttempt: false), .reconnect)
-        // A missing source address counts as a missing path, and `isOffline` is false here. The error therefore means
-        // that all local ports for connections to the server are in use.
+        // The source address or the interface was removed after the attempt was bound to it. The path monitor may not have
+        // reported it yet, or the host may already have another path, to which the next attempt is bound.
+        case .path where request.isBound && lostBindingErrors.contains(failure.errno):
+            return conclude(.retry(countsAsAttempt: false), .reconnect)
+        // The kernel chooses the source address of an unbound socket. If it finds none, there is no path, and `isOffline`
+        // is true. The error therefore means that all local ports for connections to the server are in use.
         case .path where failure.errno == EADDRNOTAVAIL:
             return conclude(.retry(countsAsAttempt: false), .shortage)
         case .path: return conclude(.retry(countsAsAttempt: true), .close)

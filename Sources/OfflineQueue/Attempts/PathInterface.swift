@@ -6,6 +6,10 @@ package struct PathInterface: Hashable, Sendable {
     package let kind: InterfaceType
     package let isMetered: Bool
     /// The interface and source address of the path, to which a socket can be bound; `nil` if they are not known.
+    ///
+    /// The binding takes part in `==`, so that a change of the source address alone is a change of the gate. Otherwise the
+    /// scheduler would bind later attempts to an address that no longer exists. The path monitor reports such a change
+    /// as another path in any case.
     package let binding: SocketBinding?
 
     package init(kind: InterfaceType, isMetered: Bool, binding: SocketBinding? = nil) {

@@ -1,9 +1,14 @@
 internal import Foundation
+internal import FoundationNetworking
 
 /// The secrets that a credential or an adapter added to an attempt.
 ///
 /// A redirect, for example, may repeat the query of the URL, and the store keeps header fields of responses and error
 /// messages.
+///
+/// The error that an adapter or an interceptor throws can contain secrets that are not known, because no request was
+/// returned: what it added or intended to add, the response of a token service, or what the adapter added before the
+/// interceptor threw. Only the secrets of the request's credential are removed from such an error.
 struct AddedSecrets {
     /// The values, the longest first.
     private let values: [String]
@@ -13,17 +18,20 @@ struct AddedSecrets {
     ///   - headers: The header lines that are sent.
     ///   - original: The attempt to which they were added.
     init(url: String, headers: [QueueRequest.Header], besides original: Attempt) {
-        let known = Set(original.headers)
-        let added = headers.filter {
-            !known.contains($0) && !Self.publicFields.contains($0.name.lowercased())
+        // `URLRequest` joins the values of a repeated field, and may spell the URL differently.
+        let unchanged = URLRequest(original)
+        let joined = (unchanged?.allHTTPHeaderFields ?? [:]).map { QueueRequest.Header(name: $0, value: $1) }
+        let known = Set((original.headers + joined).map(Self.comparable))
+        let added = headers.map(Self.comparable).filter {
+            !known.contains($0) && !Self.publicFields.contains($0.name)
         }
         let fields = added.flatMap { field in
             // The credentials follow the scheme: `Bearer TOKEN`.
-            let isAuthorization = field.name.lowercased().hasSuffix("authorization")
+            let isAuthorization = field.name.hasSuffix("authorization")
             let parts = isAuthorization ? field.value.split(separator: " ").map(String.init) : []
             return [field.value] + parts + parts.flatMap(Self.basicSecrets)
         }
-        let items = Set(Self.queryItems(of: original.url))
+        let items = Set([original.url, unchanged?.url?.absoluteString ?? ""].flatMap(Self.queryItems))
         let queryValues = Self.queryItems(of: url).filter { !items.contains($0) }.compactMap { item in
             item.firstIndex(of: "=").map { String(item[item.index(after: $0)...]) }
         }
@@ -42,8 +50,14 @@ struct AddedSecrets {
             let headers = headers.map { ($0.0, redact($0.1)) }
             return .response(status: status, headers: headers, body: body, isTruncated: isTruncated)
         case .failure(let failure): return .failure(failure.withMessage(redact(failure.message)))
-        case .withheld, .unsendable: return outcome
+        case .withheld(let reason): return .withheld(reason.mapText(redact))
+        case .unsendable: return outcome
         }
+    }
+
+    /// Returns a header field with its name in lower case.
+    private static func comparable(_ field: QueueRequest.Header) -> QueueRequest.Header {
+        QueueRequest.Header(name: field.name.lowercased(), value: field.value)
     }
 
     private func redact(_ text: String) -> String {

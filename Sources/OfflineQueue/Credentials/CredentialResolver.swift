@@ -3,8 +3,8 @@ internal import NetwatchTransport
 
 /// Adds credentials to attempts, and refreshes each credential at most once at a time.
 ///
-/// Providers are code of the program that may throw or never return, so each call has a time limit. While a call for a
-/// credential is overdue, the provider is not called for it again, so only a few calls can hang.
+/// Providers are code of the program that may throw or never return, so each call has a time limit, and ``KeyedCalls``
+/// limits the calls that hang: while a call for a credential is overdue, the provider is not called for it again.
 package actor CredentialResolver {
     /// An attempt with its credential.
     struct Authorized: Sendable {
@@ -26,6 +26,13 @@ package actor CredentialResolver {
         let credential: String
         /// The time at which the refresh began.
         let began: Timestamp
+    }
+
+    /// A provider, as the key of its calls. Calls of a provider that was replaced do not delay its successor.
+    private struct ProviderKey: Hashable {
+        let credential: String
+        /// The entry's id; `nil` for a credential of the source.
+        let id: Int?
     }
 
     /// A registered credential.
@@ -54,24 +61,23 @@ package actor CredentialResolver {
     private let now: @Sendable () -> ContinuousClock.Instant
     private var entries: [String: Entry] = [:]
     private var source: (any CredentialSource)?
-    /// The calls in progress, by the name of the credential and the number of the call, and whether each is overdue.
-    private var calls: [String: [Int: Bool]] = [:]
+    private let calls: KeyedCalls<ProviderKey>
     /// The calls to providers that add a credential to an attempt, by the name of the credential.
     private var additions: [String: ProviderCalls<Addition>] = [:]
     private var isAccepted: (@Sendable (Refreshed) async -> Void)?
-    private var nextCall = 0
     private var registrations = 0
 
     /// - Parameters:
     ///   - timeout: The maximum time for a call of a provider.
     ///   - maximumWait: The maximum time for which an attempt waits for a call; see `Configuration.credentialWait`.
-    ///   - now: The clock of ``refreshWindow`` and of the delays after failures.
+    ///   - now: The clock of ``refreshWindow``, of the delays after failures, and of overdue calls.
     init(
         timeout: Duration,
         maximumWait: Duration,
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.timeout = timeout
+        calls = KeyedCalls(timeout: timeout, now: now)
         // If `maximumWait` is longer than the call's timeout, the timeout ends the wait and reports a different reason.
         self.maximumWait = maximumWait < timeout ? maximumWait : timeout + .seconds(3600)
         self.now = now
@@ -80,8 +86,6 @@ package actor CredentialResolver {
     func register(_ credential: QueueCredential, as name: String) {
         registrations += 1
         entries[name] = Entry(id: registrations, credential: credential)
-        // Calls of the provider before do not delay this one.
-        calls[name] = nil
         additions[name] = nil
     }
 
@@ -107,12 +111,12 @@ package actor CredentialResolver {
 
     /// Returns why a credential cannot be used; `nil` if it can, if the cause may pass, or if its source does not
     /// respond within ``maximumWait``.
-    func fault(of name: String) async -> CredentialFault? {
+    func fault(of name: String) async -> WithheldReason? {
         do {
             _ = try await TimedCall.run(within: maximumWait) { try await self.credential(named: name) }
             return nil
         } catch {
-            return (error as? CredentialFault).flatMap { $0.remedy == .change ? $0 : nil }
+            return (error as? WithheldReason).flatMap { $0.remedy == .change ? $0 : nil }
         }
     }
 
@@ -120,7 +124,7 @@ package actor CredentialResolver {
     ///
     /// The wait ends after ``maximumWait``; see ``ProviderCalls``.
     ///
-    /// - Throws: ``CredentialFault``, or `CancellationError`.
+    /// - Throws: ``WithheldReason``, or `CancellationError`.
     func authorize(_ attempt: Attempt, with name: String, _ session: SessionManager?) async throws
         -> Authorized
     {
@@ -131,8 +135,8 @@ package actor CredentialResolver {
             let authorized = attempt.authorized(url: added.url, headers: added.headers, added.permit)
             return Authorized(attempt: authorized, generation: added.generation)
         } catch is TimedCall.Timeout {
-            throw CredentialFault.waiting(name, maximumWait)
-        } catch let fault as CredentialFault {
+            throw WithheldReason.waiting(name, maximumWait)
+        } catch let fault as WithheldReason {
             removeCall(for: attempt, of: name)
             throw additions[name]?.refusal(at: now()) ?? fault
         }
@@ -152,14 +156,14 @@ package actor CredentialResolver {
         var calls = additions[name] ?? ProviderCalls(maximumWait: maximumWait)
         if let call = calls.task(of: attempt.id, at: now()) { return call }
         if let refusal = calls.refusal(at: now()) { throw refusal }
-        guard !calls.areSlow(at: now()) else { throw CredentialFault.waiting(name, maximumWait) }
+        guard !calls.areSlow(at: now()) else { throw WithheldReason.waiting(name, maximumWait) }
         let call = Task {
             do {
                 let added = try await self.add(name, to: attempt, session)
                 self.additions[name]?.end(attempt.id, nil, at: self.now())
                 return added
             } catch {
-                self.additions[name]?.end(attempt.id, error as? CredentialFault, at: self.now())
+                self.additions[name]?.end(attempt.id, error as? WithheldReason, at: self.now())
                 throw error
             }
         }
@@ -193,7 +197,7 @@ package actor CredentialResolver {
     private func credential(named name: String) async throws -> QueueCredential {
         if let entry = entries[name] { return entry.credential }
         guard let source else {
-            throw CredentialFault(.change, "no credential has the name `\(name)`", isUnknown: true)
+            throw WithheldReason(.change, "no credential has the name `\(name)`", isUnknown: true)
         }
         return try await call(name) { try await source.credential(named: name) }
     }
@@ -206,7 +210,7 @@ extension CredentialResolver {
     ///
     /// - Returns: The attempt to send immediately; `nil` if nothing changed, so that another attempt would be rejected,
     ///   too.
-    /// - Throws: ``CredentialFault``, or `CancellationError`.
+    /// - Throws: ``WithheldReason``, or `CancellationError`.
     func renew(
         _ attempt: Attempt,
         with name: String,
@@ -229,7 +233,7 @@ extension CredentialResolver {
         if entry.generation > rejected.generation { return true }
         if let refresh = entry.refresh { return try await wait(for: refresh, of: name) }
         guard mayRefresh(name) else {
-            if entry.hasFailed { throw CredentialFault.refreshFailing(name) }
+            if entry.hasFailed { throw WithheldReason.refreshFailing(name) }
             return false
         }
         let refresh = Task {
@@ -243,7 +247,7 @@ extension CredentialResolver {
         do {
             return try await TimedCall.run(within: maximumWait) { try await refresh.value }
         } catch is TimedCall.Timeout {
-            throw CredentialFault.waiting(name, maximumWait)
+            throw WithheldReason.waiting(name, maximumWait)
         }
     }
 
@@ -304,64 +308,54 @@ extension CredentialResolver {
 extension CredentialResolver {
     /// Calls a provider.
     ///
-    /// - Throws: ``CredentialFault``, or `CancellationError` if the caller's task was cancelled.
+    /// - Throws: ``WithheldReason``, or `CancellationError` if the caller's task was cancelled.
     private func call<Value: Sendable>(
         _ name: String,
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        if calls[name]?.values.contains(true) == true { throw CredentialFault.overdue(name, timeout) }
-        let number = nextCall
-        nextCall += 1
-        calls[name, default: [:]][number] = false
         do {
-            return try await TimedCall.run(within: timeout) {
-                do {
-                    let value = try await body()
-                    await self.ended(number, of: name)
-                    return value
-                } catch {
-                    await self.ended(number, of: name)
-                    throw error
-                }
-            }
+            return try await calls.run(for: ProviderKey(credential: name, id: entries[name]?.id), body)
         } catch is TimedCall.Timeout {
-            if calls[name]?[number] != nil { calls[name]![number] = true }
-            throw CredentialFault.overdue(name, timeout)
-        } catch let fault as CredentialFault {
+            throw WithheldReason.overdue(name, timeout)
+        } catch let refusal as KeyedCalls<ProviderKey>.Refusal {
+            switch refusal {
+            case .overdue: throw WithheldReason.overdue(name, timeout)
+            case .tooManyOverdueKeys: throw WithheldReason.tooManyOverdue(name)
+            }
+        } catch let fault as WithheldReason {
             throw fault
         } catch {
-            if Task.isCancelled {
-                // A call that ignores the cancellation must not be repeated while it runs.
-                if calls[name]?[number] != nil { calls[name]![number] = true }
-                throw CancellationError()
-            }
-            throw CredentialFault(.retry, "the credential `\(name)` is unavailable: \(error)")
+            if Task.isCancelled { throw CancellationError() }
+            throw WithheldReason(.retry, "the credential `\(name)` is unavailable: \(error)")
         }
-    }
-
-    private func ended(_ number: Int, of name: String) {
-        calls[name]?[number] = nil
-        if calls[name]?.isEmpty == true { calls[name] = nil }
     }
 }
 
-extension CredentialFault {
-    fileprivate static func overdue(_ name: String, _ timeout: Duration) -> CredentialFault {
-        CredentialFault(
+extension WithheldReason {
+    fileprivate static func overdue(_ name: String, _ timeout: Duration) -> WithheldReason {
+        WithheldReason(
             .retry,
             "the provider of the credential `\(name)` did not return within \(timeout.words)"
         )
     }
 
-    static func waiting(_ name: String, _ maximumWait: Duration) -> CredentialFault {
-        CredentialFault(
+    fileprivate static func tooManyOverdue(_ name: String) -> WithheldReason {
+        let count = KeyedCalls<String>.maximumOverdueKeys
+        return WithheldReason(
+            .retry,
+            "the credential `\(name)` is unavailable: the providers of \(count) other credentials have not returned"
+        )
+    }
+
+    static func waiting(_ name: String, _ maximumWait: Duration) -> WithheldReason {
+        WithheldReason(
             .retry,
             "the provider of the credential `\(name)` has not returned within \(maximumWait.words); the request waits "
                 + "for it"
         )
     }
 
-    fileprivate static func refreshFailing(_ name: String) -> CredentialFault {
-        CredentialFault(.retry, "the credential `\(name)` is unavailable: its last refresh failed")
+    fileprivate static func refreshFailing(_ name: String) -> WithheldReason {
+        WithheldReason(.retry, "the credential `\(name)` is unavailable: its last refresh failed")
     }
 }

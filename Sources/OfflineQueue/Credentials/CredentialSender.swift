@@ -12,7 +12,7 @@ struct CredentialSender: AttemptSender {
         guard let name = attempt.credential else { return await sender.send(attempt) }
         do {
             return try await send(attempt, with: name)
-        } catch let fault as CredentialFault {
+        } catch let fault as WithheldReason {
             return .withheld(fault)
         } catch {
             return .failure(.cancelledUnsent)

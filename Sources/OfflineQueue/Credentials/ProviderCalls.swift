@@ -28,7 +28,7 @@ struct ProviderCalls<Value: Sendable>: Sendable {
     let maximumWait: Duration
     private var calls: [String: Call] = [:]
     private var failures = 0
-    private var lastFailure: (fault: CredentialFault, retryAt: ContinuousClock.Instant)?
+    private var lastFailure: (fault: WithheldReason, retryAt: ContinuousClock.Instant)?
 
     init(maximumWait: Duration) {
         self.maximumWait = maximumWait
@@ -47,7 +47,7 @@ struct ProviderCalls<Value: Sendable>: Sendable {
 
     /// Returns the fault of the last call, with the time until the provider may be called again; `nil` if it may be
     /// called now.
-    func refusal(at now: ContinuousClock.Instant) -> CredentialFault? {
+    func refusal(at now: ContinuousClock.Instant) -> WithheldReason? {
         guard let (fault, retryAt) = lastFailure, now < retryAt else { return nil }
         return fault.delayed(by: retryAt - now)
     }
@@ -61,7 +61,7 @@ struct ProviderCalls<Value: Sendable>: Sendable {
     /// Records the end of a call. Its result is kept until ``remove(_:)``.
     ///
     /// - Parameter fault: The reason why the provider failed; `nil` if it did not.
-    mutating func end(_ request: String, _ fault: CredentialFault?, at now: ContinuousClock.Instant) {
+    mutating func end(_ request: String, _ fault: WithheldReason?, at now: ContinuousClock.Instant) {
         calls[request]?.ended = now
         guard let fault else {
             (failures, lastFailure) = (0, nil)

@@ -17,16 +17,16 @@ extension QueueCredential {
     /// Returns the attempt with the credential.
     ///
     /// - Parameter name: The name of the credential, for messages.
-    /// - Throws: ``CredentialFault``, or the error of the provider.
+    /// - Throws: ``WithheldReason``, or the error of the provider.
     func added(to attempt: Attempt, named name: String, _ session: SessionManager?) async throws -> Attempt {
         switch provider {
         case .value(let value, _):
             let value = try await value()
             if let fault = value.fault {
-                throw CredentialFault(.change, "the credential `\(name)` is invalid: \(fault)")
+                throw WithheldReason(.change, "the credential `\(name)` is invalid: \(fault)")
             }
             guard value.identity == nil || attempt.url.lowercased().hasPrefix("https:") else {
-                throw CredentialFault.certificateOverHTTP(name)
+                throw WithheldReason.certificateOverHTTP(name)
             }
             let (url, headers) = value.added(to: attempt.url, attempt.headers)
             let permit = permit(named: name, identity: value.identity)
@@ -36,7 +36,7 @@ extension QueueCredential {
                 try await DispatchQueue.global().run { try adapter.adapt(request) }
             }
         case .interceptor(let interceptor):
-            guard let session else { throw CredentialFault.withoutSession(name) }
+            guard let session else { throw WithheldReason.withoutSession(name) }
             return try await adapted(attempt, name) { try await interceptor.adapt($0, for: session) }
         }
     }
@@ -54,7 +54,7 @@ extension QueueCredential {
             adapted.httpBody == request.httpBody, adapted.httpBodyStream == nil,
             let origin = try? Origin(url: url), origin == (try? Origin(url: attempt.url))
         else {
-            throw CredentialFault(
+            throw WithheldReason(
                 .change,
                 "the adapter of the credential `\(name)` changed the origin, the method or the body of the request; "
                     + "it may only change header fields, and the path and query of the URL"
@@ -63,7 +63,7 @@ extension QueueCredential {
         let fields = (adapted.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }
         // The client would refuse such a field as well, but its error contains the value.
         for (field, value) in fields where !HTTPToken.isValid(field) || !HTTPFieldValue.isValid(value) {
-            throw CredentialFault(
+            throw WithheldReason(
                 .change,
                 "the adapter of the credential `\(name)` sets a header field that is not valid, such as a value "
                     + "with a control character"
@@ -94,15 +94,15 @@ extension QueueCredential {
     }
 }
 
-extension CredentialFault {
-    fileprivate static func certificateOverHTTP(_ name: String) -> CredentialFault {
-        CredentialFault(
+extension WithheldReason {
+    fileprivate static func certificateOverHTTP(_ name: String) -> WithheldReason {
+        WithheldReason(
             .change,
             "the credential `\(name)` is a client certificate, which is sent only to `https` origins"
         )
     }
 
-    fileprivate static func withoutSession(_ name: String) -> CredentialFault {
-        CredentialFault(.change, "the credential `\(name)` has an interceptor, but the queue has no session")
+    fileprivate static func withoutSession(_ name: String) -> WithheldReason {
+        WithheldReason(.change, "the credential `\(name)` has an interceptor, but the queue has no session")
     }
 }

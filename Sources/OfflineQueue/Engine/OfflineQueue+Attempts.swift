@@ -14,6 +14,8 @@ extension OfflineQueue {
         let began: Moment
         /// The number of changes of the request's credential before the attempt.
         let credentialChanges: Int
+        /// Whether the attempt is bound to an interface and a source address.
+        var isBound = false
         /// Whether the attempt was ended because the path to its host was lost.
         var isPathLost = false
     }
@@ -152,13 +154,14 @@ extension OfflineQueue {
     private func launch(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async throws {
         guard phase == .running else { return try await returnToStore(request) }
         let responseLimit = awaitedResponses[request.id]?.limit
-        let maySend = scheduler.mayStillSend(lane: claim.lane, now: now)
-        let binding = scheduler.binding(lane: claim.lane)
         let transfer = Task { [sender, pathChange, spool = store.spool] in
-            guard maySend else { return AttemptOutcome.unsent }
             await pathChange?.value
             switch await Attempt.Body.opening(request.body, in: spool) {
             case .success(let body):
+                // The path may have changed since the claim. Only its current state decides, immediately before sending.
+                guard scheduler.mayStillSend(lane: claim.lane, now: now) else { return AttemptOutcome.unsent }
+                let binding = scheduler.binding(lane: claim.lane)
+                inflight[request.sequence]?.isBound = binding != nil
                 CrashPoint.sending.reached()
                 return await sender.send(
                     Attempt(request, body: body, responseLimit: responseLimit, binding: binding)
@@ -212,6 +215,7 @@ extension OfflineQueue {
         CrashPoint.responded.reached()
         if inflight[request.sequence]?.isPathLost == true { outcome = outcome.endedByLoss(of: origin.host) }
         var context = AttemptContext(request, origin: origin, gateIsDown: gateState == .notReachable)
+        context.isBound = inflight[request.sequence]?.isBound == true
         if case .failure(let failure) = outcome {
             await addPathState(of: failure, from: gateState, claim, to: &context)
         }

@@ -13,11 +13,14 @@ public struct RequestConstraints: Hashable, Sendable {
     /// names. A path to this machine itself is never metered. While the interface is not known, the request waits.
     ///
     /// The constraint is checked for the path to the host's preferred address, and the connection is bound to the
-    /// interface and source address of that path. Addresses of the other family are not tried.
+    /// interface and source address of that path, or only to the source address if the path leads to this machine
+    /// itself. Addresses of the other family are not tried. Each attempt opens a connection, which is neither shared nor
+    /// reused.
     public var isUnmetered = false
     /// The kinds of interfaces over which the request may be sent. Default: any.
     ///
-    /// The interface is the one that finally carries the packets: below a tunnel or a bridge, if it is known.
+    /// The interface is the one that finally carries the packets: below a tunnel or a bridge, if it is known. The connection
+    /// is bound as with ``isUnmetered``.
     public var interfaceKinds: Set<InterfaceType> = []
     /// The daily time window in which the request is sent. Default `nil`: at any time.
     public var window: DailyWindow?

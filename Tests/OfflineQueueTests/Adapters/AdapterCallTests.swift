@@ -2,6 +2,7 @@ internal import ClientCore
 internal import Dispatch
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -72,9 +73,45 @@ internal import Testing
         }
         let calls = AdapterCalls(of: session, timeout: .milliseconds(50))
         let request = URLRequest(url: URL(string: "http://127.0.0.1/")!)
-        await #expect(throws: CredentialFault.self) { try await calls.adapted(request) }
-        await #expect(throws: CredentialFault.self) { try await calls.adapted(request) }
+        await #expect(throws: WithheldReason.self) { try await calls.adapted(request) }
+        await #expect(throws: WithheldReason.self) { try await calls.adapted(request) }
         #expect(isWaiting.values.count == 1)
+        end.signal()
+        try await poll { (try? await calls.adapted(request)) != nil }
+    }
+
+    @Test func `hosts for which the adapter does not return do not delay other hosts`() async throws {
+        let (end, hung) = (DispatchSemaphore(value: 0), 20)
+        let session = SessionManager()
+        session.adapter = TestAdapter { if $0.url?.host != "fast.example" { end.wait() } }
+        let calls = AdapterCalls(of: session, timeout: .milliseconds(50))
+        func request(_ host: String) -> URLRequest { URLRequest(url: URL(string: "http://\(host)/")!) }
+        for number in 0..<hung {
+            await #expect(throws: WithheldReason.self) {
+                try await calls.adapted(request("slow\(number).example"))
+            }
+        }
+        try await poll { (try? await calls.adapted(request("fast.example"))) != nil }
+        for _ in 0..<hung { end.signal() }
+    }
+
+    @Test func `an attempt that is cancelled while it is adapted does not postpone others`() async throws {
+        let (end, isWaiting) = (DispatchSemaphore(value: 0), Recorder<Bool>())
+        let session = SessionManager()
+        session.adapter = TestAdapter { _ in
+            guard isWaiting.values.isEmpty else { return }
+            isWaiting.record(true)
+            end.wait()
+        }
+        let began = ContinuousClock.now
+        let calls = AdapterCalls(of: session, timeout: .milliseconds(50)) { began }
+        let request = URLRequest(url: URL(string: "http://127.0.0.1/")!)
+        let attempt = Task { try await calls.adapted(request) }
+        try await isWaiting.wait { $0.count == 1 }
+        attempt.cancel()
+        _ = await attempt.result
+        let withheld = await #expect(throws: WithheldReason.self) { try await calls.adapted(request) }
+        #expect(withheld?.delay == .zero, "the request waits for the call, and no longer")
         end.signal()
         try await poll { (try? await calls.adapted(request)) != nil }
     }
@@ -92,6 +129,101 @@ internal import Testing
         #expect(request.summary.lastError?.contains("Refusal") == true)
         await queue.stop()
         #expect(server.requests.isEmpty)
+    }
+
+    /// In a transfer, the first error makes a request dead, and the second one holds it.
+    private static let transferErrors: [any Error] = [
+        AFError.invalidURL(url: "x"), URLError(.cancelled), CancellationError(),
+    ]
+
+    @Test(arguments: transferErrors)
+    func `an error of the adapter neither ends nor holds a request`(error: any Error) async {
+        let session = SessionManager()
+        session.adapter = TestAdapter { _ in throw error }
+        let attempt = Attempt(
+            id: "once",
+            method: "POST",
+            url: "http://127.0.0.1:9/",
+            headers: [],
+            body: .none,
+            mayBeSentTwice: false
+        )
+        let outcome = await SessionSender(session: session).send(attempt)
+        guard case .withheld(let withheld) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(withheld.reason.hasPrefix("the adapter of the queue's session failed: "))
+        let context = AttemptContext(
+            origin: Origin(scheme: "http", host: "127.0.0.1", port: 9),
+            mayBeSentTwice: false,
+            hasKey: false,
+            gateIsDown: false,
+            accept: nil
+        )
+        let classification = FailureTable.classify(outcome, of: context, now: start)
+        #expect(classification.verdict == .retry(countsAsAttempt: false))
+    }
+
+    @Test func `a bound request is not sent to another host than that of its binding`() async throws {
+        let server = try ScriptedServer { _ in .respond("thanks") }
+        let session = SessionManager()
+        let isOther = Recorder<Bool>()
+        session.adapter = TestAdapter { request in
+            let url = request.url?.absoluteString ?? ""
+            guard !isOther.values.isEmpty else { return }
+            request.url = URL(string: url.replacingOccurrences(of: "127.0.0.1", with: "localhost"))
+        }
+        let source = try #require(IPAddress("127.0.0.1"))
+        func send(_ binding: SocketBinding?) async -> AttemptOutcome {
+            let attempt = Attempt(
+                id: "a",
+                method: "POST",
+                url: server.url + "/",
+                headers: [],
+                body: .none,
+                mayBeSentTwice: true,
+                binding: binding
+            )
+            return await SessionSender(session: session).send(attempt)
+        }
+        let binding = SocketBinding(interfaceIndex: 0, source: source, family: .ipv4)
+        guard case .response = await send(binding) else {
+            Issue.record("the adapter kept the host")
+            return
+        }
+        isOther.record(true)
+        guard case .response = await send(nil) else {
+            Issue.record("the request is not bound")
+            return
+        }
+        guard case .withheld(let withheld) = await send(binding) else {
+            Issue.record("the request is bound, and the adapter changed its host")
+            return
+        }
+        #expect(withheld.remedy == .retry && withheld.reason.contains("changed the host"))
+        #expect(server.requests.count == 2)
+    }
+
+    @Test func `the credential is removed from an error of the adapter`() async throws {
+        struct Refusal: Error { let field: String }
+        let session = SessionManager()
+        session.adapter = TestAdapter {
+            throw Refusal(field: $0.value(forHTTPHeaderField: "Authorization") ?? "")
+        }
+        let queue = try await open(session)
+        let credential = try QueueCredential(.bearer("credential-secret"), origins: ["http://127.0.0.1:9"])
+        try await queue.register(credential, as: "token")
+        var options = EnqueueOptions(id: "a")
+        options.credential = "token"
+        _ = try await queue.enqueue(
+            QueueRequest(method: "POST", url: "http://127.0.0.1:9/"),
+            options: options
+        )
+        try await poll { try await queue.request("a")?.summary.lastError != nil }
+        let error = try #require(try await queue.request("a")?.summary.lastError)
+        #expect(error.contains("REDACTED") && !error.contains("credential-secret"), "\(error)")
+        await queue.stop()
     }
 
     @Test func `what the adapter adds is not stored with the response`() async throws {

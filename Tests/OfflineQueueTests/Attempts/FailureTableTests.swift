@@ -231,6 +231,21 @@ internal import Testing
         }
     }
 
+    private static let lostBindings: [(CInt, CInt)] = [(45, EADDRNOTAVAIL), (7, EADDRNOTAVAIL), (7, ENODEV)]
+
+    @Test(arguments: lostBindings)
+    func `a bound attempt without its address or interface reconnects`(code: CInt, errno: CInt) throws {
+        let failure = AttemptFailure(code: code, errno: errno, phase: .connect, message: "m")
+        for mayBeSentTwice in [true, false] {
+            let bound = try classify(failure, mayBeSentTwice: mayBeSentTwice) { $0.isBound = true }
+            #expect(bound.verdict == Self.free && bound.lane == .reconnect)
+        }
+        // An unbound socket fails with EADDRNOTAVAIL if all local ports are in use.
+        #expect(try classify(failure).lane == (errno == EADDRNOTAVAIL ? .shortage : .close))
+        let refused = AttemptFailure(code: 7, errno: ECONNREFUSED, phase: .connect, message: "m")
+        #expect(try classify(refused) { $0.isBound = true }.verdict == Self.counted)
+    }
+
     @Test func `a failed connection does not count shortly after the path was found`() throws {
         let refused = AttemptFailure(code: 7, errno: ECONNREFUSED, phase: .connect, message: "m")
         let classification = try classify(refused) { $0.isReconnecting = true }

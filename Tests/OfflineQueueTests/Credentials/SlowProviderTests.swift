@@ -25,10 +25,10 @@ internal import Testing
 
     @Test func `calls that ended without a failure of the provider leave nothing to remember`() {
         var calls = ProviderCalls<Int>(maximumWait: .seconds(1))
-        for (remedy, isIdle) in [(CredentialFault.Remedy.change, true), (.retry, false)] {
+        for (remedy, isIdle) in [(WithheldReason.Remedy.change, true), (.retry, false)] {
             calls.begin(Task { 1 }, for: "request", at: .now)
             #expect(!calls.isIdle)
-            calls.end("request", CredentialFault(remedy, "the fault"), at: .now)
+            calls.end("request", WithheldReason(remedy, "the fault"), at: .now)
             calls.remove("request")
             #expect(calls.isIdle == isIdle)
         }
@@ -88,7 +88,7 @@ internal import Testing
                 _ = try await resolver.authorize(.toExample(id: id), with: "token", nil)
                 return nil
             } catch {
-                return (error as? CredentialFault)?.delay
+                return (error as? WithheldReason)?.delay
             }
         }
         for (number, expected) in [1, 2, 4, 8, 16, 30, 30].enumerated() {

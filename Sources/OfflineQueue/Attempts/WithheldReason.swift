@@ -1,0 +1,50 @@
+/// The reason why an attempt was withheld: its credential could not be added, or the session's adapter did not complete
+/// the request. Nothing was sent.
+package struct WithheldReason: Error, Hashable, Sendable {
+    /// What happens to the request.
+    package enum Remedy: Hashable, Sendable {
+        /// Only a change helps, of the credential or of its name in the request. The request is held.
+        case change
+        /// Another attempt may succeed, for example because a token service is unreachable now, or because the adapter
+        /// works again.
+        case retry
+    }
+
+    package let remedy: Remedy
+    /// The complete reason.
+    private var text: String
+    /// Whether the request names a credential that does not exist.
+    package let isUnknown: Bool
+    /// The minimum time until another attempt can succeed.
+    package private(set) var delay: Duration = .zero
+
+    /// The maximum number of characters of ``reason``.
+    package static let maximumReasonLength = 512
+
+    package init(_ remedy: Remedy, _ reason: String, isUnknown: Bool = false) {
+        self.remedy = remedy
+        self.isUnknown = isUnknown
+        text = reason
+    }
+
+    /// The reason for a person. It names the credential, or the session's adapter.
+    ///
+    /// The error of a provider or an adapter may be of any length, and the reason is stored at each attempt. Therefore only
+    /// the first characters are returned.
+    package var reason: String { String(text.prefix(Self.maximumReasonLength)) }
+
+    /// Returns a copy whose complete reason was changed. A secret at the end of ``reason`` would be cut, and a search for
+    /// it would not find it.
+    func mapText(_ change: (String) -> String) -> WithheldReason {
+        var reason = self
+        reason.text = change(text)
+        return reason
+    }
+
+    /// Returns a copy of the reason with another ``delay``.
+    func delayed(by delay: Duration) -> WithheldReason {
+        var reason = self
+        reason.delay = delay
+        return reason
+    }
+}

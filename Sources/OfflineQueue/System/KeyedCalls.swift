@@ -1,0 +1,186 @@
+internal import Synchronization
+
+/// Calls of the program's code, such as adapters and providers of credentials. Such a call may never return, and may
+/// then block a thread for ever. Each call has a key: the host or the credential for which it is made.
+///
+/// A caller waits for a limited time. A call that has lasted longer is *overdue*, whether or not its caller still waits.
+/// These rules limit the calls that can hang, without letting one key delay another:
+///
+/// - While a call for a key is overdue, other calls for the key are refused.
+/// - The calls for a key run one at a time until one of them has returned in time, and then in parallel.
+/// - Calls in parallel share ``maximumParallel`` places among all keys. A call without a place waits for another call for
+///   its key. The first call for a key needs no place.
+/// - While ``maximumOverdueKeys`` keys have overdue calls, calls for other keys are refused.
+///
+/// At most 80 overdue calls can therefore exist, and one more for each key whose call is in progress when the last limit
+/// is reached.
+final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
+    /// The reason why a call was not made.
+    enum Refusal: Error {
+        /// A call for the same key is overdue.
+        case overdue
+        /// ``KeyedCalls/maximumOverdueKeys`` other keys have overdue calls.
+        case tooManyOverdueKeys
+    }
+
+    /// The maximum number of keys with overdue calls. Dispatch starts at most 255 threads, and the process needs some of
+    /// them for other work.
+    static var maximumOverdueKeys: Int { 64 }
+    /// The maximum number of calls that run in addition to the first call for each key.
+    static var maximumParallel: Int { 16 }
+
+    private let timeout: Duration
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - timeout: The maximum time for which a caller waits, and after which a call is overdue.
+    ///   - now: The clock that determines whether a call is overdue.
+    init(timeout: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+        self.timeout = timeout
+        self.now = now
+    }
+
+    /// Calls `body` as soon as the calls in progress permit it, and returns its result.
+    ///
+    /// After the timeout, or if the task is cancelled, `body` is cancelled but not waited for.
+    ///
+    /// - Throws: ``Refusal``, ``TimedCall/Timeout``, `CancellationError`, or the error of `body`.
+    func run<Value: Sendable>(
+        for key: Key,
+        _ body: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await TimedCall.run(within: timeout) { [self] in
+            let call = try await begin(key)
+            defer { end(call, key) }
+            // The caller may have stopped waiting just before the call was permitted.
+            try Task.checkCancellation()
+            return try await body()
+        }
+    }
+
+    /// Returns the number of calls for a key that have not begun.
+    func waitingCalls(for key: Key) -> Int { state.withLock { $0.waitingCalls(for: key) } }
+
+    /// Waits until a call may begin, and returns its number.
+    private func begin(_ key: Key) async throws -> Int {
+        let call = state.withLock { $0.nextCall() }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let now = now()
+                let refused = state.withLock { state -> (any Error)? in
+                    // A cancellation before this moment has found no waiter to remove.
+                    if Task.isCancelled { return CancellationError() }
+                    return state.add(call, key, continuation, at: now, overdue: now - timeout)
+                }
+                if let refused { continuation.resume(throwing: refused) }
+            }
+        } onCancel: {
+            state.withLock { $0.removeWaiter(call, key) }?.resume(throwing: CancellationError())
+        }
+        return call
+    }
+
+    /// Records that a call has returned.
+    private func end(_ call: Int, _ key: Key) {
+        let now = now()
+        state.withLock { $0.remove(call, key, at: now, overdue: now - timeout) }
+    }
+}
+
+extension KeyedCalls {
+    private typealias Waiter = CheckedContinuation<Void, any Error>
+
+    /// The calls for a key.
+    private struct Calls {
+        /// The times at which the calls in progress began, by the number of the call.
+        var began: [Int: ContinuousClock.Instant] = [:]
+        /// The calls that have not begun, in order.
+        var waiting: [(call: Int, waiter: Waiter)] = []
+        /// Whether the last call that returned was not overdue.
+        var isProven = false
+
+        func areOverdue(_ overdue: ContinuousClock.Instant) -> Bool {
+            began.values.contains { $0 <= overdue }
+        }
+    }
+
+    private struct State {
+        /// The calls by key. Each key has a call in progress.
+        private var calls: [Key: Calls] = [:]
+        /// The number of calls in progress.
+        private var count = 0
+        private var lastCall = 0
+
+        mutating func nextCall() -> Int {
+            lastCall += 1
+            return lastCall
+        }
+
+        func waitingCalls(for key: Key) -> Int { calls[key]?.waiting.count ?? 0 }
+
+        /// Adds a call, which begins when it is permitted. Returns the reason if it is refused.
+        ///
+        /// - Parameter overdue: The time at or before which a call that is overdue at `now` has begun.
+        mutating func add(
+            _ call: Int,
+            _ key: Key,
+            _ waiter: Waiter,
+            at now: ContinuousClock.Instant,
+            overdue: ContinuousClock.Instant
+        ) -> Refusal? {
+            if let refusal = refusal(of: key, overdue) { return refusal }
+            calls[key, default: Calls()].waiting.append((call, waiter))
+            beginPermitted(key, at: now, overdue)
+            return nil
+        }
+
+        /// Removes a call that has not begun, and returns its waiter.
+        mutating func removeWaiter(_ call: Int, _ key: Key) -> Waiter? {
+            guard let index = calls[key]?.waiting.firstIndex(where: { $0.call == call }) else { return nil }
+            return calls[key]!.waiting.remove(at: index).waiter
+        }
+
+        /// Removes a call that has returned, and begins the calls that are permitted then.
+        mutating func remove(
+            _ call: Int,
+            _ key: Key,
+            at now: ContinuousClock.Instant,
+            overdue: ContinuousClock.Instant
+        ) {
+            guard let began = calls[key]?.began.removeValue(forKey: call) else { return }
+            count -= 1
+            calls[key]!.isProven = began > overdue
+            beginPermitted(key, at: now, overdue)
+            if calls[key]!.began.isEmpty { calls[key] = nil }
+        }
+
+        private func refusal(of key: Key, _ overdue: ContinuousClock.Instant) -> Refusal? {
+            if let own = calls[key] { return own.areOverdue(overdue) ? .overdue : nil }
+            guard calls.count >= KeyedCalls.maximumOverdueKeys else { return nil }
+            let overdueKeys = calls.values.count { $0.areOverdue(overdue) }
+            return overdueKeys >= KeyedCalls.maximumOverdueKeys ? .tooManyOverdueKeys : nil
+        }
+
+        private mutating func beginPermitted(
+            _ key: Key,
+            at now: ContinuousClock.Instant,
+            _ overdue: ContinuousClock.Instant
+        ) {
+            while let next = calls[key]?.waiting.first, permitsCall(key, overdue) {
+                calls[key]!.waiting.removeFirst()
+                calls[key]!.began[next.call] = now
+                count += 1
+                // Only schedules the waiter's task, so the lock may be held.
+                next.waiter.resume()
+            }
+        }
+
+        private func permitsCall(_ key: Key, _ overdue: ContinuousClock.Instant) -> Bool {
+            guard let own = calls[key], !own.began.isEmpty else { return true }
+            // All calls but one for each key run in parallel.
+            let parallel = count - calls.count
+            return own.isProven && !own.areOverdue(overdue) && parallel < KeyedCalls.maximumParallel
+        }
+    }
+}

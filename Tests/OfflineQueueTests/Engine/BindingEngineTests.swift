@@ -1,0 +1,115 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchEventLoop
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// The binding of attempts whose requests require a kind of interface.
+@Suite(.timeLimit(.minutes(5))) struct BindingEngineTests {
+    private let directory = TemporaryDirectory(marker: "binding")
+    private let changes = ChangeSignal()
+
+    private func binding(_ interface: UInt32) -> SocketBinding {
+        SocketBinding(interfaceIndex: interface, source: nil, family: .ipv4)
+    }
+
+    /// The state of a path over a numbered interface.
+    private func up(_ number: UInt32, isMetered: Bool = false) -> GateState {
+        let interface = PathInterface(kind: .ethernet, isMetered: isMetered, binding: binding(number))
+        return .reachable(generation: UInt64(number), route: UInt64(number), interface: interface)
+    }
+
+    private func open(_ sender: any AttemptSender, _ gate: FakeGate) async throws -> OfflineQueue {
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.limits.diskReserve = 0
+        configuration.stopTimeout = .milliseconds(200)
+        let queue = try await OfflineQueue.opening(configuration, sender: sender, gate: gate, signal: changes)
+        try await queue.start()
+        return queue
+    }
+
+    /// Enqueues a request that must not be sent twice, so that a change of the path does not interrupt it.
+    private func enqueue(_ id: String, isUnmetered: Bool = true, to queue: OfflineQueue) async throws {
+        var options = EnqueueOptions(id: id)
+        options.isAtMostOnce = true
+        options.constraints.isUnmetered = isUnmetered
+        _ = try await queue.enqueue(
+            QueueRequest(method: "POST", url: "https://example.com/\(id)"),
+            options: options
+        )
+    }
+
+    /// A sender whose pooled connections are dropped when the latch opens.
+    private struct SlowDrop: AttemptSender {
+        let inner: FakeSender
+        let latch: Latch
+
+        func send(_ attempt: Attempt) async -> AttemptOutcome { await inner.send(attempt) }
+
+        func dropConnections() async {
+            await inner.dropConnections()
+            await latch.wait()
+        }
+    }
+
+    @Test func `an attempt that waits for a path change is bound to the path after it`() async throws {
+        let (sender, latch, gate) = (FakeSender(), Latch(), FakeGate(up(1)))
+        let queue = try await open(SlowDrop(inner: sender, latch: latch), gate)
+        // Keeps the host watched.
+        try await enqueue("unbound", isUnmetered: false, to: queue)
+        #expect(await sender.nextAttempt().binding == nil)
+        gate.turn(up(2))
+        try await poll { sender.pathChanges == 1 }
+        try await enqueue("a", to: queue)
+        try await poll { try await queue.request("a")?.summary.state == .inflight }
+        gate.turn(up(3, isMetered: true))
+        var count = 0
+        try await poll {
+            count += 1
+            try await enqueue("waiting\(count)", to: queue)
+            return try await queue.list().requests.contains { $0.waitReason == .constraint(.unmetered) }
+        }
+        latch.open()
+        try await poll { try await queue.request("a")?.summary.waitReason == .constraint(.unmetered) }
+        #expect(sender.attempts.map(\.id) == ["unbound"], "the interface is metered now")
+        gate.turn(up(4))
+        #expect(await sender.nextAttempt().binding == binding(4))
+        await queue.stop()
+    }
+
+    @Test func `a bound attempt whose interface was removed does not count`() async throws {
+        let lost = AttemptOutcome.failure(
+            AttemptFailure(code: 7, errno: ENODEV, phase: .connect, message: "No such device")
+        )
+        let sender = FakeSender()
+        let queue = try await open(sender, FakeGate(up(1)))
+        try await enqueue("a", to: queue)
+        let first = await sender.nextAttempt()
+        #expect(first.binding == binding(1))
+        sender.answer(first, lost)
+        sender.answer(await sender.nextAttempt(), .status(200))
+        try await changes.until(queue) { $0[.delivered] == 1 }
+        let summary = try #require(try await queue.request("a")).summary
+        #expect(summary.attempts == 1 && summary.deferrals == 1)
+        await queue.stop()
+    }
+
+    @Test func `a change of the source address alone changes the binding of later attempts`() {
+        var scheduler = Scheduler(seed: 1)
+        var constraints = RequestConstraints()
+        constraints.isUnmetered = true
+        let origin = Origin(scheme: "https", host: "a", port: 443)
+        let lane = Scheduler.LaneInfo(id: 1, origin: origin, mode: .parallel, constraints: constraints)
+        _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
+        for source in ["192.0.2.1", "192.0.2.2"] {
+            let binding = SocketBinding(interfaceIndex: 2, source: IPAddress(source), family: .ipv4)
+            let interface = PathInterface(kind: .ethernet, isMetered: false, binding: binding)
+            let state = GateState.reachable(generation: 1, route: 1, interface: interface)
+            _ = scheduler.handle(.gate(host: "a", state), now: .zero)
+            #expect(scheduler.binding(lane: 1) == binding)
+        }
+    }
+}

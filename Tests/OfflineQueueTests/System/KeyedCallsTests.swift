@@ -1,0 +1,117 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Synchronization
+internal import Testing
+
+@testable internal import OfflineQueue
+
+/// Calls of code that may never return, with a clock that the test sets.
+@Suite(.timeLimit(.minutes(5))) struct KeyedCallsTests {
+    private let time = SetClock()
+    private let started = Recorder<Int>()
+    private let latch = Latch()
+
+    private func makeCalls(timeout: Duration = .seconds(600)) -> KeyedCalls<Int> {
+        KeyedCalls(timeout: timeout) { [time] in time.now }
+    }
+
+    /// Begins a call that returns when the latch opens, even if it is cancelled.
+    @discardableResult
+    private func hang(_ calls: KeyedCalls<Int>, for key: Int) -> Task<Void, any Error> {
+        Task { [started, latch] in
+            try await calls.run(for: key) {
+                started.record(key)
+                await latch.wait()
+            }
+        }
+    }
+
+    private func refusal(of key: Int, _ calls: KeyedCalls<Int>) async -> KeyedCalls<Int>.Refusal? {
+        do {
+            try await calls.run(for: key) {}
+            return nil
+        } catch {
+            return error as? KeyedCalls<Int>.Refusal
+        }
+    }
+
+    @Test func `keys with overdue calls do not delay other keys, up to a number of such keys`() async throws {
+        let (calls, limit) = (makeCalls(), KeyedCalls<Int>.maximumOverdueKeys)
+        for key in 1..<limit { hang(calls, for: key) }
+        try await started.wait { $0.count == limit - 1 }
+        time.advance(by: .seconds(600))
+        #expect(await refusal(of: 1, calls) == .overdue)
+        #expect(try await calls.run(for: 0) { "returned" } == "returned")
+        hang(calls, for: limit)
+        try await started.wait { $0.count == limit }
+        #expect(try await calls.run(for: 0) { "returned" } == "returned", "the last call is not overdue yet")
+        time.advance(by: .seconds(600))
+        #expect(await refusal(of: 0, calls) == .tooManyOverdueKeys)
+        latch.open()
+        try await poll { await refusal(of: 0, calls) == nil }
+        try await poll { await refusal(of: 1, calls) == nil }
+    }
+
+    @Test func `a call whose caller was cancelled is overdue only after the timeout`() async throws {
+        let calls = makeCalls(timeout: .milliseconds(50))
+        let caller = hang(calls, for: 1)
+        try await started.wait { $0.count == 1 }
+        caller.cancel()
+        _ = await caller.result
+        await #expect(throws: TimedCall.Timeout.self, "the next call waits for the first one") {
+            try await calls.run(for: 1) {}
+        }
+        time.advance(by: .milliseconds(50))
+        #expect(await refusal(of: 1, calls) == .overdue)
+        latch.open()
+        try await poll { (try? await calls.run(for: 1) {}) != nil }
+    }
+
+    @Test func `one call for a key runs until it has returned, and a caller that stops waiting begins none`()
+        async throws
+    {
+        let calls = makeCalls(timeout: .milliseconds(50))
+        hang(calls, for: 1)
+        try await started.wait { $0.count == 1 }
+        for _ in 0..<3 {
+            await #expect(throws: TimedCall.Timeout.self) {
+                try await calls.run(for: 1) { [started] in started.record(1) }
+            }
+        }
+        latch.open()
+        try await poll { (try? await calls.run(for: 1) {}) != nil }
+        #expect(started.values == [1])
+    }
+
+    @Test func `the calls for a proven key run in parallel, up to the number of places`() async throws {
+        let calls = makeCalls()
+        let first = Latch()
+        let caller = Task { [started] in
+            try await calls.run(for: 1) {
+                started.record(1)
+                await first.wait()
+            }
+        }
+        try await started.wait { $0.count == 1 }
+        let others = (0..<40).map { _ in hang(calls, for: 1) }
+        try await poll { calls.waitingCalls(for: 1) == others.count }
+        first.open()
+        try await caller.value
+        let most = 1 + 1 + KeyedCalls<Int>.maximumParallel
+        try await started.wait { $0.count == most }
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(started.values.count == most)
+        #expect(try await calls.run(for: 2) { "returned" } == "returned", "the first call needs no place")
+        latch.open()
+        for other in others { try await other.value }
+        #expect(started.values.count == 41)
+    }
+}
+
+private final class SetClock: Sendable {
+    private let state = Mutex(ContinuousClock.now)
+
+    var now: ContinuousClock.Instant { state.withLock { $0 } }
+
+    func advance(by duration: Duration) { state.withLock { $0 += duration } }
+}
