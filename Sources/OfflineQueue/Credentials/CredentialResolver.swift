@@ -4,7 +4,7 @@ internal import NetwatchTransport
 /// Adds credentials to attempts, and refreshes each credential at most once at a time.
 ///
 /// Providers are code of the program that may throw or never return, so each call has a time limit, and ``KeyedCalls``
-/// limits the calls that hang: while a call for a credential is overdue, the provider is not called for it again.
+/// limits the calls that hang: while four calls for a credential are overdue, the provider is not called for it again.
 package actor CredentialResolver {
     /// An attempt with its credential.
     struct Authorized: Sendable {

@@ -6,18 +6,21 @@ internal import Synchronization
 /// A caller waits for a limited time. A call that has lasted longer is *overdue*, whether or not its caller still waits.
 /// These rules limit the calls that can hang, without letting one key delay another:
 ///
-/// - While a call for a key is overdue, other calls for the key are refused.
-/// - The calls for a key run one at a time until one of them has returned in time, and then in parallel.
+/// - The calls for a key run one at a time until one of them has returned in time, and while one is overdue. Otherwise
+///   they run in parallel.
 /// - Calls in parallel share ``maximumParallel`` places among all keys. A call without a place waits for another call for
 ///   its key. The first call for a key needs no place.
+/// - While ``maximumOverduePerKey`` calls for a key are overdue, other calls for the key are refused. A single call that
+///   never returns does not block its key.
+/// - While ``maximumOverdue`` calls are overdue, calls for keys with an overdue call are refused.
 /// - While ``maximumOverdueKeys`` keys have overdue calls, calls for other keys are refused.
 ///
-/// At most 80 overdue calls can therefore exist, and one more for each key whose call is in progress when the last limit
-/// is reached.
+/// At most 144 overdue calls can therefore exist: ``maximumOverdue``, one for each of ``maximumOverdueKeys`` keys, and
+/// ``maximumParallel``. There is one more for each key whose call is in progress when a limit is reached.
 final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     /// The reason why a call was not made.
     enum Refusal: Error {
-        /// A call for the same key is overdue.
+        /// Too many calls for the same key are overdue, or too many calls and one of them is for the same key.
         case overdue
         /// ``KeyedCalls/maximumOverdueKeys`` other keys have overdue calls.
         case tooManyOverdueKeys
@@ -26,6 +29,10 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     /// The maximum number of keys with overdue calls. Dispatch starts at most 255 threads, and the process needs some of
     /// them for other work.
     static var maximumOverdueKeys: Int { 64 }
+    /// The maximum number of overdue calls for a key.
+    static var maximumOverduePerKey: Int { 4 }
+    /// The maximum number of overdue calls, apart from the first one for each key.
+    static var maximumOverdue: Int { 64 }
     /// The maximum number of calls that run in addition to the first call for each key.
     static var maximumParallel: Int { 16 }
 
@@ -100,16 +107,14 @@ extension KeyedCalls {
         /// Whether the last call that returned was not overdue.
         var isProven = false
 
-        func areOverdue(_ overdue: ContinuousClock.Instant) -> Bool {
-            began.values.contains { $0 <= overdue }
+        func overdueCount(_ overdue: ContinuousClock.Instant) -> Int {
+            began.values.count { $0 <= overdue }
         }
     }
 
     private struct State {
         /// The calls by key. Each key has a call in progress.
         private var calls: [Key: Calls] = [:]
-        /// The number of calls in progress.
-        private var count = 0
         private var lastCall = 0
 
         mutating func nextCall() -> Int {
@@ -149,17 +154,20 @@ extension KeyedCalls {
             overdue: ContinuousClock.Instant
         ) {
             guard let began = calls[key]?.began.removeValue(forKey: call) else { return }
-            count -= 1
             calls[key]!.isProven = began > overdue
             beginPermitted(key, at: now, overdue)
             if calls[key]!.began.isEmpty { calls[key] = nil }
         }
 
         private func refusal(of key: Key, _ overdue: ContinuousClock.Instant) -> Refusal? {
-            if let own = calls[key] { return own.areOverdue(overdue) ? .overdue : nil }
-            guard calls.count >= KeyedCalls.maximumOverdueKeys else { return nil }
-            let overdueKeys = calls.values.count { $0.areOverdue(overdue) }
-            return overdueKeys >= KeyedCalls.maximumOverdueKeys ? .tooManyOverdueKeys : nil
+            let counts = calls.values.map { $0.overdueCount(overdue) }
+            if let own = calls[key] {
+                let count = own.overdueCount(overdue)
+                let isFull = counts.reduce(0, +) >= KeyedCalls.maximumOverdue
+                return count >= KeyedCalls.maximumOverduePerKey || (count > 0 && isFull) ? .overdue : nil
+            }
+            let keys = counts.count { $0 > 0 }
+            return keys >= KeyedCalls.maximumOverdueKeys ? .tooManyOverdueKeys : nil
         }
 
         private mutating func beginPermitted(
@@ -170,17 +178,21 @@ extension KeyedCalls {
             while let next = calls[key]?.waiting.first, permitsCall(key, overdue) {
                 calls[key]!.waiting.removeFirst()
                 calls[key]!.began[next.call] = now
-                count += 1
                 // Only schedules the waiter's task, so the lock may be held.
                 next.waiter.resume()
             }
         }
 
         private func permitsCall(_ key: Key, _ overdue: ContinuousClock.Instant) -> Bool {
-            guard let own = calls[key], !own.began.isEmpty else { return true }
-            // All calls but one for each key run in parallel.
-            let parallel = count - calls.count
-            return own.isProven && !own.areOverdue(overdue) && parallel < KeyedCalls.maximumParallel
+            guard let own = calls[key] else { return true }
+            let overdueCount = own.overdueCount(overdue)
+            if own.began.count == overdueCount { return true }
+            return own.isProven && overdueCount == 0 && parallelCount(overdue) < KeyedCalls.maximumParallel
+        }
+
+        /// The number of calls that run in addition to the first call for each key. Overdue calls do not count.
+        private func parallelCount(_ overdue: ContinuousClock.Instant) -> Int {
+            calls.values.reduce(0) { $0 + max(0, $1.began.count - $1.overdueCount(overdue) - 1) }
         }
     }
 }

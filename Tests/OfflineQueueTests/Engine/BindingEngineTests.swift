@@ -23,12 +23,9 @@ internal import Testing
     }
 
     private func open(_ sender: any AttemptSender, _ gate: FakeGate) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
-        configuration.limits.diskReserve = 0
-        configuration.stopTimeout = .milliseconds(200)
-        let queue = try await OfflineQueue.opening(configuration, sender: sender, gate: gate, signal: changes)
-        try await queue.start()
-        return queue
+        try await directory.openQueue(sender, gate: gate, signal: changes) {
+            ($0.backoffBase, $0.backoffCap) = (Backoff.defaultBase, Backoff.defaultCap)
+        }
     }
 
     /// Enqueues a request that must not be sent twice, so that a change of the path does not interrupt it.
