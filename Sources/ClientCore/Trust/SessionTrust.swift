@@ -90,7 +90,7 @@ final class SessionTrust: Sendable {
         }
     }
 
-    /// The number of cached values.
+    /// The number of cached values. For tests.
     var cachedCount: Int { cache.withLock { $0.count } }
 
     private static func failure(_ reason: AFError.ServerTrustFailureReason) -> AFError {

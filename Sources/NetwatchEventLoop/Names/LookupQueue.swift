@@ -44,7 +44,7 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
 
     var count: Int { tickets.count }
 
-    /// The number of entries in all queues, including invalid ones.
+    /// The number of entries in all queues, including invalid ones. For tests.
     var entryCount: Int { count + invalidEntries }
 
     func count(of rank: Rank) -> Int { counts[rank.rawValue] }

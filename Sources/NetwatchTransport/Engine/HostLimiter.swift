@@ -94,7 +94,7 @@ struct HostLimiter {
     var isEmpty: Bool { hosts.isEmpty }
 
     /// Returns the number of entries in the queue of a host. It includes removed transfers whose entries are still
-    /// there.
+    /// there. For tests.
     func queueLength(_ key: Key) -> Int { hosts[key]?.waiting.count ?? 0 }
 
     private mutating func startWaiting(_ key: Key) -> [TransferID] {

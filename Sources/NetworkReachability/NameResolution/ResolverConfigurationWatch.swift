@@ -116,6 +116,6 @@ actor ResolverConfigurationWatch {
 }
 
 extension ResolverConfigurationWatch {
-    /// Whether a change was noticed but not reported yet.
+    /// Whether a change was noticed but not reported yet. For tests.
     var hasPendingChange: Bool { debounce.due != nil }
 }
