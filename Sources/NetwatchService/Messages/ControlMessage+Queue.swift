@@ -148,7 +148,7 @@ extension ControlMessage {
         package var current: Bool
     }
 
-    /// The ended requests with a tag that no handler has handled.
+    /// The finished requests with a tag that no handler has handled.
     package struct Completions: Codable, Hashable, Sendable {
         package var tag: String
         package var requests: Int

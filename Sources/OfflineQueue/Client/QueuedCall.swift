@@ -48,7 +48,7 @@ final class QueuedCall: Sendable {
         }
     }
 
-    /// Refuses what cannot be stored before the body is read, because a stream can be read only once.
+    /// Throws if the request cannot be stored. Called before the body is read, because a stream can be read only once.
     private func checkStorable() throws(QueueError) {
         if failed.hasCredential { throw QueueError.credentialNotStored }
         _ = try NewRequest(try QueueRequest(failed.original, body: .data(Data())), options: options.enqueue)
