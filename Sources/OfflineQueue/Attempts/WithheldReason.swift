@@ -6,8 +6,8 @@ package struct WithheldReason: Error, Hashable, Sendable {
         /// The request is held: it can be sent only after the credential, or the name of the credential in the request,
         /// has changed.
         case change
-        /// Another attempt may succeed, for example because a token service is unreachable now, or because the adapter
-        /// works again.
+        /// The request is tried again later, because the cause may pass: for example, a token service is unreachable,
+        /// or the adapter has failed.
         case retry
     }
 
