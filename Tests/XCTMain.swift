@@ -1,7 +1,7 @@
 import Testing
 
-/// The entry point of the tests. All of them are of Swift Testing; without this file SwiftPM would look for those of
-/// XCTest, in an index that every build would have to write.
+/// The entry point of the tests, which all use Swift Testing. Without this file, SwiftPM would also look for tests of
+/// XCTest, and each build would have to write an index for that search.
 @main enum TestRunner {
     static func main() async {
         // `swift test` asks for each library's tests in turn.

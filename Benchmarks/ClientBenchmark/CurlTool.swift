@@ -17,7 +17,7 @@ enum CurlTool: Measurement {
             let (seconds, cpu) = curl(arguments.dropFirst().joined(separator: " "))
             printFigure("throughput", Double(arguments[0])! / 1_048_576 / seconds)
             printFigure("cpu", cpu * 1e3)
-            // The file is removed, so that every download creates it, as the first one does, instead of replacing it.
+            // Removes the file, so that every download creates a new file, like the first one.
             if let output = arguments.last, output != "/dev/null" { unlink(output) }
         }
     }

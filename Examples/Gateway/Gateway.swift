@@ -5,7 +5,7 @@ import OfflineQueue
 /// A gateway that sends the readings of a sensor to a server. It loses no reading that it has reported as `queued`.
 ///
 /// Usage: `Gateway DIRECTORY URL [SECONDS]`. Takes a reading every SECONDS, by default every second. The readings wait
-/// in DIRECTORY while the server cannot be reached, also if this process is killed in the meantime. Stop it with
+/// in DIRECTORY while the server cannot be reached, even if this process is killed in the meantime. Stop it with
 /// SIGTERM or Ctrl-C.
 @main struct Gateway {
     private let queue: OfflineQueue

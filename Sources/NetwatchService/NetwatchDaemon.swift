@@ -166,7 +166,8 @@ package struct NetwatchDaemon: Sendable {
         logger.warning("these settings change only when the service is restarted: \(list)")
     }
 
-    /// Opens the history of the hosts. The service can do without it, so that a damaged history stops nothing else.
+    /// Opens the history of the hosts. The service runs without it if it is damaged, because nothing else needs the
+    /// history.
     private func openHistory() -> HostHistory? {
         let path = "\(configuration.stateDirectory)/history.sqlite"
         do {

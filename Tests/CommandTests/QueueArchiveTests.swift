@@ -200,7 +200,7 @@ internal import Testing
         #expect(try await queue.run("export").ending == .exited(0))
         #expect(try await queue.run("verify").ending == .exited(0))
         #expect(try shell("find \(state) ! -uid 65534 -o ! -gid 65533") == "")
-        // A parent that its owner may not enter, as of the directory of a dynamic user.
+        // The queue's owner may not enter the parent directory, as with the state directory of a systemd dynamic user.
         try shell("chmod 700 \(queue.directory.path)")
         let locked = try await queue.run("list")
         #expect(locked.ending == .exited(77))

@@ -254,7 +254,7 @@ enum ListeningSocket {
     ) throws -> (descriptor: CInt, port: UInt16) {
         guard let address = IPAddress(host) else { throw SystemError(call: "bind \(host)", errno: EINVAL) }
         let descriptor = try make(address.family == .ipv4 ? AF_INET : AF_INET6)
-        // A server that returns to its port must not wait for the connections of the one before.
+        // A server that is started again on a port must not wait for old connections of its predecessor.
         var isOn: CInt = 1
         if port != 0 { setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isOn, socklen_t(4)) }
         try systemCall("bind \(host)") {

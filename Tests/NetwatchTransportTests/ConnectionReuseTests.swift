@@ -2,7 +2,7 @@ internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
 
-/// The selection of connections for transfers, and that a request that must not arrive twice is sent once.
+/// The selection of connections for transfers. A request that must not arrive twice is sent only once.
 @Suite(.timeLimit(.minutes(5))) struct ConnectionReuseTests {
     private let engine: TransferEngine
 

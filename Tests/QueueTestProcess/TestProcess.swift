@@ -167,7 +167,7 @@ extension TestProcess {
 
 extension TestProcess {
     private func convert() async throws {
-        // Without attempts, no commit and no body file belongs to anything but the conversion.
+        // A paused queue makes no attempts, so all commits and body files are those of the conversion.
         _ = try await queue.pause()
         try await queue.start()
         Self.say("ready")

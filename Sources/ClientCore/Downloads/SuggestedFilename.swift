@@ -18,7 +18,8 @@ internal import FoundationNetworking
 /// Foundation's `suggestedFilename` is not used: on Linux it ignores `filename*` and the URL, and can return `..`.
 enum SuggestedFilename {
     private static let maximumBytes = 255
-    /// The maximum length of an extension in bytes, including its dot. Longer text after the last dot is no extension.
+    /// The maximum length of an extension in bytes, including its dot. Longer text after the last dot does not count as
+    /// an extension.
     private static let maximumExtensionBytes = 32
 
     /// The extensions of content types.

@@ -7,8 +7,8 @@ package enum HTTPDate {
 
     /// Returns the seconds since 1970 for a date; `nil` for any other text.
     ///
-    /// Recipients must accept all three forms of a date. The weekday is not checked, and neither are white space and
-    /// leading zeros. Check a text that is sent again with ``isSenderForm(_:)``.
+    /// Recipients must accept all three forms of a date. The weekday, white space and leading zeros are not checked.
+    /// Before sending a received date again, check it with ``isSenderForm(_:)``.
     package static func seconds(_ text: String) -> Int64? {
         let words = text.split { " ,-".contains($0) }.map(String.init)
         guard words.count >= 5 else { return nil }

@@ -1,7 +1,7 @@
 /// The header fields that contain secrets, by their lower-case names.
 ///
 /// The list has names, and no patterns such as `*-token` or `*-key`: `X-Page-Token`, `X-Routing-Key` and
-/// `X-Idempotency-Key` contain no secrets. The signature of a single request, such as `X-Hub-Signature-256`, is no
+/// `X-Idempotency-Key` contain no secrets. The signature of a single request, such as `X-Hub-Signature-256`, is not a
 /// secret either, because it is not valid for another request.
 package enum SecretHeaderFields {
     /// The fields of a request that contain credentials or cookies by RFC 9110 §11 and RFC 6265.

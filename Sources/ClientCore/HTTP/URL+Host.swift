@@ -20,7 +20,7 @@ extension URL {
     /// Removes the user name and password from the text of a URL, `scheme://user:password@host/path`. The rest of the
     /// text stays as it is. The text may be malformed, because the queue removes secrets before it validates a URL.
     package static func removingUserInfo(from text: String) -> String {
-        // By bytes, because a combining character after a delimiter forms one `Character` with it.
+        // Searches bytes instead of characters: a combining character after a delimiter forms one `Character` with it.
         let bytes = text.utf8
         let isDelimiter = { (byte: UInt8) in "/?#".utf8.contains(byte) }
         let scheme = bytes.prefix { !isDelimiter($0) }

@@ -134,8 +134,8 @@ public class Request: SessionTask, @unchecked Sendable {
     /// ``SessionManager/failedRequestOwner``, is offered the failure only if the request's own owner declines. A later
     /// call replaces the owner.
     ///
-    /// The owner may also be set after the failure, until a handler is called. If the session's owner is deciding at
-    /// that time, the new owner is offered the failure after the session's owner has declined.
+    /// The owner may also be set after the failure, as long as no handler has been called. If the session's owner is
+    /// deciding at that time, the new owner is offered the failure only after the session's owner has declined.
     @discardableResult
     package func offerFailure(to owner: any FailedRequestOwner) -> Self {
         core.perform { core in

@@ -8,9 +8,9 @@ internal import Synchronization
 /// for each event would cost more than handling the event. If the transfer delivers faster than the queue processes, it
 /// is paused. A slow disk or closure therefore slows the server down instead of filling the memory.
 final class TransferControl: Sendable {
-    /// The number of buffered body bytes above which the transfer is paused: 1 MiB. The queue may be processing as
-    /// many bytes in addition. The limit exceeds what a connection has in flight, so a transfer is never paused while
-    /// the queue keeps up.
+    /// The number of buffered body bytes above which the transfer is paused: 1 MiB. In addition, the queue may be
+    /// processing up to 1 MiB that it has already taken. The limit exceeds what a connection has in flight, so a
+    /// transfer is never paused while the queue keeps up.
     private static let limit = 1 << 20
     /// The approximate memory in bytes that a piece of the body takes in addition to its content. It counts towards the
     /// limit, so that a server that sends single bytes cannot fill the memory with events.

@@ -40,7 +40,7 @@ package struct TransferPolicy: Sendable {
     /// The client's certificate and key. `nil`: the session's client identity for the host is used.
     package var identity: ClientIdentity?
 
-    /// Creates the policy of a usual request.
+    /// Creates the policy of an ordinary request.
     init() {}
 
     /// Creates the policy of a request that consists of a single transfer: it follows no redirects, answers no

@@ -15,8 +15,8 @@ struct LookupQueue<Question: Hashable & Sendable>: Sendable {
         /// No caller waits to connect, and the last lookup of the name was slow.
         case slowRefresh
 
-        /// The share of the pool in eighths. A lookup of this rank starts only if fewer limited lookups are running;
-        /// see ``LookupPool``.
+        /// The rank's share of the pool, in eighths. A lookup of this rank starts only while fewer limited lookups than
+        /// this share are running; see ``LookupPool``.
         var eighths: Int {
             switch self {
             case .known: 8

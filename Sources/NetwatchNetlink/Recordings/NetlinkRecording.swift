@@ -72,7 +72,7 @@ extension NetlinkRecording.Failure: CustomStringConvertible {
             "unknown record kind \(kind) at offset \(offset); the kinds are 1 and 2"
         case .badLength(let length, let offset):
             "invalid length \(length) of the record at offset \(offset); "
-                + "accepted are 0 for a loss and up to \(NetlinkHandle.bufferSize) for a datagram"
+                + "accepted: 0 for a loss, and up to \(NetlinkHandle.bufferSize) for a datagram"
         case .truncated(let offset): "truncated: the header or record at offset \(offset) is incomplete"
         }
     }

@@ -73,7 +73,7 @@ package struct ConfigurationFiles: Sendable {
             problems.append(Self.problem(directory, error))
         }
         let dropIns = names.filter { $0.hasSuffix(".toml") && !$0.hasPrefix(".") }
-        // In the order of the bytes of the names, which does not depend on the locale.
+        // Sorted by the bytes of the names, so that the order does not depend on the locale.
         let sorted = dropIns.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         return [(path, isRequired)] + sorted.map { ("\(directory)/\($0)", true) }
     }

@@ -117,7 +117,7 @@ struct CredentialText {
             guard let colon = line.firstIndex(of: ":") else {
                 throw Fault(line: number, message: "the line has no `:`; accepted: `key: value`")
             }
-            // A line of a file in another format may be a secret, so that the key must not be quoted.
+            // If the file has another format, the line may be a secret, so its key must not be quoted.
             guard let key = Key(rawValue: String(line[..<colon])) else {
                 let accepted = Key.allCases.map { "`\($0)`" }.joined(separator: ", ")
                 throw Fault(line: number, message: "the key is unknown; accepted: \(accepted)")

@@ -125,8 +125,8 @@ extension ControlMessage {
         package var pausedLanes: [Lanes]
         /// Lanes that have requests and are closed temporarily, by a server's `Retry-After` or after failures.
         package var closedLanes: [ClosedLane]
-        /// The ended requests that wait for the handler of their tag, which a program with the library registers. `nil`
-        /// from services of earlier versions.
+        /// The finished requests that wait for the handler of their tag, which a program that uses the library
+        /// registers. `nil` from services of earlier versions.
         package var completions: [Completions]?
         package var databaseBytes: Int64
         package var freeBytes: Int64
@@ -148,7 +148,7 @@ extension ControlMessage {
         package var current: Bool
     }
 
-    /// The ended requests with a tag that no handler has handled.
+    /// The finished requests with a tag that no handler has handled.
     package struct Completions: Codable, Hashable, Sendable {
         package var tag: String
         package var requests: Int

@@ -83,7 +83,7 @@ extension ControlMessage {
         package var webhook: String?
         /// The id of the request whose outcome this webhook reports; `nil` if the request is not a webhook.
         package var webhookOf: String?
-        /// What the network and the time must be like while the request is sent, like
+        /// The conditions of the network and the time of day under which the request is sent, like
         /// `unmetered; interface=ethernet,wifi; window=22:00-06:00`.
         package var constraints: String?
         /// The timeouts of the next attempt. All three are `nil` from services of earlier versions.

@@ -120,7 +120,7 @@ struct ServiceMetrics {
         output.add(
             "netwatch_staged_bytes",
             .gauge,
-            "The size of uploaded bodies that no request has yet.",
+            "The size of uploaded bodies that no request uses yet.",
             Double(queue.stagedBytes)
         )
     }

@@ -26,7 +26,7 @@ struct HostsView: Sendable {
     }
 
     private func sums(_ window: HistoryWindow, _ now: Int64) async throws -> [String: HistoryBucket] {
-        // Hours describe a day well enough, and are read quickly for many hosts.
+        // Buckets of an hour are precise enough for a day, and are read quickly even for many hosts.
         let start = now - window.seconds
         var sums = try await history?.sums(.hour, since: start) ?? [:]
         for (host, buckets) in await monitor.unwritten(.hour) {

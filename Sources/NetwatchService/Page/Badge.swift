@@ -4,7 +4,8 @@ struct Badge {
     let value: String
     let colour: String
 
-    /// The approximate width of a character, in pixels. `textLength` stretches each text to the width that this yields.
+    /// The approximate width of a character, in pixels. `textLength` stretches each text to the width that is
+    /// calculated with it.
     private static let characterWidth = 7
 
     var svg: HTML {

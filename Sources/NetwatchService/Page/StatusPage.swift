@@ -129,7 +129,7 @@ struct StatusPage {
     }
 
     private var oldest: String {
-        status.queue.oldest.map { "The oldest request waits since \(TextFormat.time($0))." } ?? ""
+        status.queue.oldest.map { "The oldest request has waited since \(TextFormat.time($0))." } ?? ""
     }
 
     private var closedLaneList: HTML {

@@ -46,8 +46,8 @@ extension ControlMessage.Send {
         return .data(data)
     }
 
-    /// The problem with which a service would refuse the message without its body; `nil` if it would not. A client can
-    /// thus report wrong values without a service.
+    /// The problem with which a service would refuse the message, apart from its body; `nil` if the service would
+    /// accept it. With this, a client can report wrong values when no service is running.
     package var refusal: ControlMessage.ProblemDetails? {
         do {
             _ = try NewRequest(try queueRequest(), options: try options())

@@ -96,7 +96,7 @@ struct TransferBodyReader {
     ) -> Step {
         precondition(
             count > 0 && count <= buffer.count,
-            "a body source returned \(count) bytes, accepted are 1 to \(buffer.count)"
+            "a body source returned \(count) bytes; accepted: 1 to \(buffer.count)"
         )
         position += Int64(count)
         guard let length else { return .bytes(count) }

@@ -9,8 +9,8 @@ struct MultiTable {
     struct Sharing: Hashable {
         let pool: TransferPool.ID
         let trust: TransferTrust
-        /// The transfer, if it is bound to an interface or address; `nil` if not. A bound transfer gets a handle of its
-        /// own, because no other transfer may use its connection.
+        /// The transfer, if it is bound to an interface or address; `nil` if not. A bound transfer gets a separate
+        /// handle, because no other transfer may use its connection.
         let boundTransfer: TransferID?
         /// The generation of the pool's connections to which the handle belongs.
         fileprivate let generation: Int

@@ -73,8 +73,8 @@ extension TransferFailure {
     }
 
     static func connectTimedOut(after timeout: Duration, _ failure: ConnectionFailure) -> TransferFailure {
-        // A local shortage becomes the `errno` of the timeout: it kept some addresses from being tried, and one of them
-        // might have accepted the connection.
+        // If a local shortage prevented attempts to some addresses, its `errno` is reported with the timeout: one of
+        // these addresses might have accepted the connection.
         let shortage = failure.verdict.flatMap { SystemError.shortages.contains($0.errno) ? $0.errno : nil }
         return connecting(
             CURLE_OPERATION_TIMEDOUT,

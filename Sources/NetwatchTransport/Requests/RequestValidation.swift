@@ -53,7 +53,7 @@ extension TransferRequest {
         guard !bytes.isEmpty, bytes.count < 108, !bytes.contains(0) else {
             throw .refused(
                 CURLE_BAD_FUNCTION_ARGUMENT,
-                "the unix socket path has \(bytes.count) bytes; accepted are 1 to 107 bytes without NUL"
+                "the unix socket path has \(bytes.count) bytes; accepted: 1 to 107 bytes without NUL"
             )
         }
     }

@@ -14,8 +14,8 @@ extension EasyHandle {
         try apply(request.credentials)
         if let acceptEncoding {
             try set(CURLOPT_ACCEPT_ENCODING, acceptEncoding)
-            // The buffer must be small from the start. Only the head shows whether the body is encoded, and its arrival
-            // is too late to change the size.
+            // The buffer must be small from the start. Only the head shows whether the body is encoded, and when the
+            // head arrives, it is too late to change the size.
             try set(CURLOPT_BUFFERSIZE, ReceiveLimiter.encodedReadSize)
         }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }

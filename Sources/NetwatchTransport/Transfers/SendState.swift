@@ -38,7 +38,7 @@ struct SendState {
     /// Records that the server has received nothing over the last connection.
     ///
     /// - Parameters:
-    ///   - wasSent: Whether the last time counts in ``count``.
+    ///   - wasSent: Whether ``count`` includes the last time that the request was sent.
     ///   - bytes: The number of bytes sent over the connection.
     mutating func markUnsent(wasSent: Bool, bytes: Int64) {
         loseConnection(bytes: bytes)

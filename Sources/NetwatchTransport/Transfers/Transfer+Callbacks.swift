@@ -189,8 +189,8 @@ extension Transfer {
     /// Returns whether libcurl may send the request again after this response. In that case the caller must not see its
     /// head yet.
     ///
-    /// Only a request with credentials is sent again. libcurl does so after a 401 or 407. While it negotiates, it also
-    /// sends the request without its body, and so sends it again even after a success.
+    /// Only a request with credentials is sent again. libcurl does so after a 401 or 407. During a negotiation, libcurl
+    /// sends the request without its body at first, so it must send the request again even after a success.
     private func mayBeSentAgain(after head: TransferHead) -> Bool {
         guard request.credentials != nil else { return false }
         return head.status == 401 || head.status == 407 || request.isSentWithBody && bodyReader.isUntouched

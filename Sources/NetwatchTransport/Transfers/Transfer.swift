@@ -161,7 +161,7 @@ final class Transfer {
     /// - The request may arrive twice.
     var maySend: Bool { !isReady || head.hasBegun || request.mayBeResent || sending.isRefusedOverHTTP2 }
 
-    /// Whether the transfer can begin again without a trace at the server, if the server has received nothing.
+    /// Whether the transfer can begin again, because the server has received nothing of it.
     ///
     /// - Parameter acknowledged: The number of bytes of the connection that the server's kernel has acknowledged.
     func mayRestart(acknowledged: UInt64) -> Bool {

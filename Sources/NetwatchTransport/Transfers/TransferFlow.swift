@@ -1,7 +1,8 @@
 /// The directions in which a transfer is paused, and the reasons.
 ///
-/// libcurl knows one mask for all reasons, so it must receive ``directions`` after each change. It calls the transfer's
-/// callbacks from within `curl_easy_pause(3)`, so that call must not be part of a mutating access to this value.
+/// libcurl has only one pause mask, without reasons, so it must receive ``directions`` after each change. It calls the
+/// transfer's callbacks from within `curl_easy_pause(3)`, so that call must not be part of a mutating access to this
+/// value.
 struct TransferFlow {
     /// The directions that the caller has paused.
     private(set) var paused: TransferPause

@@ -9,7 +9,7 @@ internal import FoundationNetworking
 /// then its request is postponed. ``KeyedCalls`` limits the calls that have not returned, with the host as the key: a
 /// host for which the adapter hangs does not delay requests to other hosts.
 struct AdapterCalls: Sendable {
-    /// The time after which a request is tried again whose call was refused.
+    /// The delay before the next attempt of a request whose call was refused.
     private static let delay: Duration = .seconds(30)
 
     private let session: SessionManager

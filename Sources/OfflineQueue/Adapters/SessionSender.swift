@@ -42,8 +42,9 @@ package struct SessionSender: AttemptSender {
         } catch is CancellationError where Task.isCancelled {
             return .failure(.cancelledUnsent)
         } catch {
-            // Nothing was sent, whatever the error means in a transfer: `invalidURL` must not make the request dead,
-            // and a `URLError` with `cancelled` must not hold it. For the secrets in the error, see `AddedSecrets`.
+            // Nothing was sent, so the error must not be classified like the error of a transfer: `invalidURL` would
+            // make the request dead, and `URLError.cancelled` could hold it. For the secrets in the error, see
+            // `AddedSecrets`.
             let words = "the adapter of the queue's session failed: \(error.storedText)"
             return .withheld(WithheldReason(.retry, words))
         }
@@ -78,7 +79,8 @@ package struct SessionSender: AttemptSender {
 }
 
 extension Attempt {
-    /// Returns why the adapted request of a bound attempt is not sent: the adapter has changed the host.
+    /// Returns why the adapted request of a bound attempt must not be sent, if the adapter has changed the host;
+    /// otherwise `nil`.
     ///
     /// The binding belongs to the path to the original host. Without it, the request could be sent over an interface
     /// that does not meet its constraints. With it, another host might not be reachable.
@@ -235,8 +237,8 @@ extension AttemptFailure {
 }
 
 extension Error {
-    /// The error as a text for a person. The description of an `AFError` may contain the value of a header field, which
-    /// may be a secret; its localized description does not.
+    /// The message of the error to store. The description of an `AFError` may contain the value of a header field,
+    /// which may be a secret; its localized description does not.
     fileprivate var storedText: String { (self as? AFError)?.localizedDescription ?? "\(self)" }
 }
 

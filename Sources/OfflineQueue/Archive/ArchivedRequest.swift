@@ -54,7 +54,8 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var timeouts: String?
     /// The name of the request's credential. `nil` for none, and in exports of versions that had no credentials.
     package var credential: String?
-    /// The tag. `nil` for none; so are the next two members. Exports of earlier versions contain none of the three.
+    /// The tag; `nil` for none. Exports of earlier versions contain neither this member nor the next two, which are
+    /// then `nil`.
     package var tag: String?
     /// The webhook that reports the end of the request.
     package var onDone: Webhook?

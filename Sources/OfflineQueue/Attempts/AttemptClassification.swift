@@ -31,7 +31,7 @@ package enum LaneEffect: Hashable, Sendable {
     /// The lane closes immediately, for a time that grows with each closure.
     case close
     /// Something other than the HTTP server responded: a captive portal, or a peer that does not speak HTTP. The lane
-    /// closes as after ``close``, but the response is no sign of overload.
+    /// closes as after ``close``, but the response does not indicate overload.
     case foreign
     /// There was no path, or it was found only recently. The lane retries fast: after 50, 100, 200, … ms.
     case reconnect

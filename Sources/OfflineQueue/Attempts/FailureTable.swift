@@ -200,8 +200,8 @@ extension FailureTable {
         case .ambiguous: return conclude(.held(.ambiguous), isOffline ? .reconnect : ambiguousEffect)
         case .unprocessed: return conclude(.retry(countsAsAttempt: true), .failure)
         case .responded:
-            // A failure has no header fields, so the expected content type cannot be checked and must not cause a
-            // retry. Rules are not met: they prove who responded, and nothing does so here.
+            // A failure has no header fields, so the expected content type cannot be checked, and must not cause a
+            // retry. Rules count as not met, because nothing proves that the real server responded.
             var request = request
             request.expectation.contentType = nil
             return classify(Response(status: failure.status ?? 0), of: request, now: now)

@@ -3,10 +3,11 @@
 package struct WithheldReason: Error, Hashable, Sendable {
     /// What happens to the request.
     package enum Remedy: Hashable, Sendable {
-        /// Only a change helps, of the credential or of its name in the request. The request is held.
+        /// The request is held: it can be sent only after the credential, or the name of the credential in the request,
+        /// has changed.
         case change
-        /// Another attempt may succeed, for example because a token service is unreachable now, or because the adapter
-        /// works again.
+        /// The request is tried again later, because the cause may pass: for example, a token service is unreachable,
+        /// or the adapter has failed.
         case retry
     }
 
@@ -27,14 +28,14 @@ package struct WithheldReason: Error, Hashable, Sendable {
         text = reason
     }
 
-    /// The reason for a person. It names the credential, or the session's adapter.
+    /// The reason as text for users. It names the credential or the session's adapter.
     ///
     /// The error of a provider or an adapter may be of any length, and the reason is stored at each attempt. Therefore only
     /// the first characters are returned.
     package var reason: String { String(text.prefix(Self.maximumReasonLength)) }
 
-    /// Returns a copy whose complete reason was changed. A secret at the end of ``reason`` would be cut, and a search for
-    /// it would not find it.
+    /// Returns a copy with a changed text, for example without secrets. `change` receives the complete reason: a secret
+    /// at the end of ``reason`` may be truncated, and a search would then not find it.
     func mapText(_ change: (String) -> String) -> WithheldReason {
         var reason = self
         reason.text = change(text)

@@ -18,8 +18,8 @@ final class EnqueueBatcher: Sendable {
         let finished: @Sendable (Result<Receipt, any Error>) -> Void
 
         /// Whether the request may share a transaction. If the queue refuses one request of a transaction, the others
-        /// are stored again, which is not possible with an upload. A request that waits for room must not make others
-        /// wait that fit.
+        /// are stored again, which is not possible with an upload. A request that waits for room must not delay
+        /// requests that fit.
         fileprivate var mayShare: Bool {
             if case .staged = request.body { return false }
             return options.whenFull != .block

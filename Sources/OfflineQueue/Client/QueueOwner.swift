@@ -36,7 +36,7 @@ final class QueueOwner: FailedRequestOwner {
             else { return }
             QueuedCall(request, queue, batcher, options, maximumDataBytes: limit).start()
         case .unsent:
-            // Another error comes from the adapter or the interceptor, which rejected the request.
+            // Any other error comes from the adapter or the interceptor, which rejected the request.
             guard request.error is UnsentRequest else { return }
             guard let queue else { return request.fail(with: QueueError.released) }
             guard let limit = request.maximumDataBytes else { return request.fail(with: QueueError.download) }

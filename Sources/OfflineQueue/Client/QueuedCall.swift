@@ -48,7 +48,7 @@ final class QueuedCall: Sendable {
         }
     }
 
-    /// Refuses what cannot be stored before the body is read, because a stream can be read only once.
+    /// Throws if the request cannot be stored. Called before the body is read, because a stream can be read only once.
     private func checkStorable() throws(QueueError) {
         if failed.hasCredential { throw QueueError.credentialNotStored }
         _ = try NewRequest(try QueueRequest(failed.original, body: .data(Data())), options: options.enqueue)
@@ -87,7 +87,8 @@ final class QueuedCall: Sendable {
             if failed.reportQueued(receipt, abandonedWith: QueueError.leftToQueue(id)) {
                 await waitForEnd()
             } else {
-                // It ended in the session while it was being stored. An attempt of the queue may be in flight.
+                // The request ended in the session while it was being stored. An attempt of the queue may already be in
+                // flight.
                 _ = try? await queue.cancel([id])
             }
         case .failure(let error):
@@ -165,7 +166,7 @@ final class QueuedCall: Sendable {
 
     /// - Parameters:
     ///   - response: The response; `nil` if it was lost after its status.
-    ///   - limit: The number of body bytes that were kept at most.
+    ///   - limit: The maximum number of body bytes that were kept.
     private func deliver(_ response: RecordedResponse?, _ status: Int, limit: Int) {
         let known =
             response ?? RecordedResponse(status: status, headers: [], body: Data(), isTruncated: true)

@@ -6,9 +6,9 @@ internal import FoundationNetworking
 /// A redirect, for example, may repeat the query of the URL, and the store keeps header fields of responses and error
 /// messages.
 ///
-/// The error that an adapter or an interceptor throws can contain secrets that are not known, because no request was
-/// returned: what it added or intended to add, the response of a token service, or what the adapter added before the
-/// interceptor threw. Only the secrets of the request's credential are removed from such an error.
+/// If an adapter or an interceptor throws, it returns no request, so the secrets that it added are not known. Its error
+/// may contain them, or the response of a token service. Only the secrets of the request's credential are removed from
+/// such an error.
 struct AddedSecrets {
     /// The values, the longest first.
     private let values: [String]

@@ -2,9 +2,10 @@ internal import NetwatchEventLoop
 
 /// The calls of one credential's provider that attempts wait for.
 ///
-/// An attempt occupies a slot of its origin, so it waits only for ``maximumWait``. Then its request is postponed, and the
-/// call continues. The next attempt of the request takes the result. Meanwhile, other requests with the credential are
-/// postponed without a call: a provider that hangs has few calls, and requests without it keep their slots.
+/// An attempt occupies a slot of its origin, so it waits only for ``maximumWait``. Then its request is postponed, and
+/// the call continues. The next attempt of the request takes the result. Meanwhile, other requests with the credential
+/// are postponed without a call. A provider that hangs therefore has few calls in progress, and its requests do not
+/// take slots from requests with other credentials.
 struct ProviderCalls<Value: Sendable>: Sendable {
     /// A call for one request.
     private struct Call {
@@ -67,7 +68,7 @@ struct ProviderCalls<Value: Sendable>: Sendable {
             (failures, lastFailure) = (0, nil)
             return
         }
-        // Other faults say nothing about the provider, for example that the credential does not list an origin.
+        // Other faults, for example that the credential does not list the origin, say nothing about the provider.
         guard fault.remedy == .retry else { return }
         let delay = Self.firstDelay.doubled(times: failures, upTo: Self.longestDelay)
         lastFailure = (fault, now + delay)

@@ -130,7 +130,7 @@ extension EventRecorder.State {
 }
 
 extension QueueEvent {
-    /// Whether the event undoes the previous one, so that both together are no change.
+    /// Whether the event undoes the previous one, so that both together change nothing.
     fileprivate func cancels(_ previous: QueueEvent?) -> Bool {
         switch (previous?.kind, kind) {
         case (.queuePaused, .queueResumed), (.queueResumed, .queuePaused): true

@@ -37,7 +37,7 @@ final class QueueDirectory: Sendable {
     }
 
     /// Returns the paths that must not change while the store is open: the directory, the lock file, the database and
-    /// its log. The database must already be open, because its files are identified by the inodes that are at their
+    /// its log. The database must already be open: this function records the inodes of the files that are at these
     /// paths now.
     func location() throws(QueueError) -> StoreLocation {
         var location = StoreLocation()

@@ -66,7 +66,7 @@ final class EncryptionKey: Sendable {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    /// Returns the id of the key that sealed a value; `nil` if the bytes are no sealed value.
+    /// Returns the id of the key that sealed a value; `nil` if the bytes are not a sealed value.
     static func id(of sealed: Data) -> String? {
         guard sealed.count >= overhead, sealed.first == format else { return nil }
         return text(ofID: sealed.dropFirst().prefix(4))

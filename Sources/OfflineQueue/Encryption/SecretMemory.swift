@@ -2,7 +2,7 @@ internal import CNetwatchCrypto
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// The memory of a key: pages of their own, which core dumps leave out (`MADV_DONTDUMP`), and which the kernel does not
+/// The memory of a key: separate pages, which core dumps leave out (`MADV_DONTDUMP`), and which the kernel does not
 /// swap if `RLIMIT_MEMLOCK` permits. The bytes are read-only after ``init(_:_:)`` and are overwritten at the end.
 final class SecretMemory: Sendable {
     /// The maximum number of bytes: 4096, one page on most machines. The kernel rounds up on others.

@@ -59,7 +59,7 @@ struct UnopenedBody: Error {
     /// The outcome for a row without the body that was accepted.
     static let missing = UnopenedBody(
         outcome: .unsendable(
-            reason: "the stored body is missing, or has another length than the accepted one"
+            reason: "the stored body is missing, or its length differs from that of the accepted body"
         )
     )
 

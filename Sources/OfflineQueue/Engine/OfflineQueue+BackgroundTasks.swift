@@ -31,9 +31,9 @@ extension OfflineQueue {
         _ = try? await store.spool.sweep { archive.isFileNamed($0) }
     }
 
-    /// Encrypts stored requests that are not encrypted with the current key: after a new key, or the first one, was
-    /// added. Further passes follow until every request is encrypted that can be: a request in flight, or a body for
-    /// which the disk has no space, is left to the next pass.
+    /// Encrypts the stored requests that are not encrypted with the current key, after a key was added. A pass leaves a
+    /// request in flight, and a body for which the disk has no space, to the next pass. Passes are repeated until no
+    /// request is left that can be encrypted.
     func reseal() async {
         var isReported = false
         while !Task.isCancelled {

@@ -104,7 +104,8 @@ extension OfflineQueue {
         return results
     }
 
-    /// Wakes the calls that may wait for the effect of an edit: room in the queue, or the end of a request.
+    /// Wakes the calls that wait for room in the queue or for the end of a request, because an edit may have caused
+    /// either.
     func edited() async {
         capacityWaiters.changed()
         await resolveFinished()

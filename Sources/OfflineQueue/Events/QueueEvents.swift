@@ -32,7 +32,8 @@ public struct QueueEvents: AsyncSequence, Sendable {
     /// The number of the last event before the first one of the sequence.
     package var startNumber: UInt64 { position }
 
-    /// Returns a sequence that begins after the event with a number; `nil` if not all events since then are known.
+    /// Returns a sequence that begins after the event with the given number; `nil` if some later events are no longer
+    /// known.
     package func resumed(after number: UInt64) -> QueueEvents? {
         guard subscription.feed.holdsEvents(after: number) else { return nil }
         return QueueEvents(subscription, after: number)

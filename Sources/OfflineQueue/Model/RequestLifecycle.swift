@@ -62,8 +62,8 @@ package struct RequestLifecycle: Hashable, Sendable {
         case held
         /// Holds with one of these reasons end. `isBlocked`: whether the request still waits for its dependencies.
         case released(Set<HoldReason>, now: Timestamp, isBlocked: Bool)
-        /// The credential of a request that is held because of it has changed. The counters start again: the earlier
-        /// attempts say nothing about the new credential, and the budget of retries must not delay the request.
+        /// The credential because of which the request is held has changed. The request's counters start again: earlier
+        /// attempts say nothing about the new credential, and the retry budget must not delay the request.
         case credentialChanged(now: Timestamp, isBlocked: Bool)
         /// The last dependency of the request was delivered.
         case unblocked(now: Timestamp)

@@ -18,7 +18,7 @@ struct Salvager {
 
     /// Writes the export, and returns what was saved and what was lost.
     ///
-    /// - Throws: ``QueueError`` if the export cannot be written. Damage of the store is no error.
+    /// - Throws: ``QueueError`` if the export cannot be written. Damage of the store is not an error.
     func run() async throws -> Salvage {
         let file = try await offPool { () throws(SystemError) in try SalvageFile(in: directory) }
         var salvage = Salvage(path: file.path)

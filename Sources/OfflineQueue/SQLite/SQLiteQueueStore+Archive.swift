@@ -62,8 +62,8 @@ extension SQLiteQueueStore: QueueArchive {
         } catch {
             report = .failure(error)
         }
-        // Whoever closes the last connection writes the log to the database and removes it. This must be the store, so
-        // the inspector's connection must not remain open until its last reference is released.
+        // Closing the last connection writes the log to the database and removes the log. The store must close the last
+        // connection, so the inspector closes its own now instead of when its last reference is released.
         await DispatchQueue.global().run { inspector.close() }
         return try report.get()
     }

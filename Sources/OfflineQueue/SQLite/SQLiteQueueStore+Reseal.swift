@@ -45,8 +45,8 @@ extension SQLiteQueueStore {
             await spool.remove(Array(unused))
             return resealed
         } catch {
-            // After an error of the disk it is unknown whether the rows on it refer to the copies. The next start
-            // decides.
+            // After a disk error, it is unknown whether the stored rows refer to the copies. The next start removes
+            // those that no row refers to.
             if (error as? QueueError)?.endsStore == false { await spool.remove(Array(unused)) }
             throw error
         }
@@ -182,7 +182,7 @@ extension StoreTransaction {
                 try reseal(row, copies[row.sequence], keys, &resealed)
                 if row.table == .history { try resealResponse(to: row.sequence) }
             } catch let fault as SealFault where fault.isKeyMissing {
-                // Opening the store has reported the key. A start with the key tries again.
+                // The missing key was reported when the store was opened. The next start with the key encrypts the row.
             } catch let fault as SealFault where fault.isDamage {
                 // No later pass can read the value either.
                 resealed.note(fault)

@@ -290,7 +290,8 @@ extension SQLiteQueueStore {
     }
 
     package func releaseRequests(heldForCredential name: String, triedBefore time: Timestamp?) async throws {
-        // In the order of the requests, so that a request that is held again meanwhile is not released twice.
+        // Proceeds in the order of the requests, so that it does not release a request again that is held again in the
+        // meantime.
         var place: Int64? = 0
         while let last = place {
             place = try await write(rows: StoreTransaction.releasedAtOnce) {

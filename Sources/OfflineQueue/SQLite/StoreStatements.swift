@@ -146,8 +146,9 @@ package enum StoreStatements {
         AND next_at > \(earliest)
         """
 
-    /// Moves due times in the future by a negative step of the wall clock, but not before the current time or
-    /// ``earliest``. A request that began to wait after the step is due early, but not before the current time.
+    /// After the wall clock was set back, moves due times in the future back by the same amount, but not before the
+    /// current time or ``earliest``. A request that began to wait after the step is then due too early, but not before
+    /// the current time.
     static let followClockBack = """
         UPDATE request SET next_at = max(:now, next_at + :step, \(earliest))
         WHERE state = 'pending' AND next_at > :now AND next_at > \(earliest)
@@ -242,8 +243,8 @@ package enum StoreStatements {
         last_error = iif(hold_reason IS 'dependency' AND attempts + deferrals = 0, NULL, \(lastError))
         """
 
-    /// The last error of a request that is no longer held as it was. The message about a missing key is only of use
-    /// during the hold, so the error of the last attempt replaces it.
+    /// The last error of a request whose hold has ended. A message about a missing key is useful only during the hold,
+    /// so the error of the last attempt replaces it.
     static let lastError = """
         iif(hold_reason IS 'key',
             (SELECT error FROM attempt WHERE attempt.seq = request.seq ORDER BY number DESC LIMIT 1),

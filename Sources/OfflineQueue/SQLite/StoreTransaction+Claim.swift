@@ -3,8 +3,8 @@ internal import GRDB
 
 /// Claims requests for sending (transition T2).
 extension StoreTransaction {
-    /// The number of rows after which a claim stops reading. It reads so many only if most of them have expired. A
-    /// later transaction continues.
+    /// The number of rows after which a claim stops reading; a later transaction continues. A claim reads that many
+    /// rows only if most of them have expired.
     private static let mostLookedAt = 256
 
     mutating func claim(_ claims: [LaneClaim]) throws -> [ClaimedBatch] {
@@ -57,7 +57,8 @@ extension StoreTransaction {
             )
             lookedAt += rows.count
             taken += try take(rows, lease, &retries)
-            // Otherwise some of the rows may have expired or been postponed, so there may be more to claim.
+            // If the query returned as many rows as wanted, there may be more to claim: some of these rows may have
+            // expired or been postponed.
             if turn.isLast, rows.count < wanted { break }
         }
         return taken

@@ -58,7 +58,7 @@ extension StoreTransaction {
         )
     }
 
-    /// Gives up expired requests. Returns whether there may be more, for another transaction.
+    /// Gives up expired requests. Returns whether another transaction must give up more.
     private mutating func giveUp() throws -> Bool {
         let candidates = try rows(
             StoreStatements.expired,
@@ -95,8 +95,8 @@ extension StoreTransaction {
 extension StoreTransaction {
     private static let historyRows = "SELECT position, seq, body_file FROM history"
 
-    /// Removes finished requests that are too old or too many. Returns whether there may be more, for another
-    /// transaction.
+    /// Removes finished requests that are too old, and the oldest ones if there are too many. Returns whether another
+    /// transaction must remove more.
     private mutating func purgeHistory() throws -> Bool {
         let retention = settings.retention
         var isMoreLeft = false

@@ -1,7 +1,7 @@
 // Keeps origins out of the lines while a rate limit permits no request to them.
 
 extension OriginSlots {
-    /// Sets the time, and returns the origins to their lines whose rate limits permit a request.
+    /// Sets the time, and puts the origins whose rate limits permit a request back into their lines.
     mutating func advance(to now: Moment) {
         self.now = max(self.now, now)
         while let host = openings.removeFirst(until: now) {
@@ -28,7 +28,7 @@ extension OriginSlots {
         rates.take(of: origin.host, now: now)
     }
 
-    /// Records how many of the slots of a claim found no request, and gives back what they have taken of the rate.
+    /// Records how many slots of a claim found no request, and gives their share of the rate back.
     ///
     /// - Parameter taken: The time of ``now`` when the claim got its slots.
     mutating func settleRate(unused: Int, of count: Int, taken: Moment, of origin: Origin) {

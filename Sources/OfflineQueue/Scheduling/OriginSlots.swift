@@ -113,8 +113,8 @@ struct OriginSlots: Sendable {
         if origins[origin].map({ !$0.lanes.isEmpty }) ?? false { return true }
         return Line.allCases.contains { line in
             guard !lines[line.rawValue].isEmpty else { return false }
-            // A slot of an origin outside the ramp does not help an origin that waits for the ramp, and a slot of a
-            // prompt origin does not help one that waits for the slot of an unproven one.
+            // An origin that waits for the ramp needs a slot of an origin in the ramp. An origin that waits for the
+            // slot of an unproven origin cannot use the slot of a prompt one.
             let opensReserve = hasReserved || origins[origin]?.hasReserved == true
             return isOpen(line) || line.mayUseReserve && opensReserve || ramp.contains(origin)
                 || origins[origin]?.standing != .prompt
@@ -124,8 +124,8 @@ struct OriginSlots: Sendable {
     /// Returns the number of slots that an origin may have now.
     func limit(of origin: Origin) -> Int { origins[origin]?.window.limit ?? limits.perOrigin }
 
-    /// Returns whether an origin has more slots than it may have now, so that the next one it releases must not be used
-    /// again.
+    /// Returns whether an origin has more slots than it may have now, so that the next slot that it releases must not
+    /// be reused.
     func isOverLimit(_ origin: Origin) -> Bool {
         guard let state = origins[origin] else { return false }
         if state.inflight > state.window.limit { return true }

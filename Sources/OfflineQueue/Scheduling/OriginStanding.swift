@@ -46,7 +46,8 @@ package struct AttemptCourse: Hashable, Sendable {
     package var hasResponse = false
     /// Whether a timeout ended the attempt.
     package var isTimeout = false
-    /// Whether an earlier attempt of the request has counted. The retry budget of the origin counts the attempt then.
+    /// Whether an earlier attempt of the request has counted. If so, this attempt counts towards the origin's retry
+    /// budget.
     package var isRetry = false
 
     package init(
@@ -117,7 +118,7 @@ struct UnprovenSlots: Sendable {
     var hasRoom: Bool { all < limit }
     var hasRoomForSecond: Bool { all < secondLimit }
     var hasRoomForSilent: Bool { hasRoom && silent < silentLimit }
-    /// Half of the slots for silent origins remain for those that have none.
+    /// Half of the slots for silent origins are kept for silent origins without a slot.
     var hasRoomForSecondSilent: Bool { hasRoom && silent < silentLimit / 2 }
 
     mutating func add(_ count: Int, _ standing: OriginStanding) {

@@ -7,7 +7,8 @@ struct RateLimiter: Sendable {
     private let tolerance: Duration
     /// The time at which the next request would be sent at the maximum rate.
     private var next: Moment = .zero
-    /// What may still be given back of the turns that were taken at each of these times, the earliest first.
+    /// The credits: for each time at which turns were taken, how much of them may still be given back. The earliest
+    /// time comes first.
     private var credits: [(taken: Moment, amount: Duration)] = []
 
     init(_ limit: RateLimit) {
@@ -29,13 +30,13 @@ struct RateLimiter: Sendable {
         }
     }
 
-    /// Returns the unused turns of a claim that found fewer requests than turns.
+    /// Gives the unused turns of a claim back, if the claim found fewer requests than it had turns.
     ///
     /// A limiter that was idle for long enough already permits a full burst. A turn that was taken before the idle time
-    /// is then not returned: otherwise more requests than a burst could be sent at once.
+    /// is then not given back. Otherwise more requests than a burst could be sent at once.
     ///
     /// - Parameters:
-    ///   - unused: The number of turns that are returned.
+    ///   - unused: The number of turns to give back.
     ///   - count: The number of turns that the claim took.
     ///   - taken: When it took them.
     mutating func settle(unused: Int, of count: Int, taken: Moment) {

@@ -54,7 +54,7 @@ struct ReconnectRamp: Sendable {
         hasResponded ? responding < limit : silent < start - 1
     }
 
-    /// Returns whether an origin must not use a slot again that it releases.
+    /// Returns whether a slot that the origin releases must not be reused.
     func isOverLimit(_ origin: Origin) -> Bool {
         guard let member = members[origin], member.counted > 1 else { return false }
         return member.hasResponded ? responding > limit : silent > start - 1

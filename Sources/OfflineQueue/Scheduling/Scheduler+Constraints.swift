@@ -40,8 +40,8 @@ extension Scheduler {
     }
 
     /// Returns the interface and source address that the attempts of a lane must use: those that meet the constraints.
-    /// Otherwise another address of the host might connect over another interface. Returns `nil` without a constraint
-    /// of the interface.
+    /// Otherwise another address of the host might connect over another interface. Returns `nil` if no constraint
+    /// concerns the interface.
     package func binding(lane id: Int64) -> SocketBinding? {
         guard let lane = lanes[id], lane.constraints.concernInterface else { return nil }
         return gates[lane.host]?.interface?.binding
@@ -67,10 +67,10 @@ extension Scheduler {
         actions.append(.interrupt(lane: id))
     }
 
-    /// Whether a constraint forbids that the attempts of a lane continue.
+    /// Whether a constraint forbids the attempts of a lane to continue.
     ///
     /// A constraint of the interface does so only if the interface is known. After a loss of the path, the grace period
-    /// decides instead, because nothing is sent. An unknown state of the path is no proof that it has changed.
+    /// decides instead, because nothing is sent. An unknown state does not prove that the path has changed.
     func mustEnd(_ lane: SchedulerLane, now: Moment) -> Bool {
         switch constraints(of: lane, now: now) {
         case .met: false

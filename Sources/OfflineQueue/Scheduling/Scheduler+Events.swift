@@ -31,7 +31,7 @@ extension Scheduler {
         for id in old.lanes.sorted() { schedule(id, now: now) }
         switch state {
         case .notReachable: startGrace(host, now: now)
-        // An unknown state is no proof that the path was lost.
+        // An unknown state does not prove that the path was lost.
         case .unknown:
             setLosses(of: host, [])
             if old.state == .notReachable { pathReturned(to: host, now: now) }
@@ -50,7 +50,8 @@ extension Scheduler {
     mutating func nextClaimed(_ id: Int64, taken: Int, due: Moment?, now: Moment) {
         guard lanes[id] != nil else { return }
         lanes[id]!.nextClaims -= 1
-        // The claims may return in another order. The earliest time gives back the least.
+        // Claims may return in a different order than they began. The earliest start is assumed, because it gives the
+        // fewest turns back.
         let began = lanes[id]!.nextClaimedAt.removeFirst()
         claimReturned(id, slots: 1, taken: taken, began: began, due: due, now: now)
     }

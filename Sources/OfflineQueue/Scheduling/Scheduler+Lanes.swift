@@ -18,7 +18,7 @@ extension Scheduler {
         }
     }
 
-    /// Returns the time at which a lane must be scheduled again that waits only for its constraints or a portal.
+    /// Returns the time at which to schedule a lane again that waits only for its constraints or for a portal.
     private func wake(_ lane: SchedulerLane, _ constraints: ConstraintState) -> Moment? {
         guard !constraints.isMet else { return portalWake(lane) }
         return [constraints.until, lane.distrustedUntil].compactMap(\.self).min()

@@ -39,7 +39,7 @@ extension Scheduler {
         return check.nextProbe
     }
 
-    /// Returns that the lane waits because of a portal; `nil` if no portal is known.
+    /// Returns the reason `captivePortal` if the lane waits because of a portal; `nil` if no portal is known.
     func portalReason(_ lane: SchedulerLane) -> QueuedReason? {
         guard isChecked(lane.origin), let page = gates[lane.host]?.portal.portal else { return nil }
         return .captivePortal(page: page)
@@ -61,8 +61,8 @@ extension Scheduler {
     }
 
     /// Lets the lanes of a host send while its first probe runs, because an earlier probe of the same path, for another
-    /// host, has failed. If the probe's server is down, not each new host waits for the probe's timeout. Directly after
-    /// an outage of any host, that failure proves nothing.
+    /// host, has failed. Otherwise, while the probe's server is down, each new host would wait for the probe's timeout.
+    /// Directly after an outage of any host, that failure proves nothing.
     mutating func presumeFailure(_ host: String, _ probe: Int, now: Moment) {
         guard let gate = gates[host], gate.portal.running == probe, now >= lastReconnectEnds else { return }
         gates[host]!.portal.presumeFailure()

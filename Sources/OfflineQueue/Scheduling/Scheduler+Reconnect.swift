@@ -3,7 +3,7 @@
 
 extension Scheduler {
     /// Handles a change of a host's gate: after an outage, each lane sends a canary, and the origins of the host join
-    /// the ramp. The first state of a gate is no sign of an outage.
+    /// the ramp. The first state of a gate does not indicate an outage.
     mutating func reconnect(_ host: String, _ old: GateState?, _ new: GateState, now: Moment) {
         guard old != nil else { return }
         switch (old, new) {
@@ -27,7 +27,7 @@ extension Scheduler {
         return spreadEnd
     }
 
-    /// Returns the retries that a claim may take; `nil` for any number. The budget does not limit the single request
+    /// Returns how many retries a claim may take; `nil` for no limit. The budget does not apply to the single request
     /// with which a lane finds out whether its server can be reached.
     mutating func allowance(of lane: SchedulerLane, limit: Int, now: Moment) -> RetryAllowance? {
         guard lane.canary == nil, !isProbing(lane) else { return nil }

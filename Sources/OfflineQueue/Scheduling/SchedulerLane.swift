@@ -14,7 +14,7 @@ struct SchedulerLane: Hashable, Sendable {
     /// The lane's label, for reports.
     let label: String
     let mode: LaneKey.Mode
-    /// What the network and the time must be like while the lane's requests are sent.
+    /// The conditions of the network and the time of day under which the lane's requests are sent.
     let constraints: RequestConstraints
 
     /// A lower bound for the time at which the next request is due; `nil` if none is pending.
@@ -122,8 +122,8 @@ struct SchedulerLane: Hashable, Sendable {
     }
 
     /// Closes the lane for a reason that is not the server's. The next closure does not become longer, and
-    /// ``isHalfOpen`` is not set. It would limit the lane to one request in flight, so that a long attempt that is
-    /// already in flight would block the lane.
+    /// ``isHalfOpen`` is not set. That property would limit the lane to one request in flight, and a long attempt that
+    /// is already in flight would then block the lane.
     mutating func pause(until moment: Moment) {
         closedUntil = max(closedUntil, moment)
         epoch += 1

@@ -92,7 +92,7 @@ package struct LaneRecord: Hashable, Sendable {
     package let due: Duration?
     package let isPaused: Bool
     /// Whether the lane had no unfinished requests after the change of this record. Held requests are unfinished, too.
-    /// If ``LaneChanges`` has merged the records of several changes: whether this was so after one of them.
+    /// After ``LaneChanges`` has merged several records, this is `true` if it was `true` in any of them.
     package var wasEmpty = false
 }
 
@@ -216,7 +216,7 @@ package struct ResealCursor: Hashable, Sendable {
     package var table = Table.request
     /// The number of the last row that was examined.
     package var position: Int64 = 0
-    /// The number of retried dead requests at the beginning of the pass; `nil` before.
+    /// The number of retried dead requests at the beginning of the pass; `nil` before the pass has begun.
     package var restored: Int?
     /// The number of requests that could not be encrypted now: their body is being sent, or an error occurred.
     package var postponed = 0

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The calls that wait for a change. Each change wakes all of them, and they look again.
+/// The calls that wait for a change. Each change wakes all of them, and each then checks its condition again.
 final class ChangeWaiters: Sendable {
     private struct State {
         var generation = 0
@@ -10,8 +10,8 @@ final class ChangeWaiters: Sendable {
 
     private let state = Mutex(State())
 
-    /// The number of changes so far. A caller reads it before it looks, and passes it to ``wait(after:)``, so that no
-    /// change in between is missed.
+    /// The number of changes so far. A caller reads it before it checks its condition, and passes it to
+    /// ``wait(after:)``, so that it misses no change in between.
     var generation: Int { state.withLock { $0.generation } }
 
     /// Wakes all waiting calls.

@@ -6,8 +6,8 @@ internal import Synchronization
 /// A caller waits for a limited time. A call that has lasted longer is *overdue*, whether or not its caller still waits.
 /// These rules limit the calls that can hang, without letting one key delay another:
 ///
-/// - The calls for a key run one at a time until one of them has returned in time, and while one is overdue. Otherwise
-///   they run in parallel.
+/// - The calls for a key run in parallel only if the last one that returned was in time, and none is overdue. Otherwise
+///   they run one at a time.
 /// - Calls in parallel share ``maximumParallel`` places among all keys. A call without a place waits for another call for
 ///   its key. The first call for a key needs no place.
 /// - While ``maximumOverduePerKey`` calls for a key are overdue, other calls for the key are refused. A single call that
@@ -124,9 +124,9 @@ extension KeyedCalls {
 
         func waitingCalls(for key: Key) -> Int { calls[key]?.waiting.count ?? 0 }
 
-        /// Adds a call, which begins when it is permitted. Returns the reason if it is refused.
+        /// Adds a call, which begins as soon as the rules permit it. Returns the reason if the call is refused.
         ///
-        /// - Parameter overdue: The time at or before which a call that is overdue at `now` has begun.
+        /// - Parameter overdue: The start time up to which a call counts as overdue at `now`.
         mutating func add(
             _ call: Int,
             _ key: Key,
@@ -146,7 +146,7 @@ extension KeyedCalls {
             return calls[key]!.waiting.remove(at: index).waiter
         }
 
-        /// Removes a call that has returned, and begins the calls that are permitted then.
+        /// Removes a call that has returned, and begins the calls that the rules now permit.
         mutating func remove(
             _ call: Int,
             _ key: Key,

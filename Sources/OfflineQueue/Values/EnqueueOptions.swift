@@ -91,8 +91,8 @@ public struct EnqueueOptions: Hashable, Sendable {
     ///
     /// The URL is stored in plaintext, even in an encrypted store. It is not shown: reports and the events contain
     /// `REDACTED` in place of the signature. Exports do not contain it. When the URL has expired, the server refuses
-    /// the request, which is then dead, so let ``timeToLive`` end before. Cannot be combined with ``credential``. Other
-    /// secrets in the URL are still refused.
+    /// the request, and the queue gives it up. Choose a ``timeToLive`` that ends earlier. Cannot be combined with
+    /// ``credential``. Other secrets in the URL are still refused.
     public var allowsSignature = false
     /// The conditions of the network and the time of day under which the request is sent. Default: none. A request that
     /// would expire before its time window opens is refused.

@@ -1,4 +1,4 @@
-/// Text in which a backslash makes the next character an ordinary one, so that it separates nothing.
+/// Text in which a backslash makes the next character an ordinary one, so that it is not a separator.
 struct EscapedText {
     private typealias Mark = (character: Character, isEscaped: Bool)
 

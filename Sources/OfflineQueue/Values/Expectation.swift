@@ -107,13 +107,13 @@ extension Expectation: CustomStringConvertible {
         let name = part.isEmpty ? "an empty part" : "the part \(quoted(part))"
         return QueueError(
             .invalidOption,
-            "\(name) of \(quoted(text)) is not an expectation; accepted are \(acceptedForm); "
+            "\(name) of \(quoted(text)) is not an expectation; accepted: \(acceptedForm); "
                 + "a comma in a value is written `\\,`"
         )
     }
 
     private static func unreadable(_ text: String) -> QueueError {
-        QueueError(.invalidOption, "\(quoted(text)) is not an expectation; accepted are \(acceptedForm)")
+        QueueError(.invalidOption, "\(quoted(text)) is not an expectation; accepted: \(acceptedForm)")
     }
 }
 

@@ -89,7 +89,7 @@ extension Expectation.Rule {
 // MARK: - Validation
 
 extension Expectation.Rule {
-    /// The accepted size of a rule's text in bytes. All rules of a request are loaded with it for each attempt.
+    /// The maximum size of a rule's text in bytes. All rules of a request are read with the request for each attempt.
     private static let maximumBytes = 1024
 
     func check() throws(QueueError) {

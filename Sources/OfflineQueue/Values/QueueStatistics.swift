@@ -50,7 +50,8 @@ public struct QueueStatistics: Hashable, Sendable {
     /// The number of bytes in the uploads that no request uses yet.
     public internal(set) var stagedBytes: Int64 = 0
 
-    /// The ended requests with a tag that wait for the tag's handler; see ``OfflineQueue/onCompletion(tag:perform:)``.
+    /// The finished requests with a tag that wait for the tag's handler; see
+    /// ``OfflineQueue/onCompletion(tag:perform:)``.
     public struct WaitingCompletions: Hashable, Sendable {
         /// The tag.
         public let tag: String

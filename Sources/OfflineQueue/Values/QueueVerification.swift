@@ -56,7 +56,7 @@ public struct QueueVerification: Hashable, Sendable {
     public internal(set) var files = 0
 
     /// Whether a finding is damage. Spool files without a request, an incomplete commit at the end of the log, and
-    /// requests whose encryption key is missing (``unchecked``) are no damage.
+    /// requests whose encryption key is missing (``unchecked``) are not damage.
     public private(set) var isDamaged = false
     /// Whether every request was checked, and no finding is damage.
     public var isSound: Bool { !isDamaged && unchecked == 0 }

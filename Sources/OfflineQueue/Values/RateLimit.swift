@@ -24,7 +24,7 @@ public struct RateLimit: Hashable, Sendable {
     ///   - host: The name or address of the host, without a port. A pattern is refused. Default `nil`: all hosts
     ///     together.
     ///   - burst: Default `nil`: the number of requests per second, rounded up.
-    /// - Throws: ``QueueError`` with `invalidConfiguration` for a rate or a burst out of range, or a text that is no
+    /// - Throws: ``QueueError`` with `invalidConfiguration` for a rate or a burst out of range, or a text that is not a
     ///   host.
     public init(_ requestsPerSecond: Double, to host: String? = nil, burst: Int? = nil) throws(QueueError) {
         guard Self.range.contains(requestsPerSecond) else {

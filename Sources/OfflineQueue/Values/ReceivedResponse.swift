@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A response of which an ``Expectation`` decides whether it counts as a delivery.
+/// A response, as an ``Expectation`` evaluates it to decide whether the request is delivered.
 package struct ReceivedResponse: Sendable {
     package let status: Int
     package let headers: [(String, String)]

@@ -1,7 +1,7 @@
 internal import Foundation
 public import NetworkReachability
 
-/// What the network and the time must be like while a request is sent.
+/// The conditions of the network and the time of day under which a request is sent.
 ///
 /// The request waits until all of its constraints are met, and so do the other requests of its lane. If one is no
 /// longer met during an attempt, the queue ends the attempt, unless the request must not be sent twice. Such an attempt
@@ -19,8 +19,8 @@ public struct RequestConstraints: Hashable, Sendable {
     public var isUnmetered = false
     /// The kinds of interfaces over which the request may be sent. Default: any.
     ///
-    /// The interface is the one that finally carries the packets: below a tunnel or a bridge, if it is known. The connection
-    /// is bound as with ``isUnmetered``.
+    /// For a tunnel or a bridge, this is the kind of the interface below it that carries the packets, if it is known.
+    /// The connection is bound as with ``isUnmetered``.
     public var interfaceKinds: Set<InterfaceType> = []
     /// The daily time window in which the request is sent. Default `nil`: at any time.
     public var window: DailyWindow?

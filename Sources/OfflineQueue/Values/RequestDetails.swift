@@ -28,7 +28,8 @@ public struct RequestDetails: Hashable, Sendable {
     public let webhookID: String?
     /// If the queue created this request as the webhook of another request: the id of the other request.
     public let webhookOf: String?
-    /// What the network and the time must be like while the request is sent; see ``EnqueueOptions/constraints``.
+    /// The conditions of the network and the time of day under which the request is sent; see
+    /// ``EnqueueOptions/constraints``.
     public let constraints: RequestConstraints
     /// The timeouts of the next attempt. They double when a timeout ends an attempt; see ``AttemptTimeouts/response``.
     public let timeouts: AttemptTimeouts

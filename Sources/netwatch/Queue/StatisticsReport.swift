@@ -35,7 +35,7 @@ struct StatisticsReport {
         return [("staged", "\(CountText.format(count, "body", plural: "bodies")), \(bytes)")]
     }
 
-    /// One row per tag with ended requests that no program has handled; the first row has the title. Without such
+    /// One row per tag with finished requests that no program has handled; the first row has the title. Without such
     /// requests there is no row.
     private var completions: [(String, String)] {
         (statistics.completions ?? []).enumerated().map { index, completion in

@@ -117,7 +117,7 @@ struct DirectRequest {
 }
 
 extension BodyInput {
-    /// The body in the form in which the rules of the queue check it. Files are not read.
+    /// The body as a `QueueRequest.Body`, for the checks of the queue. Files are not read.
     fileprivate var requestBody: QueueRequest.Body {
         switch self {
         case .text(let text): .data(Data(text.utf8))

@@ -65,7 +65,7 @@ struct WaitCommand: AsyncParsableCommand {
 
     @Option(
         name: .customLong("check-url"),
-        help: "With --for verified and no --host: the URL to request. Expected is 204 or an empty 200."
+        help: "With --for verified and no --host: the URL to request, which must return 204 or an empty 200."
     )
     var checkURL: String?
 

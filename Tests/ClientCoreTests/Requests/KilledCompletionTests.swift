@@ -68,8 +68,8 @@ internal import Testing
 
     // MARK: Lives
 
-    /// Runs the processes of a seed: one or two that may be killed, in a third of the seeds one that is not killed, and the
-    /// last one, which sends what is left.
+    /// Runs the processes of a seed: one or two that may be killed, in a third of the seeds a further one that is not
+    /// killed, and a last one that sends the remaining requests.
     private static func run(_ seed: UInt64) async throws -> CompletionLedger {
         let directory = try ScratchDirectory(in: "/dev/shm")
         var ledger = CompletionLedger(seed: seed)

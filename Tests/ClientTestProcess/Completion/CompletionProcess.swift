@@ -4,7 +4,8 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 
-/// A process whose queue outlives it. It makes the requests of one seed, or delivers what earlier processes have left.
+/// A process whose queue outlives it. It makes the requests of one seed, or delivers the requests that earlier
+/// processes have left.
 ///
 /// The process prints a line per event, each with a single write(2), so that a kill cannot lose a printed line:
 ///

@@ -119,7 +119,7 @@ final class CompletionRun: Sendable {
 
     // MARK: Calls of the program besides its requests
 
-    /// Whether the route is missing from the start until all calls on the requests were made.
+    /// Whether the route stays missing from the start until all calls on the requests have been made.
     private var isClosedThroughout: Bool { Self.isClosedThroughout(seed) }
     private static func isClosedThroughout(_ seed: UInt64) -> Bool { seed % 6 == 0 }
 

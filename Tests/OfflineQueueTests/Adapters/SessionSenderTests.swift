@@ -27,7 +27,7 @@ internal import Testing
         #expect(AttemptFailure(nil, failure, status: 200).code == 56)
     }
 
-    /// Any device on the path can send such an alert, so it is not held against the configuration.
+    /// Any device on the path can send such an alert, so it does not count as an error of the configuration.
     @Test func `a TLS alert during the handshake counts as a path failure`() {
         let message = "OpenSSL/3.0.15: error:0A000419:SSL routines::tlsv1 alert access denied"
         let failure = TransferFailure(code: 35, phase: .tls, message: message)

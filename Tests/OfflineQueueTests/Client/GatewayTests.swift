@@ -31,7 +31,7 @@ internal import Testing
         scratch = try ScratchDirectory()
     }
 
-    /// Starts the server at an address and a port that no other test uses, so that none takes them in an outage.
+    /// Starts the server at an address and a port that no other test uses, so that they stay free during an outage.
     private func server() throws -> ScriptedServer {
         try ScriptedServer(address: "127.17.0.1", port: 8017) { [arrivals] request in
             arrivals.add(request)

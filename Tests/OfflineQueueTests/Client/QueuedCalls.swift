@@ -5,7 +5,8 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 internal import OfflineQueue
 
-/// A session, a queue that takes over its failed requests, and the sender of that queue, which the test answers for.
+/// A session, a queue that takes over its failed requests, and the queue's sender. The test determines the sender's
+/// outcomes.
 struct QueuedCalls: Sendable {
     /// Nothing listens there: port 1 is reserved (`tcpmux`).
     let url = "http://127.0.0.1:1/readings"

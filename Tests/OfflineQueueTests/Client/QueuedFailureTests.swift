@@ -97,7 +97,8 @@ internal import Testing
         var request = calls.post("x", to: server.url)
         request.httpMethod = "PUT"
         #expect(await attempt(request, options).method == "PUT")
-        // libcurl sends an idempotent request again by itself on a fresh connection only if it was reused.
+        // The connection was new. Only when a reused connection is lost does libcurl itself resend an idempotent
+        // request.
         #expect(server.requests.count == 1)
     }
 

@@ -46,8 +46,8 @@ internal import Testing
         #expect(try await minutesUntilLast(unaged) == nil, "without ageing it would starve")
     }
 
-    /// Returns how long a request of priority 9 waits while, every minute, as many requests of priority 0 arrive as are
-    /// claimed; `nil` if it waits for more than 200 minutes.
+    /// Returns how many minutes a request of priority 9 waits; `nil` if more than 200. Each minute, one request of
+    /// priority 0 arrives, and one request is claimed.
     private func minutesUntilLast(_ bench: StoreBench) async throws -> Int? {
         try await bench.put("last") { $0.priority = 9 }
         for minute in 0..<200 {

@@ -31,7 +31,8 @@ internal import Testing
 
         options.mode = .convert
         options.encryptionKeyFile = try keys.write(TestKeys.first)
-        // A body is copied; two are, and no row names them; rows name them, and the plaintext files still exist.
+        // The three states after the kills: one body is copied; two bodies are copied, but no row refers to the copies;
+        // rows refer to the copies, but the plaintext files still exist.
         try await kill(options, .bodySynced, .bodyNamed, .concluded)
         let begun = try await converted()
         try await kill(options, passage: 7, .beforeCommit, .afterCommit)
@@ -58,7 +59,7 @@ internal import Testing
 
     private var series: CrashSeries {
         var series = CrashSeries(seed: CrashScale.seed, kills: 0)
-        // Longer than any start of a process on a busy machine. The process kills itself as soon as it is there.
+        // Longer than a process takes to reach its crash point, even on a busy machine.
         series.timeLimit = .seconds(60)
         return series
     }

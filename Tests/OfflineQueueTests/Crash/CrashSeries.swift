@@ -38,7 +38,7 @@ struct CrashSeries: Sendable {
     var latestKill = Duration.milliseconds(80)
     /// Whether half of the processes kill themselves at a crash point.
     var hasCrashes = true
-    /// The crash point at which every process kills itself; `nil` if the seed chooses the ends.
+    /// The crash point at which every process kills itself; `nil` if the seed determines how each process ends.
     var crash: TestProcessOptions.Crash?
     /// The time that a process has to reach its crash point, before the series kills it.
     var timeLimit = Duration.seconds(3)
@@ -202,8 +202,8 @@ struct CrashSeries: Sendable {
 extension TestProcessOptions.Crash.Place {
     fileprivate var isInCheckpoint: Bool { self == .checkpointWrite || self == .checkpointSync }
 
-    /// The highest number of the passage of a crash point at which a process may kill itself. Most runs pass the point
-    /// so often.
+    /// The maximum number of times that a process passes a crash point before it kills itself there. Most runs pass the
+    /// point that often.
     fileprivate var latestPassage: Int {
         switch self {
         case .write: 1500

@@ -5,7 +5,7 @@ internal import Testing
 @testable internal import OfflineQueue
 
 @Suite struct CrashStoreCopyTests {
-    /// Each version of the schema is a transaction of its own, so a kill can leave a store at any of them.
+    /// Each version of the schema is created in a separate transaction, so a kill can leave a store at any version.
     @Test(arguments: ["1", "5"])
     func `a store that was killed while it was created has no rows`(version: String) async throws {
         let directory = try ScratchDirectory(), scratch = try ScratchDirectory()

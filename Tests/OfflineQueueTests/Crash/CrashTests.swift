@@ -49,7 +49,7 @@ internal import Testing
         // requests, which this faulty queue has already reported as accepted. There are at least four, because each
         // producer enqueues its requests one by one.
         series.crash = TestProcessOptions.Crash(.beforeCommit, passage: series.producers + 4)
-        // Longer than a process on a busy machine needs to get there. The process kills itself as soon as it is there.
+        // Longer than a process takes to reach its crash point, even on a busy machine.
         series.timeLimit = .seconds(60)
         let figures = try await series.run().figures
         #expect(figures.lost > 0)

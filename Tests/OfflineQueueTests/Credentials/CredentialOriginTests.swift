@@ -12,7 +12,7 @@ internal import Testing
     private let directory = TemporaryDirectory(marker: "credential")
 
     private func send(_ id: String, to url: String, _ queue: OfflineQueue) async throws -> SendResult {
-        // A lane of its own, because a lane closes if its server is not trusted.
+        // A separate lane, because a lane closes if its server is not trusted.
         var options = EnqueueOptions(lane: id, id: id)
         options.credential = "token"
         return try await queue.send(QueueRequest(method: "POST", url: url), options: options)

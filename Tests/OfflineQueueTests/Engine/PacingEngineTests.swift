@@ -36,7 +36,7 @@ internal import Testing
     @Test func `after an outage one request is sent, and the others after its success`() async throws {
         let (sender, gate) = (FakeSender(), FakeGate(.notReachable))
         let queue = try await open(sender, gate: gate)
-        // Proves that the queue knows the outage: the first state of a gate is no sign of one.
+        // Proves that the queue has noticed the outage: the first state of a gate does not indicate one.
         let unsent = try await queue.send(.post("0"), options: EnqueueOptions(id: "0"))
         #expect(unsent == .queued(id: "0", reason: .notReachable))
         for index in 1..<5 { _ = try await queue.enqueue(.post("\(index)")) }

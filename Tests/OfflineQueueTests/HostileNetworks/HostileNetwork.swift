@@ -31,7 +31,7 @@ final class HostileNetwork: Sendable {
         /// The connection is reset after the upload.
         case reset
 
-        /// Whether the behaviour is a response, with which an attempt does not count.
+        /// Whether the behaviour is a response. The attempt that receives it does not count.
         var isResponse: Bool { self != .reset }
 
         /// Whether the response says that the server did not apply the request, so that any request may be repeated.

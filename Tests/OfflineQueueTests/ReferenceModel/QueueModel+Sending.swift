@@ -53,7 +53,8 @@ extension QueueModel {
 
     private func isDue(_ request: Request) -> Bool { request.state == .pending && request.due <= clock.wall }
 
-    /// Makes the pending requests of a lane due at `latest` at the latest, but not before their scheduled time.
+    /// Makes the pending requests of a lane due at `latest`, unless they are due earlier, but not before their
+    /// scheduled time.
     private mutating func bringForward(_ lane: LaneKey, to latest: Int64) {
         for request in live where request.lane == lane && request.state == .pending {
             let asked = request.scheduled ?? 0

@@ -1,7 +1,7 @@
 @testable internal import OfflineQueue
 
 /// A link that fails, and that a captive portal intercepts for some time: often directly after an outage, sometimes in
-/// between. It checks what it sees of a queue.
+/// between. It checks the attempts that the queue makes.
 struct PortalSimulation: SimulatedNetwork {
     struct Period: Hashable {
         let start: Moment

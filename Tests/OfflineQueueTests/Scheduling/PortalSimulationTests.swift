@@ -26,7 +26,7 @@ internal import Testing
         for number in 0..<200 {
             let end = now + random.uniform(.seconds(60) ... .seconds(3600))
             outages.append(.init(start: now, end: end))
-            // Every second time a portal is there when the link returns, every fourth time it appears later.
+            // After every second outage, a portal is there when the link returns; after every fourth, it appears later.
             let length = random.uniform(.seconds(30) ... .seconds(1800))
             let later = random.uniform(.seconds(60) ... .seconds(600))
             if number % 2 == 0 { portals.append(.init(start: end, end: end + length)) }

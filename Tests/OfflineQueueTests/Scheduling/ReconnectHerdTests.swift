@@ -5,7 +5,7 @@ internal import Testing
 /// A server that serves a limited number of requests at a time, and rejects others with a 503.
 struct LimitedServer: SimulatedNetwork {
     let capacity: Int
-    /// The mean time of a request. It takes between half and one and a half times this.
+    /// The mean time that a request takes. The actual times are 0.5 to 1.5 times as long.
     let serviceTime: Duration
     private var random = SplitMix64(seed: 1)
     private(set) var arrivals: [Moment] = []
@@ -52,7 +52,7 @@ struct LimitedServer: SimulatedNetwork {
     }
 }
 
-/// 200 queues behind one link, and what a server with limited capacity sees when the link returns. The server could
+/// 200 queues behind one link, and the load of a server with limited capacity when the link returns. The server could
 /// serve 2,000 requests per second.
 @Suite struct ReconnectHerdTests {
     private static let linkUp = Moment.seconds(60)
@@ -60,7 +60,7 @@ struct LimitedServer: SimulatedNetwork {
     private static let capacity = 400
     private static let serviceTime = Duration.milliseconds(200)
 
-    /// The time in which the server could serve a number of requests per queue without a pause.
+    /// The time that the server would take for this number of requests of each queue, if it was always busy.
     private static func ideal(rows: Int) -> Duration {
         serviceTime * Double(queues * rows) / Double(capacity)
     }

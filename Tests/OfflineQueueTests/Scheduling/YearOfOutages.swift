@@ -1,6 +1,6 @@
 @testable internal import OfflineQueue
 
-/// A year in which the link fails and servers have trouble, and the checks of what they see of a queue.
+/// A year in which the link and the servers fail again and again. It checks the attempts that the queue makes.
 struct YearOfOutages: SimulatedNetwork {
     /// The trouble that a server can have.
     enum Trouble: CaseIterable {

@@ -170,7 +170,7 @@ final class FakePortalDetector: PortalDetector {
         failed.withLock { $0 = false }
     }
 
-    /// Makes the paths to all hosts count as probed in vain, until the next path change.
+    /// Makes the last probes of the paths to all hosts count as failed, until the next path change.
     func setFailed() { failed.withLock { $0 = true } }
 
     /// Waits for a probe that no earlier call has returned, and returns it. The test must end each probe.

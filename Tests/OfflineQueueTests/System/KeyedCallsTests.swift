@@ -46,7 +46,7 @@ internal import Testing
         #expect(try await calls.run(for: 0) { "returned" } == "returned", "the last call is not overdue yet")
         time.advance(by: .seconds(600))
         #expect(await refusal(of: 0, calls) == .tooManyOverdueKeys)
-        #expect(await refusal(of: 1, calls) == .overdue, "as many calls are overdue as may be")
+        #expect(await refusal(of: 1, calls) == .overdue, "the maximum number of calls is overdue")
         latch.open()
         try await poll { await refusal(of: 0, calls) == nil }
         try await poll { await refusal(of: 1, calls) == nil }

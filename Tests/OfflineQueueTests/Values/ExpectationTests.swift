@@ -98,7 +98,7 @@ internal import Testing
             ("json=/a~2", "`/a~2` is neither"), ("json=/~", "neither a JSON pointer"),
             ("body=x\u{0}", "no NUL"),
             ("body=" + String(repeating: "x", count: 2000), "at most 1024 bytes"),
-            ("body=x\\", "accepted are"),
+            ("body=x\\", "accepted: "),
             (Array(repeating: "header=A", count: 17).joined(separator: ","), "17 rules; at most 16"),
         ]
     )
