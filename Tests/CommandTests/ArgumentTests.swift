@@ -208,6 +208,10 @@ internal import Testing
             ["send", "http://127.0.0.1/", "--queue", "never", "-X", "HEAD", "-d", "x"], 64,
             "a HEAD request must not have a body"
         ),
+        (
+            ["send", "http://127.0.0.1/", "--queue", "never", "-X", "GET", "-d", "x"], 64,
+            "a GET request must not have a body"
+        ),
         (["queue", "list", "--state", "lost"], 64, "`lost` is not a state; accepted: pending"),
         (["queue", "list", "-n", "0"], 64, "`-n` is 0; it must be at least 1"),
         (
@@ -361,7 +365,10 @@ internal import Testing
         #expect(result.errors.first == "error: unknown command `\(arguments.last!)`")
     }
 
-    @Test(arguments: [["help"], ["help", "queue"], ["help", "queue", "list"]])
+    @Test(arguments: [
+        ["help"], ["help", "queue"], ["help", "queue", "list"], ["help", "config", "check"],
+        ["help", "config", "show"], ["help", "config", "default"],
+    ])
     func `help for a command is printed`(arguments: [String]) async throws {
         let result = try await Command.start(arguments).outcome()
         #expect(result.ending == .exited(0) && !result.output.isEmpty && result.errors.isEmpty)

@@ -153,19 +153,16 @@ extension OfflineQueue {
 
     private func launch(_ request: ClaimedRequest, _ claim: Scheduler.Claim) async throws {
         guard phase == .running else { return try await returnToStore(request) }
-        let responseLimit = awaitedResponses[request.id]?.limit
-        let transfer = Task { [sender, pathChange, spool = store.spool] in
+        // The task must not run on the queue's actor, which all attempts share.
+        let transfer = Task { @concurrent [sender, pathChange, spool = store.spool] in
             await pathChange?.value
             switch await Attempt.Body.opening(request.body, in: spool) {
             case .success(let body):
-                // The path may have changed since the claim. Only its current state decides, immediately before sending.
-                guard scheduler.mayStillSend(lane: claim.lane, now: now) else { return AttemptOutcome.unsent }
-                let binding = scheduler.binding(lane: claim.lane)
-                inflight[request.sequence]?.isBound = binding != nil
+                guard let attempt = await self.attempt(for: request, body, claim) else {
+                    return AttemptOutcome.unsent
+                }
                 CrashPoint.sending.reached()
-                return await sender.send(
-                    Attempt(request, body: body, responseLimit: responseLimit, binding: binding)
-                )
+                return await sender.send(attempt)
             case .failure(let unopened): return unopened.outcome
             }
         }
@@ -195,6 +192,23 @@ extension OfflineQueue {
             attempt: AttemptRecord(duration: .zero, curlCode: 42)
         )
         _ = try await store.conclude([conclusion])
+    }
+
+    /// Returns the attempt to send for a claimed request; `nil` if it must not be sent, because the attempt was
+    /// cancelled, the queue stops, or the path has changed since the claim.
+    ///
+    /// The credential's provider and the session's adapter are called afterwards, so the path may still change before
+    /// the request is sent.
+    private func attempt(for request: ClaimedRequest, _ body: Attempt.Body, _ claim: Scheduler.Claim)
+        -> Attempt?
+    {
+        guard phase == .running, !Task.isCancelled, scheduler.mayStillSend(lane: claim.lane, now: now) else {
+            return nil
+        }
+        let binding = scheduler.binding(lane: claim.lane)
+        inflight[request.sequence]?.isBound = binding != nil
+        let limit = awaitedResponses[request.id]?.limit
+        return Attempt(request, body: body, responseLimit: limit, binding: binding)
     }
 
     private func conclude(

@@ -66,12 +66,21 @@ package enum RequestChecks {
 
     private static func checkMethod(of request: QueueRequest, for purpose: Purpose) throws(QueueError) {
         let method = request.method
-        if let fault = HTTPRequestRules.fault(ofMethod: method) { throw QueueError(.invalidMethod, fault) }
+        let isSendable = HTTPRequestRules.fault(ofMethod: method) == nil
+        // Older versions accepted `connect`.
+        guard isSendable || purpose == .import && HTTPToken.isValid(method) && method != "CONNECT" else {
+            throw QueueError(.invalidMethod, HTTPRequestRules.refusal(ofMethod: method))
+        }
         guard purpose == .import || method != "TRACE" else {
             throw QueueError(.invalidMethod, "the method TRACE is refused: it is for debugging")
         }
-        if request.body != .data(Data()), let fault = HTTPRequestRules.fault(ofBodyWithMethod: method) {
+        guard request.body != .data(Data()) else { return }
+        if let fault = HTTPRequestRules.fault(ofBodyWithMethod: method) {
             throw QueueError(.invalidMethod, fault)
+        }
+        // The client refuses such a request, as URLSession does.
+        guard purpose == .import || method != "GET" else {
+            throw QueueError(.invalidMethod, "a GET request must not have a body")
         }
     }
 

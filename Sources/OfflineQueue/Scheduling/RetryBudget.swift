@@ -1,9 +1,10 @@
 /// Limits the retries to an origin, so that they do not multiply the load on a server in trouble: within 10 s, to 20 %
-/// of the first attempts plus one per second. First attempts are not limited, and a retry that succeeds does not count.
+/// of the first attempts plus one per second. First attempts are not limited. A retry to which the server gives a final
+/// response does not count.
 ///
 /// Without a limit, each failing request adds its retries to the load that makes it fail. Finagle introduced such
-/// budgets, with the same share and window. A retry that succeeds did not fail because of that load. If it counted, the
-/// last requests of a long queue, which are all retries, would be sent at one per second.
+/// budgets, with the same share and window. A retry with a final response adds no further retry. If it counted, the last
+/// requests of a long queue, which are all retries, would be sent at one per second.
 struct RetryBudget: Hashable, Sendable {
     /// The parameters of a budget.
     struct Limits: Hashable, Sendable {
@@ -51,7 +52,7 @@ struct RetryBudget: Hashable, Sendable {
         seconds[seconds.count - 1].retries += use.retries
     }
 
-    /// Records that a retry has succeeded.
+    /// Records that a retry has received a final response.
     ///
     /// - Parameter began: When it began.
     mutating func retrySucceeded(began: Moment) {

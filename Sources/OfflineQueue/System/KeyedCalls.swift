@@ -10,13 +10,14 @@ internal import Synchronization
 ///   they run one at a time.
 /// - Calls in parallel share ``maximumParallel`` places among all keys. A call without a place waits for another call for
 ///   its key. The first call for a key needs no place.
-/// - While ``maximumOverduePerKey`` calls for a key are overdue, other calls for the key are refused. A single call that
-///   never returns does not block its key.
+/// - While ``maximumOverduePerKey`` calls for a key are overdue, other calls for the key are refused. Unless many other
+///   calls are overdue, a single call that never returns does not block its key.
 /// - While ``maximumOverdue`` calls are overdue, calls for keys with an overdue call are refused.
 /// - While ``maximumOverdueKeys`` keys have overdue calls, calls for other keys are refused.
 ///
-/// At most 144 overdue calls can therefore exist: ``maximumOverdue``, one for each of ``maximumOverdueKeys`` keys, and
-/// ``maximumParallel``. There is one more for each key whose call is in progress when a limit is reached.
+/// A waiting call begins when a call for its key returns or is added. Calls that are in progress when a limit is reached
+/// may become overdue, too. So at most 128 calls are overdue, ``maximumOverdue`` and one for each of
+/// ``maximumOverdueKeys`` keys, and as many as the caller makes at a time.
 final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     /// The reason why a call was not made.
     enum Refusal: Error {
@@ -29,12 +30,14 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     /// The maximum number of keys with overdue calls. Dispatch starts at most 255 threads, and the process needs some of
     /// them for other work.
     static var maximumOverdueKeys: Int { 64 }
-    /// The maximum number of overdue calls for a key.
+    /// The number of overdue calls for a key from which further ones are refused.
     static var maximumOverduePerKey: Int { 4 }
-    /// The maximum number of overdue calls, apart from the first one for each key.
+    /// The number of overdue calls from which keys with an overdue call are refused further ones.
     static var maximumOverdue: Int { 64 }
     /// The maximum number of calls that run in addition to the first call for each key.
     static var maximumParallel: Int { 16 }
+    /// The maximum number of keys that are known to return in time. A further one makes the others unknown again.
+    private static var maximumProven: Int { 1024 }
 
     private let timeout: Duration
     private let now: @Sendable () -> ContinuousClock.Instant
@@ -59,14 +62,17 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     ) async throws -> Value {
         try await TimedCall.run(within: timeout) { [self] in
             let call = try await begin(key)
-            defer { end(call, key) }
             // The caller may have stopped waiting just before the call was permitted.
-            try Task.checkCancellation()
+            guard !Task.isCancelled else {
+                end(call, key, hasRun: false)
+                throw CancellationError()
+            }
+            defer { end(call, key, hasRun: true) }
             return try await body()
         }
     }
 
-    /// Returns the number of calls for a key that have not begun.
+    /// Returns the number of calls for a key that have not begun. For tests.
     func waitingCalls(for key: Key) -> Int { state.withLock { $0.waitingCalls(for: key) } }
 
     /// Waits until a call may begin, and returns its number.
@@ -89,9 +95,11 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     }
 
     /// Records that a call has returned.
-    private func end(_ call: Int, _ key: Key) {
+    ///
+    /// - Parameter hasRun: Whether the program's code was called.
+    private func end(_ call: Int, _ key: Key, hasRun: Bool) {
         let now = now()
-        state.withLock { $0.remove(call, key, at: now, overdue: now - timeout) }
+        state.withLock { $0.remove(call, key, hasRun: hasRun, at: now, overdue: now - timeout) }
     }
 }
 
@@ -104,8 +112,6 @@ extension KeyedCalls {
         var began: [Int: ContinuousClock.Instant] = [:]
         /// The calls that have not begun, in order.
         var waiting: [(call: Int, waiter: Waiter)] = []
-        /// Whether the last call that returned was not overdue.
-        var isProven = false
 
         func overdueCount(_ overdue: ContinuousClock.Instant) -> Int {
             began.values.count { $0 <= overdue }
@@ -115,6 +121,8 @@ extension KeyedCalls {
     private struct State {
         /// The calls by key. Each key has a call in progress.
         private var calls: [Key: Calls] = [:]
+        /// The keys whose last call that returned was not overdue.
+        private var proven: Set<Key> = []
         private var lastCall = 0
 
         mutating func nextCall() -> Int {
@@ -150,13 +158,21 @@ extension KeyedCalls {
         mutating func remove(
             _ call: Int,
             _ key: Key,
+            hasRun: Bool,
             at now: ContinuousClock.Instant,
             overdue: ContinuousClock.Instant
         ) {
             guard let began = calls[key]?.began.removeValue(forKey: call) else { return }
-            calls[key]!.isProven = began > overdue
+            if hasRun { setProven(key, began > overdue) }
             beginPermitted(key, at: now, overdue)
             if calls[key]!.began.isEmpty { calls[key] = nil }
+        }
+
+        private mutating func setProven(_ key: Key, _ isProven: Bool) {
+            if !isProven { proven.remove(key) }
+            guard isProven, !proven.contains(key) else { return }
+            if proven.count >= KeyedCalls.maximumProven { proven = [] }
+            proven.insert(key)
         }
 
         private func refusal(of key: Key, _ overdue: ContinuousClock.Instant) -> Refusal? {
@@ -187,7 +203,8 @@ extension KeyedCalls {
             guard let own = calls[key] else { return true }
             let overdueCount = own.overdueCount(overdue)
             if own.began.count == overdueCount { return true }
-            return own.isProven && overdueCount == 0 && parallelCount(overdue) < KeyedCalls.maximumParallel
+            return proven.contains(key) && overdueCount == 0
+                && parallelCount(overdue) < KeyedCalls.maximumParallel
         }
 
         /// The number of calls that run in addition to the first call for each key. Overdue calls do not count.

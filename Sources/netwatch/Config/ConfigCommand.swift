@@ -17,6 +17,7 @@ struct ConfigCommand: ParsableCommand {
     /// The `netwatch config check` command.
     struct Check: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "check",
             abstract: "Check the configuration files.",
             discussion: """
                 netwatch config check && systemctl reload netwatch
@@ -42,6 +43,7 @@ struct ConfigCommand: ParsableCommand {
     /// The `netwatch config show` command.
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "show",
             abstract: "Show the effective configuration, with the origin of each value.",
             discussion: """
                 netwatch config show
@@ -63,6 +65,7 @@ struct ConfigCommand: ParsableCommand {
     /// The `netwatch config default` command.
     struct Default: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "default",
             abstract: "Print a configuration file with every key, its default and its documentation."
         )
 

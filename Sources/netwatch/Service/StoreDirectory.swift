@@ -13,7 +13,7 @@ enum StoreDirectory {
         guard owner.user == geteuid() else {
             throw CommandError(
                 .noPermission,
-                "the queue in `\(path)` belongs to \(userName(owner.user)), and no service is running for it",
+                "the queue in `\(path)` belongs to \(userName(owner.user)), and no service with this socket uses it",
                 hint: "run the command as root or as that user"
             )
         }

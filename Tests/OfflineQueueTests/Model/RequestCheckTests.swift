@@ -66,6 +66,21 @@ internal import Testing
         #expect(code(method: method) == .invalidMethod)
     }
 
+    /// Older versions accepted such requests, and one of them must not prevent the import of a whole export.
+    @Test func `a request that can only be stored by an older version is imported`() throws {
+        let url = "https://a.example/"
+        let body = QueueRequest.Body.data(Data("x".utf8))
+        for request in [
+            QueueRequest(method: "connect", url: url), QueueRequest(method: "GET", url: url, body: body),
+        ] {
+            #expect(throws: QueueError.self) { try RequestChecks.check(request) }
+            try RequestChecks.check(request, for: .import)
+        }
+        #expect(throws: QueueError.self) {
+            try RequestChecks.check(QueueRequest(method: "CONNECT", url: url), for: .import)
+        }
+    }
+
     @Test(arguments: ["Authorization", "cookie", "PROXY-Authorization"])
     func `a header with a secret is refused`(name: String) {
         #expect(code(headers: [.init(name: name, value: "x")]) == .secretHeader)

@@ -52,6 +52,15 @@ internal import Testing
         try await poll { await refusal(of: 1, calls) == nil }
     }
 
+    @Test func `a key whose call has returned is proven, even if it was idle`() async throws {
+        let calls = makeCalls()
+        try await calls.run(for: 1) {}
+        let parallel = (0..<3).map { _ in hang(calls, for: 1) }
+        try await started.wait { $0.count == parallel.count }
+        latch.open()
+        for call in parallel { try await call.value }
+    }
+
     @Test func `a call that never returns does not block its key, but four of them do`() async throws {
         let calls = makeCalls()
         for count in 1...KeyedCalls<Int>.maximumOverduePerKey {
