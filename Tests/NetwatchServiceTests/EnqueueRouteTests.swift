@@ -104,7 +104,7 @@ internal import Testing
     @Test func `the same name in other objects, or as a value, is not a duplicate`() async throws {
         let queue = try await directory.openQueue()
         let body =
-            #"{\#(Self.url),"queue":"always","body":"\"url\",\"url\"","headers":[["url","url"],["url","fifo"]],"#
+            #"{\#(Self.url),"method":"PUT","queue":"always","body":"\"url\",\"url\"","headers":[["url","url"],["url","fifo"]],"#
             + #""lane":"fifo","fifo":true,"idempotency":{"key":"key","header":"X"}}"#
         let taken = try await queue.respond(.POST, "/v1/requests", body)
         #expect(taken.status == 202, "\(taken.detail)")
@@ -182,7 +182,7 @@ internal import Testing
 
     @Test func `a known id with other content gets 422`() async throws {
         let queue = try await directory.openQueue()
-        let message = #"{\#(Self.url),"queue":"always","id":"a","body":"x"}"#
+        let message = #"{\#(Self.url),"queue":"always","id":"a","body":"x","method":"POST"}"#
         #expect(try await queue.respond(.POST, "/v1/requests", message).status == 202)
         #expect(try await queue.respond(.POST, "/v1/requests", message).status == 202)
         let other = #"{\#(Self.url),"queue":"always","id":"a","body":"y","method":"PUT"}"#
