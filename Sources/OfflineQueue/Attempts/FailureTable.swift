@@ -233,8 +233,9 @@ extension FailureTable {
             AttemptClassification(verdict: verdict, lane: lane, status: status, detail: detail)
         }
         if isPortal(response, of: request) {
+            let words = words(onRedirect: response, of: request)
             let reason = unmetRule(in: response, of: request).map { "\($0), " } ?? ""
-            let detail = "HTTP \(status), \(reason)probably from a captive portal"
+            let detail = "\(words), \(reason)probably from a captive portal"
             // If the response comes from the server after all, the server may have applied the request.
             let isUntouched = request.mayBeSentTwice || status == 511 || isUnapplied(status)
             let verdict: Verdict = isUntouched ? .retry(countsAsAttempt: false) : .held(.ambiguous)

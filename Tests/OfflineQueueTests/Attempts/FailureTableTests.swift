@@ -171,7 +171,9 @@ internal import Testing
     @Test func `a redirect to another origin counts as a portal if the server is not validated`() throws {
         var request = try context()
         request.validatesServer = false
-        #expect(classify(302, [("Location", "https://portal/")], of: request).verdict == Self.free)
+        let portal = classify(302, [("Location", "https://portal/?user=me")], of: request)
+        #expect(portal.verdict == Self.free)
+        #expect(portal.detail == "HTTP 302, a redirect to https://portal/, probably from a captive portal")
         #expect(
             classify(302, [("Location", "/here")], of: request).verdict
                 == .dead(.redirected, reason: "HTTP 302, a redirect to /here")
