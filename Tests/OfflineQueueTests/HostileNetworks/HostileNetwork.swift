@@ -59,6 +59,8 @@ final class HostileNetwork: Sendable {
 
     private struct State {
         var isOpen = false
+        /// The number of intercepted probes for captive portals.
+        var probes = 0
         /// The targets of the intercepted requests.
         var intercepted: Set<String> = []
         /// The targets that the real server received, each as often as it arrived.
@@ -75,6 +77,10 @@ final class HostileNetwork: Sendable {
         func action(for request: ScriptedServer.Request) -> ScriptedServer.Action {
             defer { changed.post() }
             return state.withLock { state in
+                if request.target == HostileNetwork.probeTarget {
+                    state.probes += state.isOpen ? 0 : 1
+                    return state.isOpen ? .respond(status: 204) : Behaviour.page.action
+                }
                 if state.isOpen {
                     state.arrived.append(request.target)
                     return .respond(status: 201, headers: [.init("X-Server", "real")])
@@ -92,7 +98,12 @@ final class HostileNetwork: Sendable {
         server = try ScriptedServer { core.action(for: $0) }
     }
 
+    /// The target of probes for captive portals.
+    private static let probeTarget = "/generate_204"
+
     var url: String { server.url }
+
+    var probeURL: String { url + Self.probeTarget }
 
     /// The targets that the real server received, each as often as it arrived.
     var arrived: [String] { core.state.withLock { $0.arrived } }
@@ -100,6 +111,14 @@ final class HostileNetwork: Sendable {
     /// Waits until this number of different requests was intercepted.
     func intercepted(_ count: Int) async throws {
         try await core.changed.until { core.state.withLock { $0.intercepted.count } >= count }
+    }
+
+    /// The number of different requests that were intercepted, without probes.
+    var interceptedCount: Int { core.state.withLock { $0.intercepted.count } }
+
+    /// Waits until this number of probes was intercepted.
+    func interceptedProbes(_ count: Int) async throws {
+        try await core.changed.until { core.state.withLock { $0.probes } >= count }
     }
 
     func letThrough() { core.state.withLock { $0.isOpen = true } }

@@ -1,9 +1,10 @@
 internal import ClientCore
 internal import Foundation
 internal import NetwatchTestSupport
-internal import OfflineQueue
 internal import Synchronization
 internal import Testing
+
+@testable internal import OfflineQueue
 
 /// Requests in networks that respond in place of their server.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct HostileNetworkTests {
@@ -13,8 +14,11 @@ internal import Testing
     private let directory = TemporaryDirectory(marker: "hostile")
     private let changes = ChangeSignal()
 
-    private func open(_ session: SessionManager = .bare()) async throws -> OfflineQueue {
-        try await directory.openQueue(SessionSender(session: session), signal: changes) {
+    private func open(
+        _ session: SessionManager = .bare(),
+        portals: (any PortalDetector)? = nil
+    ) async throws -> OfflineQueue {
+        try await directory.openQueue(SessionSender(session: session), portals: portals, signal: changes) {
             ($0.backoffBase, $0.backoffCap) = (.milliseconds(5), .milliseconds(50))
             ($0.inflightPerOrigin, $0.limits.laneShare) = (32, 1)
         }
@@ -95,6 +99,22 @@ internal import Testing
         try await enqueue(rows, at: network.url, expecting: .success, in: queue)
         try await network.intercepted(rows.count)
         try await changes.until(queue) { $0[.delivered] > 0 && $0[.dead] > 0 }
+        await queue.stop()
+    }
+
+    @Test func `no portal that a probe detects receives a request without a rule`() async throws {
+        let network = try HostileNetwork()
+        let probe = try CaptivePortalProbe.generate204(network.probeURL)
+        let queue = try await open(portals: PathPortalDetector(probe) { _ in nil })
+        let rows = (0..<Self.rows).map(Row.init)
+        try await enqueue(rows, at: network.url, expecting: .success, in: queue)
+        try await network.interceptedProbes(2)
+        let counts = try await queue.counts
+        #expect(counts[.delivered] == 0 && counts[.dead] == 0 && counts[.held] == 0)
+        #expect(network.interceptedCount == 0)
+        network.letThrough()
+        try await changes.until(queue) { $0[.delivered] == rows.count }
+        #expect(network.arrived.count == rows.count)
         await queue.stop()
     }
 

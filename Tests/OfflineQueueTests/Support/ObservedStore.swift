@@ -74,6 +74,7 @@ extension TemporaryDirectory {
     func openQueue(
         _ sender: any AttemptSender = FakeSender(),
         gate: any HostGate = FakeGate(),
+        portals: (any PortalDetector)? = nil,
         signal: ChangeSignal = ChangeSignal(),
         isStarted: Bool = true,
         _ adjust: (inout OfflineQueue.Configuration) -> Void = { _ in }
@@ -93,7 +94,8 @@ extension TemporaryDirectory {
             configuration: configuration,
             store: ObservedStore(inner: store, signal: signal),
             sender: sender,
-            gate: gate
+            gate: gate,
+            portals: portals
         )
         if isStarted { try await queue.start() }
         return queue
