@@ -38,7 +38,7 @@ public struct HTTPProbe: Probe, RacingProbe {
 
     /// The accepted time limits of an attempt, from the name lookup to the last byte: 10 ms to 60 s.
     public static let acceptedTimeouts = ProbeExchange.acceptedTimeouts
-    /// The default time limit of an attempt: 10 s. It is longer than that of ``TCPProbe``, because an attempt includes
+    /// The default time limit of an attempt: 10 s. It is longer than that of `TCPProbe`, because an attempt includes
     /// the lookup, the TLS handshake and the response.
     public static let defaultTimeout: Duration = .seconds(10)
     /// The accepted limits of the body's length in bytes: 0 to 1 MiB.
