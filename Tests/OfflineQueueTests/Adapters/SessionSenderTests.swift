@@ -91,6 +91,24 @@ internal import Testing
         )
     }
 
+    @Test(arguments: [(true, false, true), (true, true, false), (false, false, false)])
+    func `a misdirected request and one that must not be sent twice use no pooled connection`(
+        mayBeSentTwice: Bool,
+        isMisdirected: Bool,
+        reuses: Bool
+    ) {
+        let attempt = Attempt(
+            id: "a",
+            method: "GET",
+            url: "https://a.example/",
+            headers: [],
+            body: .none,
+            mayBeSentTwice: mayBeSentTwice,
+            isMisdirected: isMisdirected
+        )
+        #expect(TransferPolicy(of: attempt, bodyTimeout: .seconds(1)).allowsConnectionReuse == reuses)
+    }
+
     /// libcurl 7.88.1 does not report that the server refused a stream. It only tries to send the request again.
     @Test(
         .timeLimit(.minutes(5)),

@@ -51,4 +51,17 @@ internal import Testing
             #expect(withheld.reason.count <= WithheldReason.maximumReasonLength)
         }
     }
+
+    @Test func `a secret that contains another secret is removed completely`() throws {
+        let secrets = try secrets {
+            $0.setValue("token-value", forHTTPHeaderField: "X-Token")
+            $0.setValue("token-value-and-more", forHTTPHeaderField: "X-Longer")
+        }
+        let outcome = secrets.removed(from: .status(404, [("X-Echo", "token-value-and-more token-value")]))
+        guard case .response(_, let headers, _, _) = outcome else {
+            Issue.record("\(outcome)")
+            return
+        }
+        #expect(headers.map { $0.1 } == ["REDACTED REDACTED"])
+    }
 }

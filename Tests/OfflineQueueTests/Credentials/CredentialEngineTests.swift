@@ -194,6 +194,18 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a request is due when its withheld attempt can succeed`() async throws {
+        let sender = FakeSender { _ in .withheld(WithheldReason(.retry, "later").delayed(by: .seconds(600))) }
+        let queue = try await directory.openQueue(sender, signal: changes) {
+            ($0.backoffBase, $0.backoffCap) = (.milliseconds(1), .seconds(7200))
+        }
+        let start = Date.now
+        try await queue.enqueue(id: "a")
+        let due = try #require(try await waitForDelay(of: "a", in: queue).due)
+        #expect(due.timeIntervalSince(start) >= 599)
+        await queue.stop()
+    }
+
     // MARK: 401
 
     @Test func `one refresh serves all requests that were rejected at the same time`() async throws {

@@ -71,6 +71,10 @@ struct YearOfOutages: SimulatedNetwork {
         if arrival.at >= changedAt { phase.inflight[lane, default: 0] -= 1 }
         guard effect == .healthy else { return }
         phase.successes[lane, default: 0] += 1
+        // A retry that succeeds does not count.
+        if let index = recent[lane]?.firstIndex(where: { $0.at == arrival.at && $0.kind == .retry }) {
+            recent[lane]!.remove(at: index)
+        }
         guard arrival.lane.mode == .fifo else { return }
         if let last = lastInOrder[lane], last > arrival.row {
             violations.insert("a FIFO lane lost its order")
@@ -95,7 +99,7 @@ struct YearOfOutages: SimulatedNetwork {
         guard let period = troubles[lane]?.last, period.start <= arrival.at else { return (.healthy, quick) }
         let dice = Int.random(in: 0..<12, using: &random)
         switch period.value {
-        case .errors: return (dice < 4 ? .failure : .healthy, quick)
+        case .errors: return (dice < 9 ? .failure : .healthy, quick)
         case .overload where dice < 3: return (.closeFor(.seconds(Int64(dice) * 60 + 10)), quick)
         case .overload: return (dice < 6 ? .close : .healthy, quick)
         case .dead: return (.close, .seconds(1))

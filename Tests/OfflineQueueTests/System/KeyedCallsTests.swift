@@ -104,6 +104,27 @@ internal import Testing
         #expect(started.values == [1])
     }
 
+    @Test func `a call that returns too late does not prove its key`() async throws {
+        let calls = makeCalls()
+        let late = Latch()
+        let first = Task { [started] in
+            try await calls.run(for: 1) {
+                started.record(1)
+                await late.wait()
+            }
+        }
+        try await started.wait { $0.count == 1 }
+        time.advance(by: .seconds(600))
+        let others = (0..<2).map { _ in hang(calls, for: 1) }
+        try await started.wait { $0.count == 2 }
+        try await poll { calls.waitingCalls(for: 1) == 1 }
+        late.open()
+        try await first.value
+        #expect(calls.waitingCalls(for: 1) == 1, "the key has not proven that its calls return")
+        latch.open()
+        for other in others { try await other.value }
+    }
+
     @Test func `the calls for a proven key run in parallel, up to the number of places`() async throws {
         let calls = makeCalls()
         let first = Latch()
