@@ -141,7 +141,7 @@ internal import Testing
         service.process.signal(SIGTERM)
         let outcome = try await waiting.outcome()
         #expect(outcome.ending == .exited(0) && outcome.output.count == 1)
-        #expect(outcome.errors == ["queued: the queue is not running"])
+        #expect(outcome.errors == ["queued: the queue has stopped"])
         #expect(try await service.process.end() == .exited(0))
     }
 

@@ -82,7 +82,7 @@ extension Problem {
     )
 
     static func notFound(_ path: String) -> Problem {
-        Problem(.notFound, code: "not_found", detail: "the control API has no resource `\(path)`")
+        Problem(.notFound, code: "not_found", detail: "there is no resource `\(path)` here")
     }
 
     static func methodNotAllowed(_ method: HTTPMethod, _ path: String, allowed: String) -> Problem {

@@ -47,7 +47,7 @@ package enum HTTPRequestRules {
 
     /// Returns the error message for a method that cannot be sent.
     package static func refusal(ofMethod method: String) -> String {
-        "the method \(shown(method)) is not valid; any HTTP token except CONNECT is accepted"
+        "the method \(shown(method)) is not valid: it must be an HTTP token such as POST, and not CONNECT"
     }
 
     /// Returns the error message for a header field that cannot be sent.

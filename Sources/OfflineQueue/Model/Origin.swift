@@ -22,17 +22,18 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     package init(url: String, allowsUserInfo: Bool = false) throws(QueueError) {
         guard !url.isEmpty else { throw QueueError(.invalidURL, "the URL must not be empty") }
         func shown() -> String { quoted(SecretRemoval.redacting(url)) }
+        let example = "an example is `https://example.com/a%20b`"
         guard let parts = URLComponents(string: url, encodingInvalidCharacters: false) else {
-            throw QueueError(.invalidURL, "\(shown()) is not a URL")
+            throw QueueError(.invalidURL, "\(shown()) is not a URL; \(example)")
         }
         guard allowsUserInfo || (parts.user == nil && parts.password == nil) else {
             throw QueueError(.invalidURL, "the URL contains a user name or password: \(SecretRemoval.hint)")
         }
         guard let scheme = parts.scheme?.lowercased(), let usual = URL.defaultPorts[scheme] else {
-            throw QueueError(.invalidURL, "the scheme of \(shown()) is not http or https")
+            throw QueueError(.invalidURL, "the scheme of \(shown()) is not http or https; \(example)")
         }
         let host = Self.withoutBrackets(parts.host ?? "").lowercased()
-        guard !host.isEmpty else { throw QueueError(.invalidURL, "\(shown()) has no host") }
+        guard !host.isEmpty else { throw QueueError(.invalidURL, "\(shown()) has no host; \(example)") }
         let port = parts.port ?? usual
         guard (1...65535).contains(port) else {
             throw QueueError(.invalidURL, "the port of \(shown()) is not in the range 1 to 65535")

@@ -60,7 +60,7 @@ extension QueuedReason: CustomStringConvertible {
         case .paused: "paused"
         case .held(let reason): "held: \(reason.rawValue)"
         case .alreadyQueued: "already queued with this id"
-        case .stopped: "the queue is not running"
+        case .stopped: "the queue has stopped"
         case .cancelled: "the wait was cancelled"
         }
     }
