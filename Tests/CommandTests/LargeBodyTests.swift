@@ -263,12 +263,14 @@ internal import Testing
         let piece = "--data-binary @\(directory.file("piece")) -X PATCH"
         _ = try await service.curl("/v1/bodies/once?offset=0 \(piece)")
         for size in [99_999, 100_001, 0] {
-            let message = #"{"url":"http://127.0.0.1:1/","staged":{"id":"once","size":\#(size)}}"#
+            let staged = #"{"id":"once","size":\#(size)}"#
+            let message = #"{"url":"http://127.0.0.1:1/","method":"PUT","staged":\#(staged)}"#
             let answer = try await Command.json(service.curl("/v1/requests -d '\(message)'"))
             #expect(answer["code"] as? String == "wrong_offset" && answer["offset"] as? Int == 100_000)
             #expect(answer["detail"] as? String == "the upload `once` has 100000 bytes, not \(size)")
         }
-        let message = #"{"url":"http://127.0.0.1:1/","queue":"always","staged":{"id":"once","size":100000}}"#
+        let message =
+            #"{"url":"http://127.0.0.1:1/","method":"PUT","queue":"always","staged":{"id":"once","size":100000}}"#
         let both = try (0..<2).map { _ in
             try Subprocess(
                 "/usr/bin/curl",
