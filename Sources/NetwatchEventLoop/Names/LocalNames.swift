@@ -3,7 +3,7 @@ extension NameResolver {
     /// Returns `nil` for all other names.
     ///
     /// Name servers must not be queried for `localhost` (RFC 6761 §6.3).
-    static func localAddresses(of name: String) -> [IPAddress]? {
+    package static func localAddresses(of name: String) -> [IPAddress]? {
         if let literal = IPAddress(name) { return [literal] }
         return isLocalhost(name) ? loopback : nil
     }

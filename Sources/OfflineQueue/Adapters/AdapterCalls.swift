@@ -14,20 +14,18 @@ struct AdapterCalls: Sendable {
 
     private let session: SessionManager
     private let timeout: Duration
-    private let calls: KeyedCalls<String>
+    /// The calls by host.
+    let calls: KeyedCalls<String>
 
     /// - Parameters:
     ///   - session: The session whose adapter and interceptor are called.
     ///   - timeout: The maximum time for which an attempt waits for them.
-    ///   - now: The clock that determines whether a call is overdue.
-    init(
-        of session: SessionManager,
-        timeout: Duration,
-        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
-    ) {
+    ///   - clock: The clock of the timeout.
+    init<Time: Clock>(of session: SessionManager, timeout: Duration, clock: Time = ContinuousClock())
+    where Time.Duration == Duration {
         self.session = session
         self.timeout = timeout
-        calls = KeyedCalls(timeout: timeout, now: now)
+        calls = KeyedCalls(timeout: timeout, clock: clock)
     }
 
     /// Returns the request that the session's adapter and interceptor create.

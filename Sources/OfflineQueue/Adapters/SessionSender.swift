@@ -37,8 +37,8 @@ package struct SessionSender: AttemptSender {
             let outcome = await send(adapted, of: attempt)
             guard ownSession.adaptsRequests else { return outcome }
             return AddedSecrets(adapted, besides: attempt).removed(from: outcome)
-        } catch let fault as WithheldReason {
-            return .withheld(fault)
+        } catch let reason as WithheldReason {
+            return .withheld(reason)
         } catch is CancellationError where Task.isCancelled {
             return .failure(.cancelledUnsent)
         } catch {
@@ -108,8 +108,8 @@ extension AddedSecrets {
 }
 
 extension CredentialPermit {
-    /// Returns the fault of a client certificate that cannot be used or that the server refused (`CURLcode` 58); `nil`
-    /// for any other outcome. The fault concerns only the requests with this credential, and not their lane.
+    /// Returns the reason if the client certificate cannot be used or the server refused it (`CURLcode` 58); `nil` for
+    /// any other outcome. The reason concerns only the requests with this credential, and not their lane.
     fileprivate func refusal(in outcome: AttemptOutcome) -> WithheldReason? {
         guard identity != nil, case .failure(let failure) = outcome, failure.code == 58 else { return nil }
         return WithheldReason(

@@ -18,7 +18,7 @@ package struct CredentialPermit: Sendable {
 
     func permits(_ origin: TransferOrigin) -> Bool { origins.contains { $0.matches(origin) } }
 
-    /// The fault of a request to an origin that the credential does not list.
+    /// The reason to withhold a request to an origin that the credential does not list.
     ///
     /// - Parameter origin: `nil` if the URL has none.
     func refusal(of origin: TransferOrigin?) -> WithheldReason {

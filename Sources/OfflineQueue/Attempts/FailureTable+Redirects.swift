@@ -8,8 +8,10 @@ extension FailureTable {
     ///
     /// Without TLS, any device on the path may redirect the request or respond with an unrequested page. With TLS, the
     /// server has proven its identity, so a redirect comes from the server. ``Expectation/rules`` recognize the server
-    /// without TLS: they decide alone, except about a 511, which no server sends for itself.
+    /// without TLS: they decide alone, except about a 511, which no server sends for itself. Nothing intercepts requests
+    /// to this machine.
     static func isPortal(_ response: Response, of request: AttemptContext) -> Bool {
+        if request.origin.isLoopback { return false }
         let isPlain = request.origin.scheme == "http"
         if !request.expectation.rules.isEmpty, isPlain || !request.validatesServer {
             guard request.expectation.unmetRule(in: response) == nil else { return true }

@@ -113,13 +113,13 @@ package enum FailureTable {
             classify(Response(status: status, headers: headers, body: body), of: request, now: now)
         case .failure(let failure):
             classify(failure, of: request, now: now)
-        case .withheld(let fault):
+        case .withheld(let reason):
             AttemptClassification(
-                verdict: fault.remedy == .change ? .held(.auth) : .retry(countsAsAttempt: false),
+                verdict: reason.remedy == .change ? .held(.auth) : .retry(countsAsAttempt: false),
                 lane: .none,
                 status: nil,
-                detail: fault.reason,
-                postponement: fault.delay
+                detail: reason.reason,
+                postponement: reason.delay
             )
         case .unsendable(let reason):
             AttemptClassification(

@@ -70,14 +70,14 @@ package actor CredentialResolver {
     /// - Parameters:
     ///   - timeout: The maximum time for a call of a provider.
     ///   - maximumWait: The maximum time for which an attempt waits for a call; see `Configuration.credentialWait`.
-    ///   - now: The clock of ``refreshWindow``, of the delays after failures, and of overdue calls.
+    ///   - now: The clock of ``refreshWindow`` and of the delays after failures.
     init(
         timeout: Duration,
         maximumWait: Duration,
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.timeout = timeout
-        calls = KeyedCalls(timeout: timeout, now: now)
+        calls = KeyedCalls(timeout: timeout)
         // If `maximumWait` is longer than the call's timeout, the timeout ends the wait and reports a different reason.
         self.maximumWait = maximumWait < timeout ? maximumWait : timeout + .seconds(3600)
         self.now = now
@@ -111,7 +111,7 @@ package actor CredentialResolver {
 
     /// Returns why a credential cannot be used; `nil` if it can, if the cause may pass, or if its source does not
     /// respond within ``maximumWait``.
-    func fault(of name: String) async -> WithheldReason? {
+    func refusal(of name: String) async -> WithheldReason? {
         do {
             _ = try await TimedCall.run(within: maximumWait) { try await self.credential(named: name) }
             return nil
@@ -136,9 +136,9 @@ package actor CredentialResolver {
             return Authorized(attempt: authorized, generation: added.generation)
         } catch is TimedCall.Timeout {
             throw WithheldReason.waiting(name, maximumWait)
-        } catch let fault as WithheldReason {
+        } catch let reason as WithheldReason {
             removeCall(for: attempt, of: name)
-            throw additions[name]?.refusal(at: now()) ?? fault
+            throw additions[name]?.refusal(at: now()) ?? reason
         }
     }
 
@@ -322,8 +322,8 @@ extension CredentialResolver {
             case .overdue: throw WithheldReason.overdue(name, timeout)
             case .tooManyOverdueKeys: throw WithheldReason.tooManyOverdue(name)
             }
-        } catch let fault as WithheldReason {
-            throw fault
+        } catch let reason as WithheldReason {
+            throw reason
         } catch {
             if Task.isCancelled { throw CancellationError() }
             throw WithheldReason(.retry, "the credential `\(name)` is unavailable: \(error)")

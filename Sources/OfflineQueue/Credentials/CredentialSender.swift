@@ -12,8 +12,8 @@ struct CredentialSender: AttemptSender {
         guard let name = attempt.credential else { return await sender.send(attempt) }
         do {
             return try await send(attempt, with: name)
-        } catch let fault as WithheldReason {
-            return .withheld(fault)
+        } catch let reason as WithheldReason {
+            return .withheld(reason)
         } catch {
             return .failure(.cancelledUnsent)
         }

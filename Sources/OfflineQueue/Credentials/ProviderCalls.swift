@@ -29,7 +29,7 @@ struct ProviderCalls<Value: Sendable>: Sendable {
     let maximumWait: Duration
     private var calls: [String: Call] = [:]
     private var failures = 0
-    private var lastFailure: (fault: WithheldReason, retryAt: ContinuousClock.Instant)?
+    private var lastFailure: (reason: WithheldReason, retryAt: ContinuousClock.Instant)?
 
     init(maximumWait: Duration) {
         self.maximumWait = maximumWait
@@ -46,11 +46,11 @@ struct ProviderCalls<Value: Sendable>: Sendable {
         calls.values.contains { $0.ended == nil && now - $0.began >= maximumWait }
     }
 
-    /// Returns the fault of the last call, with the time until the provider may be called again; `nil` if it may be
+    /// Returns why the last call failed, with the time until the provider may be called again; `nil` if it may be
     /// called now.
     func refusal(at now: ContinuousClock.Instant) -> WithheldReason? {
-        guard let (fault, retryAt) = lastFailure, now < retryAt else { return nil }
-        return fault.delayed(by: retryAt - now)
+        guard let (reason, retryAt) = lastFailure, now < retryAt else { return nil }
+        return reason.delayed(by: retryAt - now)
     }
 
     mutating func begin(_ task: Task<Value, any Error>, for request: String, at now: ContinuousClock.Instant)
@@ -61,17 +61,17 @@ struct ProviderCalls<Value: Sendable>: Sendable {
 
     /// Records the end of a call. Its result is kept until ``remove(_:)``.
     ///
-    /// - Parameter fault: The reason why the provider failed; `nil` if it did not.
-    mutating func end(_ request: String, _ fault: WithheldReason?, at now: ContinuousClock.Instant) {
+    /// - Parameter reason: Why the provider failed; `nil` if it did not.
+    mutating func end(_ request: String, _ reason: WithheldReason?, at now: ContinuousClock.Instant) {
         calls[request]?.ended = now
-        guard let fault else {
+        guard let reason else {
             (failures, lastFailure) = (0, nil)
             return
         }
         // Other faults, for example that the credential does not list the origin, say nothing about the provider.
-        guard fault.remedy == .retry else { return }
+        guard reason.remedy == .retry else { return }
         let delay = Self.firstDelay.doubled(times: failures, upTo: Self.longestDelay)
-        lastFailure = (fault, now + delay)
+        lastFailure = (reason, now + delay)
         failures += 1
     }
 

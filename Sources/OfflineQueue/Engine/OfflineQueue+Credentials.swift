@@ -46,7 +46,7 @@ extension OfflineQueue {
     /// Returns why the credential of this name, which must be valid, cannot be used; `nil` if it can, or if that is not
     /// known now.
     package func credentialFault(of name: String) async -> WithheldReason? {
-        await credentials.fault(of: name)
+        await credentials.refusal(of: name)
     }
 
     /// Releases the requests that are held because of these credentials, which have changed.

@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import Foundation
+internal import NetwatchEventLoop
 
 /// The origin of a request's URL: scheme, host and port (RFC 6454).
 package struct Origin: Hashable, Sendable, CustomStringConvertible {
@@ -61,6 +62,11 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
     package static func configuredHost(_ text: String) throws(QueueError) -> String {
         if let host = host(named: text) { return host }
         throw HostText.refusal(of: text)
+    }
+
+    /// Whether the host is this machine: `localhost`, a name below it (RFC 6761 §6.3), or a loopback address.
+    package var isLoopback: Bool {
+        NameResolver.localAddresses(of: host)?.allSatisfy(\.isLoopback) ?? false
     }
 
     /// The origin with its port, such as `https://api.example.com:443` or `http://[::1]:8080`.

@@ -24,11 +24,7 @@ extension Scheduler {
     /// Returns whether a request that was just claimed may be sent. The path may have changed during the claim.
     package func mayStillSend(lane id: Int64, now: Moment) -> Bool {
         guard let lane = lanes[id], let gate = gates[lane.host] else { return true }
-        switch constraints(of: lane, now: now) {
-        case .met: break
-        case .unmet(.window, _): return false
-        case .unmet: guard isGateDown(lane.host) else { return false }
-        }
+        guard constraints(of: lane, now: now).isMet else { return false }
         return !isChecked(lane.origin) || gate.portal.permitsSending
     }
 

@@ -3,11 +3,12 @@ internal import Synchronization
 /// Calls of the program's code, such as adapters and providers of credentials. Such a call may never return, and may
 /// then block a thread for ever. Each call has a key: the host or the credential for which it is made.
 ///
-/// A caller waits for a limited time. A call that has lasted longer is *overdue*, whether or not its caller still waits.
-/// These rules limit the calls that can hang, without letting one key delay another:
+/// A caller waits for a limited time, which includes the wait for other calls. When this time has ended, its call is
+/// *overdue*, even if the caller was cancelled earlier. These rules limit the calls that can hang, without letting one
+/// key delay another:
 ///
 /// - The calls for a key run in parallel only if the last one that returned was in time, and none is overdue. Otherwise
-///   they run one at a time.
+///   they run one at a time. Overdue calls do not count.
 /// - Calls in parallel share ``maximumParallel`` places among all keys. A call without a place waits for another call for
 ///   its key. The first call for a key needs no place.
 /// - While ``maximumOverduePerKey`` calls for a key are overdue, other calls for the key are refused. Unless many other
@@ -15,9 +16,9 @@ internal import Synchronization
 /// - While ``maximumOverdue`` calls are overdue, calls for keys with an overdue call are refused.
 /// - While ``maximumOverdueKeys`` keys have overdue calls, calls for other keys are refused.
 ///
-/// A waiting call begins when a call for its key returns or is added. Calls that are in progress when a limit is reached
-/// may become overdue, too. So at most 128 calls are overdue, ``maximumOverdue`` and one for each of
-/// ``maximumOverdueKeys`` keys, and as many as the caller makes at a time.
+/// A waiting call begins, or is refused, when a call for its key is added, returns, or is given up by its caller. Calls
+/// that are in progress when a limit is reached may become overdue, too. So at most 128 calls are overdue,
+/// ``maximumOverdue`` and one for each of ``maximumOverdueKeys`` keys, and as many as the caller makes at a time.
 final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     /// The reason why a call was not made.
     enum Refusal: Error {
@@ -40,15 +41,19 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     private static var maximumProven: Int { 1024 }
 
     private let timeout: Duration
-    private let now: @Sendable () -> ContinuousClock.Instant
+    private let clock: any Clock<Duration>
+    /// Returns the time since the creation of this object.
+    private let now: @Sendable () -> Duration
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - timeout: The maximum time for which a caller waits, and after which a call is overdue.
-    ///   - now: The clock that determines whether a call is overdue.
-    init(timeout: Duration, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+    ///   - clock: The clock of the timeout.
+    init<Time: Clock>(timeout: Duration, clock: Time = ContinuousClock()) where Time.Duration == Duration {
+        let start = clock.now
         self.timeout = timeout
-        self.now = now
+        self.clock = clock
+        now = { start.duration(to: clock.now) }
     }
 
     /// Calls `body` as soon as the calls in progress permit it, and returns its result.
@@ -60,33 +65,38 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
         for key: Key,
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        try await TimedCall.run(within: timeout) { [self] in
-            let call = try await begin(key)
-            // The caller may have stopped waiting just before the call was permitted.
-            guard !Task.isCancelled else {
-                end(call, key, hasRun: false)
-                throw CancellationError()
+        let deadline = now() + timeout
+        do {
+            return try await TimedCall.run(within: timeout, clock: clock) { [self] in
+                let call = try await begin(key, deadline: deadline)
+                // The caller may have stopped waiting just before the call was permitted.
+                guard !Task.isCancelled else {
+                    end(call, key, hasRun: false)
+                    throw CancellationError()
+                }
+                defer { end(call, key, hasRun: true) }
+                return try await body()
             }
-            defer { end(call, key, hasRun: true) }
-            return try await body()
+        } catch let error as TimedCall.Timeout {
+            // The call is overdue now, so it no longer delays the others.
+            state.withLock { $0.advance(key, at: now()) }
+            throw error
         }
     }
 
-    /// Returns the number of calls for a key that have not begun. For tests.
-    func waitingCalls(for key: Key) -> Int { state.withLock { $0.waitingCalls(for: key) } }
+    /// Returns how many calls for a key are in progress, and how many have not begun. For tests.
+    func count(of key: Key) -> (inProgress: Int, waiting: Int) { state.withLock { $0.count(of: key) } }
 
     /// Waits until a call may begin, and returns its number.
-    private func begin(_ key: Key) async throws -> Int {
+    private func begin(_ key: Key, deadline: Duration) async throws -> Int {
         let call = state.withLock { $0.nextCall() }
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let now = now()
-                let refused = state.withLock { state -> (any Error)? in
+            try await withCheckedThrowingContinuation { (waiter: Waiter) in
+                state.withLock { state in
                     // A cancellation before this moment has found no waiter to remove.
-                    if Task.isCancelled { return CancellationError() }
-                    return state.add(call, key, continuation, at: now, overdue: now - timeout)
+                    guard !Task.isCancelled else { return waiter.resume(throwing: CancellationError()) }
+                    state.add(Waiting(call: call, deadline: deadline, waiter: waiter), key, at: now())
                 }
-                if let refused { continuation.resume(throwing: refused) }
             }
         } onCancel: {
             state.withLock { $0.removeWaiter(call, key) }?.resume(throwing: CancellationError())
@@ -98,24 +108,29 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     ///
     /// - Parameter hasRun: Whether the program's code was called.
     private func end(_ call: Int, _ key: Key, hasRun: Bool) {
-        let now = now()
-        state.withLock { $0.remove(call, key, hasRun: hasRun, at: now, overdue: now - timeout) }
+        state.withLock { $0.remove(call, key, hasRun: hasRun, at: now()) }
     }
 }
 
 extension KeyedCalls {
     private typealias Waiter = CheckedContinuation<Void, any Error>
 
+    /// A call that has not begun.
+    private struct Waiting {
+        let call: Int
+        /// The time from which the call is overdue if it has begun.
+        let deadline: Duration
+        let waiter: Waiter
+    }
+
     /// The calls for a key.
     private struct Calls {
-        /// The times at which the calls in progress began, by the number of the call.
-        var began: [Int: ContinuousClock.Instant] = [:]
+        /// The deadlines of the calls in progress, by the number of the call.
+        var deadlines: [Int: Duration] = [:]
         /// The calls that have not begun, in order.
-        var waiting: [(call: Int, waiter: Waiter)] = []
+        var waiting: [Waiting] = []
 
-        func overdueCount(_ overdue: ContinuousClock.Instant) -> Int {
-            began.values.count { $0 <= overdue }
-        }
+        func overdueCount(at now: Duration) -> Int { deadlines.values.count { $0 <= now } }
     }
 
     private struct State {
@@ -130,22 +145,15 @@ extension KeyedCalls {
             return lastCall
         }
 
-        func waitingCalls(for key: Key) -> Int { calls[key]?.waiting.count ?? 0 }
+        func count(of key: Key) -> (inProgress: Int, waiting: Int) {
+            (calls[key]?.deadlines.count ?? 0, calls[key]?.waiting.count ?? 0)
+        }
 
-        /// Adds a call, which begins as soon as the rules permit it. Returns the reason if the call is refused.
-        ///
-        /// - Parameter overdue: The start time up to which a call counts as overdue at `now`.
-        mutating func add(
-            _ call: Int,
-            _ key: Key,
-            _ waiter: Waiter,
-            at now: ContinuousClock.Instant,
-            overdue: ContinuousClock.Instant
-        ) -> Refusal? {
-            if let refusal = refusal(of: key, overdue) { return refusal }
-            calls[key, default: Calls()].waiting.append((call, waiter))
-            beginPermitted(key, at: now, overdue)
-            return nil
+        /// Adds a call, which begins as soon as the rules permit it, or is refused.
+        mutating func add(_ call: Waiting, _ key: Key, at now: Duration) {
+            if let refusal = refusal(of: key, at: now) { return call.waiter.resume(throwing: refusal) }
+            calls[key, default: Calls()].waiting.append(call)
+            advance(key, at: now)
         }
 
         /// Removes a call that has not begun, and returns its waiter.
@@ -154,18 +162,12 @@ extension KeyedCalls {
             return calls[key]!.waiting.remove(at: index).waiter
         }
 
-        /// Removes a call that has returned, and begins the calls that the rules now permit.
-        mutating func remove(
-            _ call: Int,
-            _ key: Key,
-            hasRun: Bool,
-            at now: ContinuousClock.Instant,
-            overdue: ContinuousClock.Instant
-        ) {
-            guard let began = calls[key]?.began.removeValue(forKey: call) else { return }
-            if hasRun { setProven(key, began > overdue) }
-            beginPermitted(key, at: now, overdue)
-            if calls[key]!.began.isEmpty { calls[key] = nil }
+        /// Removes a call that has returned.
+        mutating func remove(_ call: Int, _ key: Key, hasRun: Bool, at now: Duration) {
+            guard let deadline = calls[key]?.deadlines.removeValue(forKey: call) else { return }
+            if hasRun { setProven(key, deadline > now) }
+            advance(key, at: now)
+            if calls[key]!.deadlines.isEmpty { calls[key] = nil }
         }
 
         private mutating func setProven(_ key: Key, _ isProven: Bool) {
@@ -175,10 +177,26 @@ extension KeyedCalls {
             proven.insert(key)
         }
 
-        private func refusal(of key: Key, _ overdue: ContinuousClock.Instant) -> Refusal? {
-            let counts = calls.values.map { $0.overdueCount(overdue) }
+        /// Begins the waiting calls for a key that the rules permit. If the rules refuse calls for the key, none of them
+        /// waits any longer. A call whose caller is about to give up does not begin.
+        mutating func advance(_ key: Key, at now: Duration) {
+            while let next = calls[key]?.waiting.first(where: { $0.deadline > now }) {
+                // A waiter is only scheduled, so the lock may be held.
+                if let refusal = refusal(of: key, at: now) {
+                    removeWaiter(next.call, key)!.resume(throwing: refusal)
+                } else if permitsCall(key, at: now) {
+                    calls[key]!.deadlines[next.call] = next.deadline
+                    removeWaiter(next.call, key)!.resume()
+                } else {
+                    return
+                }
+            }
+        }
+
+        private func refusal(of key: Key, at now: Duration) -> Refusal? {
+            let counts = calls.values.map { $0.overdueCount(at: now) }
             if let own = calls[key] {
-                let count = own.overdueCount(overdue)
+                let count = own.overdueCount(at: now)
                 let isFull = counts.reduce(0, +) >= KeyedCalls.maximumOverdue
                 return count >= KeyedCalls.maximumOverduePerKey || (count > 0 && isFull) ? .overdue : nil
             }
@@ -186,30 +204,17 @@ extension KeyedCalls {
             return keys >= KeyedCalls.maximumOverdueKeys ? .tooManyOverdueKeys : nil
         }
 
-        private mutating func beginPermitted(
-            _ key: Key,
-            at now: ContinuousClock.Instant,
-            _ overdue: ContinuousClock.Instant
-        ) {
-            while let next = calls[key]?.waiting.first, permitsCall(key, overdue) {
-                calls[key]!.waiting.removeFirst()
-                calls[key]!.began[next.call] = now
-                // Only schedules the waiter's task, so the lock may be held.
-                next.waiter.resume()
-            }
-        }
-
-        private func permitsCall(_ key: Key, _ overdue: ContinuousClock.Instant) -> Bool {
+        private func permitsCall(_ key: Key, at now: Duration) -> Bool {
             guard let own = calls[key] else { return true }
-            let overdueCount = own.overdueCount(overdue)
-            if own.began.count == overdueCount { return true }
+            let overdueCount = own.overdueCount(at: now)
+            if own.deadlines.count == overdueCount { return true }
             return proven.contains(key) && overdueCount == 0
-                && parallelCount(overdue) < KeyedCalls.maximumParallel
+                && parallelCount(at: now) < KeyedCalls.maximumParallel
         }
 
         /// The number of calls that run in addition to the first call for each key. Overdue calls do not count.
-        private func parallelCount(_ overdue: ContinuousClock.Instant) -> Int {
-            calls.values.reduce(0) { $0 + max(0, $1.began.count - $1.overdueCount(overdue) - 1) }
+        private func parallelCount(at now: Duration) -> Int {
+            calls.values.reduce(0) { $0 + max(0, $1.deadlines.count - $1.overdueCount(at: now) - 1) }
         }
     }
 }

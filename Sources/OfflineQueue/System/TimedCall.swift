@@ -12,6 +12,7 @@ enum TimedCall {
     /// - Throws: ``Timeout``, `CancellationError`, or the error of `body`.
     static func run<Value: Sendable>(
         within limit: Duration,
+        clock: some Clock<Duration> = ContinuousClock(),
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let result = FirstResult<Value>()
@@ -23,7 +24,7 @@ enum TimedCall {
             }
         }
         let timer = Task {
-            guard (try? await Task.sleep(for: limit, clock: .continuous)) != nil else { return }
+            guard (try? await Task.sleep(for: limit, clock: clock)) != nil else { return }
             result.set(.failure(Timeout()))
         }
         defer {

@@ -102,14 +102,17 @@ internal import Testing
             isWaiting.record(true)
             end.wait()
         }
-        let began = ContinuousClock.now
-        let calls = AdapterCalls(of: session, timeout: .milliseconds(50)) { began }
+        let clock = ManualClock()
+        let calls = AdapterCalls(of: session, timeout: .seconds(30), clock: clock)
         let request = URLRequest(url: URL(string: "http://127.0.0.1/")!)
         let attempt = Task { try await calls.adapted(request) }
         try await isWaiting.wait { $0.count == 1 }
         attempt.cancel()
         _ = await attempt.result
-        let withheld = await #expect(throws: WithheldReason.self) { try await calls.adapted(request) }
+        let next = Task { try await calls.adapted(request) }
+        try await poll { calls.calls.count(of: "127.0.0.1").waiting == 1 }
+        clock.advance(by: .seconds(30))
+        let withheld = await #expect(throws: WithheldReason.self) { try await next.value }
         #expect(withheld?.delay == .zero, "the request waits for the call, and no longer")
         end.signal()
         try await poll { (try? await calls.adapted(request)) != nil }

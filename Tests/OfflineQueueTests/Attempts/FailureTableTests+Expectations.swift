@@ -139,6 +139,15 @@ extension FailureTableTests {
             accept: "application/json",
             isPortal: false
         ),
+        PortalRow(url: "http://127.0.0.1:8080", status: 511, isPortal: false),
+        PortalRow(url: "http://[::1]", status: 302, headers: [("location", "/login")], isPortal: false),
+        PortalRow(
+            url: "http://api.localhost:8080",
+            status: 501,
+            headers: html,
+            accept: "application/json",
+            isPortal: false
+        ),
     ])
     func `a portal's response makes the request neither delivered nor dead`(row: PortalRow) throws {
         let classification = classify(row.status, row.headers, of: try context(row.url, accept: row.accept))
@@ -160,6 +169,14 @@ extension FailureTableTests {
             accept: "application/json"
         )
         #expect(FailureTable.classify(outcome, of: context, now: start).verdict == .held(.ambiguous))
+    }
+
+    @Test func `an error page and a redirect of a server on this machine end the request`() throws {
+        let context = try context("http://localhost:8000/a", accept: "application/json")
+        #expect(classify(501, Self.html, of: context).verdict == .dead(.refused, reason: "HTTP 501"))
+        let reason = "HTTP 301, a redirect to http://localhost:8000/a/"
+        let redirect = [("Location", "http://localhost:8000/a/")]
+        #expect(classify(301, redirect, of: context).verdict == .dead(.redirected, reason: reason))
     }
 
     private static let recognized = Expected(rules: [.header("X-Server", value: "real")])

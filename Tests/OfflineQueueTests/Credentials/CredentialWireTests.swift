@@ -104,9 +104,7 @@ internal import Testing
         let value = CredentialValue.queryItem(name: "key", value: "query-secret")
         try await queue.register(try QueueCredential(value, origins: [server.url]), as: "token")
         let request = QueueRequest(method: "PUT", url: server.url + "/a")
-        // Over plain http, a redirect may come from a captive portal, so the request waits.
-        guard case .queued(_, .attemptFailed(let reason)) = try await queue.send(request, options: options)
-        else {
+        guard case .dead(_, let reason) = try await queue.send(request, options: options) else {
             Issue.record("the redirect was not refused")
             return
         }

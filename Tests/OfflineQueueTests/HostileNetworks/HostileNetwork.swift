@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import Foundation
+internal import FoundationNetworking
 internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
@@ -101,9 +102,26 @@ final class HostileNetwork: Sendable {
     /// The target of probes for captive portals.
     private static let probeTarget = "/generate_204"
 
-    var url: String { server.url }
+    /// The origin of the requests. Its name is not one of this machine, whose responses come from no portal.
+    let url = "http://server.example"
 
-    var probeURL: String { url + Self.probeTarget }
+    var probeURL: String { server.url + Self.probeTarget }
+
+    /// Returns a session that sends requests to ``url`` to the network's server.
+    func session() -> SessionManager {
+        struct Route: RequestAdapter {
+            let server: String
+
+            func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+                var adapted = urlRequest
+                adapted.url = URL(string: server + urlRequest.url!.path)
+                return adapted
+            }
+        }
+        let session = SessionManager.bare()
+        session.adapter = Route(server: server.url)
+        return session
+    }
 
     /// The targets that the real server received, each as often as it arrived.
     var arrived: [String] { core.state.withLock { $0.arrived } }

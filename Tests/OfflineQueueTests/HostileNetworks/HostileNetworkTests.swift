@@ -70,7 +70,7 @@ internal import Testing
     @Test func `no portal or other server on plain HTTP delivers or ends a request with a rule`() async throws
     {
         let network = try HostileNetwork()
-        let queue = try await open()
+        let queue = try await open(network.session())
         let rows = (0..<Self.rows).map(Row.init)
         try await enqueue(rows, at: network.url, expecting: Self.recognized, in: queue)
         try await network.intercepted(rows.count)
@@ -94,7 +94,7 @@ internal import Testing
 
     @Test func `the check notices portals that deliver and end requests without a rule`() async throws {
         let network = try HostileNetwork()
-        let queue = try await open()
+        let queue = try await open(network.session())
         let rows = (0..<36).map(Row.init)
         try await enqueue(rows, at: network.url, expecting: .success, in: queue)
         try await network.intercepted(rows.count)
@@ -105,7 +105,7 @@ internal import Testing
     @Test func `no portal that a probe detects receives a request without a rule`() async throws {
         let network = try HostileNetwork()
         let probe = try CaptivePortalProbe.generate204(network.probeURL)
-        let queue = try await open(portals: PathPortalDetector(probe) { _ in nil })
+        let queue = try await open(network.session(), portals: PathPortalDetector(probe) { _ in nil })
         let rows = (0..<Self.rows).map(Row.init)
         try await enqueue(rows, at: network.url, expecting: .success, in: queue)
         try await network.interceptedProbes(2)

@@ -133,6 +133,22 @@ internal import Testing
         )
     }
 
+    @Test func `a claimed request is not sent without its interface when the path is lost`() {
+        var (scheduler, actions) = started(Self.wired) { $0.isUnmetered = true }
+        #expect(Set(claims(actions)) == [1, 2])
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        // A request with no constraint may be sent, because the state of the path may be wrong.
+        #expect(!scheduler.mayStillSend(lane: 1, now: .seconds(1)))
+        #expect(scheduler.mayStillSend(lane: 2, now: .seconds(1)))
+        _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .seconds(1))
+        _ = scheduler.conclude(lane: 1, epoch: 0, effect: .renewed, failures: 1, now: .seconds(1))
+        let settled = Scheduler.Event.settled(lane: 1, due: .seconds(1), isDistrusted: false)
+        #expect(claims(scheduler.handle(settled, now: .seconds(1))).isEmpty)
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(7200)) == .notReachable)
+        actions = scheduler.handle(.gate(host: "a", up(Self.wired, 2)), now: .seconds(7201))
+        #expect(claims(actions) == [1])
+    }
+
     @Test func `when a window closes, the attempts of the lane are interrupted, even if no slot is free`()
         throws
     {

@@ -7,13 +7,11 @@ internal import Testing
 
 /// Calls of code that may never return, with a clock that the test sets.
 @Suite(.timeLimit(.minutes(5))) struct KeyedCallsTests {
-    private let time = SetClock()
+    private let clock = ManualClock()
     private let started = Recorder<Int>()
     private let latch = Latch()
 
-    private func makeCalls(timeout: Duration = .seconds(600)) -> KeyedCalls<Int> {
-        KeyedCalls(timeout: timeout) { [time] in time.now }
-    }
+    private func makeCalls() -> KeyedCalls<Int> { KeyedCalls(timeout: .seconds(600), clock: clock) }
 
     /// Begins a call that returns when the latch opens, even if it is cancelled.
     @discardableResult
@@ -39,12 +37,12 @@ internal import Testing
         let (calls, limit) = (makeCalls(), KeyedCalls<Int>.maximumOverdueKeys)
         for key in 1..<limit { hang(calls, for: key) }
         try await started.wait { $0.count == limit - 1 }
-        time.advance(by: .seconds(600))
+        clock.advance(by: .seconds(600))
         #expect(try await calls.run(for: 0) { "returned" } == "returned")
         hang(calls, for: limit)
         try await started.wait { $0.count == limit }
         #expect(try await calls.run(for: 0) { "returned" } == "returned", "the last call is not overdue yet")
-        time.advance(by: .seconds(600))
+        clock.advance(by: .seconds(600))
         #expect(await refusal(of: 0, calls) == .tooManyOverdueKeys)
         #expect(await refusal(of: 1, calls) == .overdue, "the maximum number of calls is overdue")
         latch.open()
@@ -67,7 +65,7 @@ internal import Testing
             #expect(try await calls.run(for: 1) { "returned" } == "returned")
             hang(calls, for: 1)
             try await started.wait { $0.count == count }
-            time.advance(by: .seconds(600))
+            clock.advance(by: .seconds(600))
         }
         #expect(await refusal(of: 1, calls) == .overdue)
         latch.open()
@@ -75,32 +73,69 @@ internal import Testing
     }
 
     @Test func `a call whose caller was cancelled is overdue only after the timeout`() async throws {
-        let calls = makeCalls(timeout: .milliseconds(50))
+        let calls = makeCalls()
         let caller = hang(calls, for: 1)
         try await started.wait { $0.count == 1 }
         caller.cancel()
         _ = await caller.result
-        await #expect(throws: TimedCall.Timeout.self, "the next call waits for the first one") {
-            try await calls.run(for: 1) {}
+        clock.advance(by: .seconds(1))
+        let next = Task { try await calls.run(for: 1) { "returned" } }
+        try await poll { calls.count(of: 1).waiting == 1 }
+        clock.advance(by: .seconds(599))
+        #expect(try await calls.run(for: 1) { "returned" } == "returned")
+        #expect(try await next.value == "returned")
+        latch.open()
+    }
+
+    @Test func `a waiting call begins as soon as the call before it is overdue`() async throws {
+        let calls = makeCalls()
+        let first = hang(calls, for: 1)
+        try await started.wait { $0.count == 1 }
+        clock.advance(by: .seconds(1))
+        let next = Task { try await calls.run(for: 1) { "returned" } }
+        try await poll { calls.count(of: 1).waiting == 1 }
+        clock.advance(by: .seconds(599))
+        #expect(try await next.value == "returned")
+        await #expect(throws: TimedCall.Timeout.self) { try await first.value }
+        latch.open()
+    }
+
+    @Test func `calls that wait are refused when too many calls for their key are overdue`() async throws {
+        let (calls, limit) = (makeCalls(), KeyedCalls<Int>.maximumOverduePerKey)
+        hang(calls, for: 1)
+        try await started.wait { $0.count == 1 }
+        for waiting in 1..<limit {
+            clock.advance(by: .seconds(1))
+            hang(calls, for: 1)
+            try await poll { calls.count(of: 1).waiting == waiting }
         }
-        time.advance(by: .milliseconds(50))
-        try await calls.run(for: 1) {}
+        clock.advance(by: .seconds(1))
+        let last = Task { await refusal(of: 1, calls) }
+        try await poll { calls.count(of: 1).waiting == limit }
+        clock.advance(by: .seconds(600 - limit))
+        for count in 2...limit {
+            try await started.wait { $0.count == count }
+            clock.advance(by: .seconds(1))
+        }
+        #expect(await last.value == .overdue)
         latch.open()
     }
 
     @Test func `one call for a key runs until it has returned, and a caller that stops waiting begins none`()
         async throws
     {
-        let calls = makeCalls(timeout: .milliseconds(50))
-        hang(calls, for: 1)
+        let calls = makeCalls()
+        let first = hang(calls, for: 1)
         try await started.wait { $0.count == 1 }
-        for _ in 0..<3 {
-            await #expect(throws: TimedCall.Timeout.self) {
-                try await calls.run(for: 1) { [started] in started.record(1) }
-            }
+        let others = (0..<3).map { _ in hang(calls, for: 1) }
+        try await poll { calls.count(of: 1).waiting == others.count }
+        for other in others {
+            other.cancel()
+            await #expect(throws: CancellationError.self) { try await other.value }
         }
         latch.open()
-        try await poll { (try? await calls.run(for: 1) {}) != nil }
+        try await first.value
+        try await calls.run(for: 1) {}
         #expect(started.values == [1])
     }
 
@@ -114,13 +149,14 @@ internal import Testing
             }
         }
         try await started.wait { $0.count == 1 }
-        time.advance(by: .seconds(600))
+        clock.advance(by: .seconds(600))
         let others = (0..<2).map { _ in hang(calls, for: 1) }
         try await started.wait { $0.count == 2 }
-        try await poll { calls.waitingCalls(for: 1) == 1 }
+        try await poll { calls.count(of: 1).waiting == 1 }
         late.open()
-        try await first.value
-        #expect(calls.waitingCalls(for: 1) == 1, "the key has not proven that its calls return")
+        await #expect(throws: TimedCall.Timeout.self) { try await first.value }
+        try await poll { calls.count(of: 1).inProgress == 1 }
+        #expect(calls.count(of: 1).waiting == 1, "the key has not proven that its calls return")
         latch.open()
         for other in others { try await other.value }
     }
@@ -136,7 +172,7 @@ internal import Testing
         }
         try await started.wait { $0.count == 1 }
         let others = (0..<40).map { _ in hang(calls, for: 1) }
-        try await poll { calls.waitingCalls(for: 1) == others.count }
+        try await poll { calls.count(of: 1).waiting == others.count }
         first.open()
         try await caller.value
         let most = 1 + 1 + KeyedCalls<Int>.maximumParallel
@@ -148,12 +184,4 @@ internal import Testing
         for other in others { try await other.value }
         #expect(started.values.count == 41)
     }
-}
-
-private final class SetClock: Sendable {
-    private let state = Mutex(ContinuousClock.now)
-
-    var now: ContinuousClock.Instant { state.withLock { $0 } }
-
-    func advance(by duration: Duration) { state.withLock { $0 += duration } }
 }
