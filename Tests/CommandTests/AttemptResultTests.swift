@@ -136,7 +136,9 @@ internal import Testing
         )
         #expect(sent.ending == .exited(0), "\(sent.errors)")
         await server.requests(atLeast: 1)
-        try await poll { try await !(service.details(of: "a")["attempts"] as? [Any] ?? []).isEmpty }
+        try await service.until {
+            try await !(service.details(of: "a")["attempts"] as? [Any] ?? []).isEmpty
+        }
         let shown = try await service.run("queue", "show", "a").output
         #expect(shown.contains { $0.hasPrefix("busy") && $0.contains("may still be processing") }, "\(shown)")
         #expect(

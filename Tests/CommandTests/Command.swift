@@ -137,6 +137,39 @@ final class RunningService: Sendable {
         try #require(try await details(of: id)["request"] as? [String: Any])
     }
 
+    /// Waits until the service has logged a line that contains `words`.
+    func hasLogged(_ words: String) async throws {
+        try await process.errors.wait { $0.contains { $0.contains(words) } }
+    }
+
+    /// Starts `netwatch queue events`, whose output has a line for each event. No later change of the queue is missed.
+    func events(_ arguments: String...) async throws -> Subprocess {
+        let process = try Command.start(["queue", "events", "--socket", socket] + arguments)
+        try await process.errors.wait { $0.contains("waiting for events") }
+        return process
+    }
+
+    /// The maximum time between two events of the queue for which a test waits. A retry may be minutes later.
+    static let longestSilence = Duration.seconds(240)
+
+    /// Waits until a condition holds. Checks it immediately, and again after each event of the queue.
+    func until(_ isSatisfied: () async throws -> Bool) async throws {
+        let events = try await events()
+        defer { events.signal(SIGKILL) }
+        try await events.output.until(timeout: Self.longestSilence, isSatisfied)
+    }
+
+    /// Waits until the entry of a request satisfies a condition, and returns it.
+    @discardableResult
+    func request(_ id: String, until isWanted: ([String: Any]) -> Bool) async throws -> [String: Any] {
+        var entry: [String: Any] = [:]
+        try await until {
+            entry = try await request(id)
+            return isWanted(entry)
+        }
+        return entry
+    }
+
     /// Waits until every request in the queue is final, and returns their states in list order.
     func finalStates() async throws -> [String] {
         var states: [String] = []

@@ -24,24 +24,11 @@ internal import Testing
         #expect(rename(path, directory.file("credentials/\(name)")) == 0)
     }
 
-    private func waitForState(_ state: String, of id: String, in service: RunningService) async throws
-        -> [String: Any]
-    {
-        var found: [String: Any] = [:]
-        try await poll {
-            found = try await service.queue().first { $0["id"] as? String == id } ?? [:]
-            return found["state"] as? String == state
-        }
-        return found
-    }
-
     @Test func `a secret reaches the server and no file, log, listing or export`() async throws {
         let server = try ScriptedServer { _ in .respond("thanks") }
         let service = try await service()
         try write("api", origin: server.url, value: "hush-hush")
-        let arguments = ["queue", "events", "--socket", service.socket, "--format", "json", "-n", "3"]
-        let watching = try Command.start(arguments)
-        try await watching.errors.wait { $0.contains("waiting for events") }
+        let watching = try await service.events("--format", "json", "-n", "3")
         let sent = try await service.run(
             "send",
             server.url + "/a?token=hush-hush",
@@ -89,10 +76,8 @@ internal import Testing
         let service = try await service()
         let id = try await service.keep(server.url + "/a", "--credential", "api")
         func reason(containing words: String) async throws {
-            try await poll {
-                let entry = try await service.queue().first { $0["id"] as? String == id }
-                return (entry?["reason"] as? String)?.contains(words) == true
-                    && entry?["state"] as? String == "held"
+            try await service.request(id) { entry in
+                (entry["reason"] as? String)?.contains(words) == true && entry["state"] as? String == "held"
             }
         }
         try await reason(containing: "it lists http://other.example:80")
@@ -119,7 +104,7 @@ internal import Testing
         try write("old", origin: server.url, value: "bad")
         try write("new", origin: server.url, value: "good")
         let id = try await service.keep(server.url + "/a", "--credential", "old")
-        let held = try await waitForState("held", of: id, in: service)
+        let held = try await service.request(id) { $0["state"] as? String == "held" }
         #expect(held["reason"] as? String == "held: auth: HTTP 401")
         let refused = try await service.run("queue", "credential", id, "a/b")
         #expect(
@@ -211,7 +196,7 @@ internal import Testing
         // Requests that get the credential later, and requests of an export.
         try write("unused", origin: "http://unused.example", value: "hush-hush")
         let kept = try await service.keep("http://\(there)/kept", "--credential", "unused")
-        _ = try await waitForState("held", of: kept, in: service)
+        try await service.request(kept) { $0["state"] as? String == "held" }
         _ = try await service.run("queue", "credential", kept, "api")
         try await service.pause()
         let exported = try await service.keep("http://\(there)/exported", "--credential", "api")
@@ -224,9 +209,8 @@ internal import Testing
         #expect(try await second.run("queue", "import", file).errors.first?.hasPrefix("imported") == true)
         _ = try await service.run("queue", "resume")
         for (id, service) in [(kept, service), (exported, second)] {
-            try await poll {
-                let reason = try await service.request(id)["reason"] as? String
-                return reason?.contains("must not be sent to `http://\(there)`") == true
+            try await service.request(id) { entry in
+                (entry["reason"] as? String)?.contains("must not be sent to `http://\(there)`") == true
             }
         }
         #expect(other.requests.isEmpty)
@@ -243,7 +227,7 @@ internal import Testing
         let webhook = ["--on-done", other.url + "/hook", "--on-done-credential", "api"]
         #expect(try await service.run(arguments + webhook).errors == ["delivered: HTTP 200"])
         let words = "the credential `api` must not be sent to `\(other.url)`"
-        try await poll {
+        try await service.until {
             try await service.queue().contains { ($0["reason"] as? String)?.contains(words) == true }
         }
         let repeated = try await service.run(

@@ -47,8 +47,8 @@ struct CredentialNameTests {
         names.set("evil.example", "192.0.2.200", VethTestbed.farAddress)
         let second = try await service.keep(evil, "-d", "2", "--credential", "api")
         for id in [first, second] {
-            try await poll { try await service.request(id)["state"] as? String == "held" }
-            let reason = try await service.request(id)["reason"] as? String
+            let held = try await service.request(id) { $0["state"] as? String == "held" }
+            let reason = held["reason"] as? String
             #expect(reason?.contains("it lists http://api.example:\(server.port)") == true, "\(reason ?? "")")
         }
         #expect(server.requests.map { $0.values(of: "Authorization") } == [["Bearer hush-hush"]])
@@ -73,9 +73,7 @@ struct CredentialNameTests {
         names.set("api.example", VethTestbed.farAddress)
         let service = try await service(origin: "https://api.example:\(port)")
         let id = try await service.keep("https://api.example:\(port)/", "-d", "1", "--credential", "api")
-        try await poll {
-            (try await service.request(id)["reason"] as? String)?.contains("certificate") == true
-        }
+        try await service.request(id) { ($0["reason"] as? String)?.contains("certificate") == true }
         // The handshake failed, so nothing of the request was sent.
         #expect(try await service.request(id)["state"] as? String != "delivered")
     }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -20,7 +21,7 @@ struct DescriptorShortageTests {
             await run.server.requests(atLeast: number)
         }
         let id = try await run.enqueue("/third")
-        let short = try await run.entry(id) { request in
+        let short = try await run.service.request(id) { request in
             request["deferrals"] as? Int ?? 0 >= 2 || request["state"] as? String == "dead"
         }
         #expect(short["attempts"] as? Int == 0, "\(short)")
@@ -78,17 +79,16 @@ struct DescriptorShortageTests {
         try run.cuts.cut(.route)
         let id = try await run.enqueue("/tls", scheme: "https")
         // Connected before the limit is set, because the service refuses new connections after that.
-        let client = try RawClient(service.socket)
-        _ = try await service.entry(id, over: client) { _ in true }
+        let watch = try await RequestWatch(of: id, in: service)
         try service.limitDescriptors(to: service.limit(leaving: 1))
         try run.cuts.restore(.route)
-        let short = try await service.entry(id, over: client) { request in
+        let short = try await watch.entry { request in
             let count = request["deferrals"] as? Int ?? 0
             return count >= 1 || request["hold_reason"] != nil || request["state"] as? String == "dead"
         }
         #expect(short["hold_reason"] == nil && short["deferrals"] as? Int ?? 0 >= 1, "\(short)")
         try service.limitDescriptors(to: 1024)
-        let over = try await service.entry(id, over: client) { $0["state"] as? String == "dead" }
+        let over = try await watch.entry { $0["state"] as? String == "dead" }
         #expect((over["last_error"] as? String)?.hasPrefix("failed 1 time: ") == true, "\(over)")
     }
 }
@@ -104,6 +104,34 @@ private struct WaitingClients {
     }
 }
 
+/// A request of a service, observed over connections that exist from the beginning.
+private final class RequestWatch {
+    private let id: String
+    private let client: RawClient
+    private let events: Subprocess
+
+    init(of id: String, in service: RunningService) async throws {
+        self.id = id
+        client = try RawClient(service.socket)
+        events = try await service.events()
+        // The service has accepted the client's connection when it responds.
+        _ = try await entry { _ in true }
+    }
+
+    deinit { events.signal(SIGKILL) }
+
+    /// Waits until the request's entry satisfies a condition, and returns it. Asks for it after each event of the queue.
+    func entry(where isWanted: ([String: Any]) -> Bool) async throws -> [String: Any] {
+        var entry: [String: Any] = [:]
+        try await events.output.until(timeout: RunningService.longestSilence) {
+            let response = try client.request("GET /v1/requests/\(id) HTTP/1.1\r\nHost: x\r\n\r\n")
+            entry = try Command.json(response.body)["request"] as? [String: Any] ?? [:]
+            return !entry.isEmpty && isWanted(entry)
+        }
+        return entry
+    }
+}
+
 extension RunningService {
     /// The descriptor limit that lets the service open `count` more descriptors.
     fileprivate func limit(leaving count: Int) throws -> Int {
@@ -114,20 +142,5 @@ extension RunningService {
 
     fileprivate func limitDescriptors(to limit: Int) throws {
         _ = try shell("prlimit --pid \(process.pid) --nofile=\(limit):4096")
-    }
-
-    /// Polls the request over a connection until it satisfies the condition, and returns it.
-    fileprivate func entry(
-        _ id: String,
-        over client: RawClient,
-        where isWanted: ([String: Any]) -> Bool
-    ) async throws -> [String: Any] {
-        var request: [String: Any] = [:]
-        try await poll {
-            let response = try client.request("GET /v1/requests/\(id) HTTP/1.1\r\nHost: x\r\n\r\n")
-            request = try Command.json(response.body)["request"] as? [String: Any] ?? [:]
-            return !request.isEmpty && isWanted(request)
-        }
-        return request
     }
 }

@@ -183,6 +183,7 @@ internal import Testing
         try await old.kill()
 
         let both = try await service(Self.second, Self.first)
+        // No event reports that rows were converted to another key.
         try await poll {
             let keys = try await keys(of: both)
             return keys.count == 1 && keys != [oldKey]
@@ -355,8 +356,8 @@ internal import Testing
     private func expectHeld(_ ids: [String], for key: String, in service: RunningService) async throws {
         let reason = "held: key: the encryption key `\(key)` is missing; add it to the key file and restart"
         for id in ids {
-            try await poll { try await service.request(id)["state"] as? String == "held" }
-            #expect(try await service.request(id)["reason"] as? String == reason)
+            let held = try await service.request(id) { $0["state"] as? String == "held" }
+            #expect(held["reason"] as? String == reason)
         }
     }
 }

@@ -14,9 +14,18 @@ internal import Testing
         return path
     }
 
+    private var spool: String { directory.file("state/spool") }
+
+    /// Creates a named pipe. Its reader waits until the test writes to it.
+    private func pipe() throws -> String {
+        let path = directory.file("pipe")
+        try #require(mkfifo(path, 0o600) == 0)
+        return path
+    }
+
     /// The names of the files in the service's spool.
     private func spooled() throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: directory.file("state/spool")).sorted()
+        try FileManager.default.contentsOfDirectory(atPath: spool).sorted()
     }
 
     private func staged(_ service: RunningService) async throws -> [[String: Any]] {
@@ -166,15 +175,15 @@ internal import Testing
     }
 
     @Test func `an upload is kept alive while standard input is silent`() async throws {
-        let (socket, end) = (directory.file("socket"), directory.file("end"))
+        let (socket, rest) = (directory.file("socket"), try pipe())
         let service = try ScriptedServer(unixPath: socket) { Self.answer($0) }
-        let input = "(head -c 1048576 /dev/zero; while [ ! -e \(end) ]; do sleep 0.1; done; echo rest)"
+        let input = "(head -c 1048576 /dev/zero; cat \(rest))"
         let command = "\(Command.path) send http://127.0.0.1:1/ -T - --queue always --socket \(socket)"
         let sending = try Subprocess("/bin/sh", ["-c", "\(input) | \(command)"])
         let requests = await service.requests(atLeast: 2)
         #expect(requests[1].method == "PATCH" && requests[1].body.isEmpty)
         #expect(requests[1].target.hasSuffix("?offset=1048576"))
-        try shell("touch \(end)")
+        try shell("echo rest >\(rest)")
         let sent = try await sending.outcome()
         #expect(sent.ending == .exited(0), "\(sent.errors)")
         let last = service.requests.filter { $0.method == "PATCH" }.last
@@ -191,7 +200,7 @@ internal import Testing
             let sending = try Command.start([
                 "send", "http://127.0.0.1:1/", "-T", large, "--socket", service.socket,
             ])
-            while try await staged(service).count < number {}
+            try await until(changesIn: spool) { try await staged(service).count >= number }
             sending.signal(SIGKILL)
             #expect(try await sending.end() == .signalled(SIGKILL))
         }
@@ -218,13 +227,13 @@ internal import Testing
 
     @Test func `an upload cleared during its transfer is not accepted`() async throws {
         let service = try await paused()
-        let end = directory.file("end")
-        let input = "(head -c 1048576 /dev/zero; while [ ! -e \(end) ]; do sleep 0.1; done; echo rest)"
+        let rest = try pipe()
+        let input = "(head -c 1048576 /dev/zero; cat \(rest))"
         let command = "\(Command.path) send http://127.0.0.1:1/ -T - --socket \(service.socket)"
         let sending = try Subprocess("/bin/sh", ["-c", "\(input) | \(command)"])
-        while try await staged(service).isEmpty {}
+        try await until(changesIn: spool) { try await !staged(service).isEmpty }
         #expect(try await service.run("queue", "staged", "--clear").ending == .exited(0))
-        try shell("touch \(end)")
+        try shell("echo rest >\(rest)")
         let sent = try await sending.outcome()
         #expect(sent.ending == .exited(2) && sent.output.isEmpty, "\(sent.errors)")
         #expect(

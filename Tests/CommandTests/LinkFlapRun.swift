@@ -74,7 +74,7 @@ final class LinkFlapRun: Sendable {
 
     // MARK: Requests
 
-    /// Enqueues requests in a lane, one after the other, until the last flap.
+    /// Enqueues requests in a lane, one after the other with random pauses, until the last flap.
     private func produce(_ lane: FlapLane) async throws {
         try await offPool { [self] in
             let client = try RawClient(service.socket)
@@ -114,7 +114,7 @@ final class LinkFlapRun: Sendable {
     /// Waits until every accepted request has arrived and the queue has recorded it as delivered.
     func drain() async throws {
         try await log.changed.until { ledger.isComplete }
-        try await poll { try await unfinished() == 0 }
+        try await service.until { try await unfinished() == 0 }
     }
 
     private func unfinished() async throws -> Int {

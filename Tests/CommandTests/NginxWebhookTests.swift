@@ -59,7 +59,7 @@ internal import Testing
     /// nginx logs a request after it has sent the response, so the service may be earlier.
     private func logged(until status: String, by server: Nginx) async throws -> [[String]] {
         var hooks: [[String]] = []
-        try await poll {
+        try await until(changesIn: server.scratch.path) {
             let data = FileManager.default.contents(atPath: server.scratch.file("hooks.log")) ?? Data()
             hooks = String(decoding: data, as: UTF8.self).split(separator: "\n").map {
                 $0.split(separator: " ", maxSplits: 5).map(String.init)
@@ -86,9 +86,8 @@ internal import Testing
         let server = try await server { "auth_basic hooks; auth_basic_user_file \($0)/users;" }
         let service = try await service(with: "wrong", for: server)
         let webhook = try await order(service, server)
-        // The queue announces the end of a request to a waiting call, but not that it is held.
-        try await poll { try await service.request(webhook)["state"] as? String == "held" }
-        #expect(try await service.request(webhook)["reason"] as? String == "held: auth: HTTP 401")
+        let held = try await service.request(webhook) { $0["state"] as? String == "held" }
+        #expect(held["reason"] as? String == "held: auth: HTTP 401")
         let text = "type: basic\norigins: \(server.url)\nuser: hooks\nvalue: hush\n"
         let file = try directory.write(Array(text.utf8), to: "credentials/new-hooks")
         #expect(chmod(file, 0o600) == 0)
@@ -103,11 +102,9 @@ internal import Testing
         let server = try await server { "if (!-f \($0)/open) { return 503; }" }
         let service = try await service(with: "hush", for: server)
         let webhook = try await order(service, server)
-        try await poll {
-            try await service.request(webhook)["last_error"] as? String == "HTTP 503"
-        }
+        try await service.request(webhook) { $0["last_error"] as? String == "HTTP 503" }
         try server.scratch.write([], to: "open")
-        try await poll {
+        try await service.until {
             _ = try await service.run("queue", "flush")
             return try await service.request(webhook)["state"] as? String == "delivered"
         }

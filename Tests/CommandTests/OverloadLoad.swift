@@ -42,7 +42,8 @@ final class OverloadLoad: Sendable {
         release()
     }
 
-    /// Keeps `count` connections open that have sent `text`. Replaces each connection that the service closes.
+    /// Keeps `count` connections open that have sent `text`. Replaces the connections that the service has closed ten
+    /// times per second, so that the load does not depend on how fast the service closes them.
     private func hold(_ count: Int, _ text: String) throws {
         guard count > 0 else { return }
         try startThread { [self] in

@@ -4,17 +4,11 @@ internal import Testing
 
 /// `netwatch queue events`.
 @Suite(.timeLimit(.minutes(5))) struct QueueEventsTests {
-    private func start(_ service: RunningService, _ arguments: String...) async throws -> Subprocess {
-        let process = try Command.start(["queue", "events", "--socket", service.socket] + arguments)
-        try await process.errors.wait { $0.contains("waiting for events") }
-        return process
-    }
-
     @Test func `every change is one line, as JSON or as text`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
-        let json = try await start(service, "--format", "json", "-n", "3")
-        let text = try await start(service, "-n", "3")
+        let json = try await service.events("--format", "json", "-n", "3")
+        let text = try await service.events("-n", "3")
         try await service.keep("http://127.0.0.1:1/", "--id", "a", "--lane", "l")
         _ = try await service.run("queue", "hold", "a")
         _ = try await service.run("queue", "drop", "a")
@@ -34,9 +28,9 @@ internal import Testing
     @Test func `filters select events, and an id continues after an event`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.pause()
-        let dropped = try await start(service, "--state", "cancelled", "--format", "json", "-n", "1")
-        let first = try await start(service, "--format", "json", "-n", "1")
-        let tagged = try await start(service, "--tag", "t", "--format", "json", "-n", "1")
+        let dropped = try await service.events("--state", "cancelled", "--format", "json", "-n", "1")
+        let first = try await service.events("--format", "json", "-n", "1")
+        let tagged = try await service.events("--tag", "t", "--format", "json", "-n", "1")
         try await service.keep("http://127.0.0.1:1/", "--id", "a")
         try await service.keep("http://127.0.0.1:1/", "--id", "b", "--tag", "t")
         #expect(try await tagged.end() == .exited(0))
@@ -52,7 +46,7 @@ internal import Testing
         #expect(
             try rest.output.map { try Command.json($0)["event"] as? String } == ["enqueued", "cancelled"]
         )
-        let reset = try await start(service, "-n", "1", "--after", "old-1")
+        let reset = try await service.events("-n", "1", "--after", "old-1")
         try await reset.output.wait { $0.count == 1 }
         _ = try await service.run("queue", "hold", "a")
         #expect(try await reset.end() == .exited(0))
@@ -62,7 +56,7 @@ internal import Testing
 
     @Test func `the exit status tells why the events ended`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
-        let watching = try await start(service)
+        let watching = try await service.events()
         let malformed = try await service.run("queue", "events", "--after", "x")
         #expect(malformed.ending == .exited(64) && malformed.errors.first?.contains("`after` is `x`") == true)
         let empty = try await service.run("queue", "events", "--after", "")

@@ -36,7 +36,7 @@ struct ReconnectTests {
         let id = try await run.enqueue("/held")
         await run.server.requests(atLeast: 1)
         try run.cuts.cut(.cable)
-        let lost = try await run.entry(id) { $0["state"] as? String != "inflight" }
+        let lost = try await run.service.request(id) { $0["state"] as? String != "inflight" }
         #expect(lost["state"] as? String == "pending", "\(lost)")
         #expect(lost["attempts"] as? Int == 0 && lost["deferrals"] as? Int == 1, "\(lost)")
         let error = lost["last_error"] as? String
@@ -54,7 +54,7 @@ struct ReconnectTests {
         let id = try await run.enqueue("/held", #","at_most_once":true"#)
         await run.server.requests(atLeast: 1)
         try run.cuts.cut(.cable)
-        let lost = try await run.entry(id) { $0["state"] as? String != "inflight" }
+        let lost = try await run.service.request(id) { $0["state"] as? String != "inflight" }
         #expect(lost["hold_reason"] as? String == "ambiguous", "\(lost)")
         #expect(run.server.requests.count == 1)
     }
@@ -161,17 +161,6 @@ final class ReconnectRun: Sendable {
         _ = try await enqueue("/tomorrow", #","lane":"watched","not_before":"\#(tomorrow)""#)
     }
 
-    /// Polls the request until it satisfies the condition, and returns it.
-    func entry(_ id: String, where isWanted: ([String: Any]) -> Bool) async throws -> [String: Any] {
-        var request: [String: Any] = [:]
-        try await poll {
-            let details = try await Command.json(service.curl("/v1/requests/\(id)"))
-            request = try #require(details["request"] as? [String: Any], "\(details)")
-            return isWanted(request)
-        }
-        return request
-    }
-
     func end(of id: String) async throws -> [String: Any] {
         try await service.end(of: id)
     }
@@ -204,7 +193,9 @@ extension ReconnectRun {
         let cut = ContinuousClock.now
         if kind == .roaming { try await wait(for: held, times: 2) }
         let second = try await enqueue(next, #","lane":"\#(number)""#)
-        if isLong, kind != .roaming { _ = try await entry(first) { $0["state"] as? String == "pending" } }
+        if isLong, kind != .roaming {
+            try await service.request(first) { $0["state"] as? String == "pending" }
+        }
         let restored = ContinuousClock.now
         try cuts.restore(kind)
         try await wait(for: next)

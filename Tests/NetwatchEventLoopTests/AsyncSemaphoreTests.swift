@@ -5,15 +5,10 @@ internal import Testing
 @Suite(.timeLimit(.minutes(5))) struct AsyncSemaphoreTests {
     private let semaphore = AsyncSemaphore(permits: 1)
 
-    /// Yields until `count` tasks wait for a permit.
-    private func waitForWaiters(_ count: Int, in other: AsyncSemaphore? = nil) async {
-        while (other ?? semaphore).waitingCount != count { await Task.yield() }
-    }
-
     @Test func `acquiring waits until a permit is released`() async throws {
         try await semaphore.acquire()
-        let second = Task { try await semaphore.acquire() }
-        await waitForWaiters(1)
+        let second = Task.immediate { try await semaphore.acquire() }
+        #expect(semaphore.waitingCount == 1)
         semaphore.release()
         try await second.value
         #expect(semaphore.waitingCount == 0)
@@ -21,10 +16,11 @@ internal import Testing
 
     @Test func `a cancelled waiter gets no permit, and the next waiter gets the released one`() async throws {
         try await semaphore.acquire()
-        let second = Task { try await semaphore.run { Issue.record("it was cancelled while it waited") } }
-        await waitForWaiters(1)
-        let third = Task { try await semaphore.acquire() }
-        await waitForWaiters(2)
+        let second = Task.immediate {
+            try await semaphore.run { Issue.record("it was cancelled while it waited") }
+        }
+        let third = Task.immediate { try await semaphore.acquire() }
+        #expect(semaphore.waitingCount == 2)
         second.cancel()
         await #expect(throws: CancellationError.self) { try await second.value }
         #expect(semaphore.waitingCount == 1)
@@ -59,8 +55,8 @@ internal import Testing
         }
         for task in tasks { _ = await task.result }
         for _ in 0..<3 { try await semaphore.acquire() }
-        let fourth = Task { try await semaphore.acquire() }
-        await waitForWaiters(1, in: semaphore)
+        let fourth = Task.immediate { try await semaphore.acquire() }
+        #expect(semaphore.waitingCount == 1)
         fourth.cancel()
         await #expect(throws: CancellationError.self) { try await fourth.value }
     }

@@ -32,8 +32,8 @@ internal import Testing
         let isSet = Atomic(false)
     }
 
-    /// The flag is relaxed, so only the continuation synchronizes the threads. Because the closure waits for the flag,
-    /// the task never suspends.
+    /// The flag is relaxed, so only the continuation synchronizes the threads; a lock or a semaphore would synchronize
+    /// them, too. Because the closure waits for the flag, the task never suspends.
     @Test func `a continuation that is resumed before its task suspends passes its value`() async throws {
         let isResumed = Flag()
         let box = try await withCheckedThrowingContinuation { continuation in

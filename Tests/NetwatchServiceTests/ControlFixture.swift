@@ -10,6 +10,8 @@ final class ControlFixture: Sendable {
     let directory: ScratchDirectory
     let server: ControlServer
     let gate = HandlerGate()
+    /// The messages that the server has logged.
+    let log = Recorder<String>()
 
     let path: String
 
@@ -28,7 +30,7 @@ final class ControlFixture: Sendable {
             path: self.path,
             router: Self.router(gate),
             limits: limits,
-            logger: Logger(label: "test"),
+            logger: .recording(log),
             prepare: { () throws(ControlSocketError) in prepare() }
         )
     }

@@ -3,7 +3,6 @@ internal import Glibc
 internal import Logging
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import Synchronization
 internal import Testing
 
 @testable internal import NetwatchService
@@ -137,24 +136,20 @@ internal import Testing
         #expect(try String(contentsOfFile: fixture.path, encoding: .utf8) == "precious")
     }
 
-    /// Waits until connections to the path reach the fixture's server. A child process started by another test briefly
-    /// inherits a copy of the closed listener. That copy accepts connections and resets them.
     private func expectBoundAgain(_ fixture: ControlFixture) async throws {
-        let hello = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
-        try await offPool { pollBlocking { (try? fixture.client().request(hello).status) == 200 } }
+        try await fixture.log.wait { $0.contains("the control socket is bound again") }
+        try await expectServing(fixture)
     }
 
     @Test(.timeLimit(.minutes(5))) func `a socket that was removed is bound again`() async throws {
         let fixture = try ControlFixture()
         let hello = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
-        try await offPool {
-            let kept = try fixture.client()
-            #expect(try kept.request(hello).status == 200)
-            #expect(unlink(fixture.path) == 0)
-            pollBlocking { access(fixture.path, F_OK) == 0 && (try? fixture.client()) != nil }
-            #expect(try fixture.client().request(hello).status == 200)
-            #expect(try kept.request(hello).status == 200, "an earlier connection is still served")
-        }
+        let kept = KeptClient(client: try fixture.client())
+        #expect(try await offPool { try kept.client.request(hello).status } == 200)
+        #expect(unlink(fixture.path) == 0)
+        try await expectBoundAgain(fixture)
+        let status = try await offPool { try kept.client.request(hello).status }
+        #expect(status == 200, "an earlier connection is still served")
         #expect(access(fixture.path + ".lock", F_OK) == 0)
         await fixture.server.stop()
         #expect(access(fixture.path, F_OK) == -1)
@@ -196,7 +191,7 @@ internal import Testing
     func `a failed registration of the socket is retried`() async throws {
         let scratch = try ScratchDirectory()
         let path = scratch.file("control.sock")
-        let registrations = Mutex(0)
+        let registrations = Recorder<Bool>()
         let served = Recorder<CInt>()
         var dependencies = ControlListener.Dependencies(
             open: { () throws(ControlSocketError) in .unix(try ControlSocket.claiming(path, mode: 0o660)) },
@@ -210,18 +205,15 @@ internal import Testing
         )
         let register = dependencies.register
         dependencies.register = { loop, descriptor, body throws(SystemError) in
-            let count = registrations.withLock { count in
-                count += 1
-                return count
-            }
-            if count == 2 { throw SystemError(call: "epoll_ctl", errno: ENOMEM) }
+            registrations.record(true)
+            if registrations.values.count == 2 { throw SystemError(call: "epoll_ctl", errno: ENOMEM) }
             return try register(loop, descriptor, body)
         }
         let listener = try ControlListener(dependencies)
         #expect(unlink(path) == 0)
-        try await offPool { pollBlocking { (try? RawClient(path)) != nil } }
+        try await registrations.wait { $0.count >= 3 }
+        _ = try await offPool { try RawClient(path) }
         try await served.wait { !$0.isEmpty }
-        #expect(registrations.withLock { $0 } >= 3)
         listener.stop()
     }
 
@@ -238,6 +230,11 @@ internal import Testing
             withExtendedLifetime(client) {}
         }
     }
+}
+
+/// A client that only one thread at a time uses.
+private struct KeptClient: @unchecked Sendable {
+    let client: RawClient
 }
 
 private func openDescriptors() -> [CInt] {

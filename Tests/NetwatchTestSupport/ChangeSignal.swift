@@ -1,3 +1,4 @@
+package import NetwatchEventLoop
 internal import Synchronization
 
 /// A signal on which waiting tests check their conditions again.
@@ -37,6 +38,19 @@ package final class ChangeSignal: Sendable {
             state.nextID += 1
             state.waiters[state.nextID] = waiter
             return state.nextID
+        }
+    }
+}
+
+extension ChangeWaiters {
+    /// Waits until a condition holds. Checks it immediately, and again after each change.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled.
+    package func until(_ isSatisfied: () -> Bool) async throws {
+        while true {
+            let generation = generation
+            if isSatisfied() { return }
+            try await wait(after: generation)
         }
     }
 }

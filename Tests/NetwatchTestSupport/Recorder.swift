@@ -88,6 +88,22 @@ package final class Recorder<Value: Sendable>: Sendable {
         try await wait(timeout: timeout) { $0.last.map(isSatisfied) ?? false }
     }
 
+    /// Waits until a condition holds. Checks it immediately, and again after each record. For conditions that depend on
+    /// more than the values, for example on the answer of a service whose events are recorded.
+    ///
+    /// - Parameters:
+    ///   - timeout: The maximum time without a record.
+    ///   - isSatisfied: The condition.
+    /// - Throws: The error of the condition. ``TimeOut`` if nothing is recorded for `timeout`.
+    package func until(timeout: Duration, _ isSatisfied: () async throws -> Bool) async throws {
+        while true {
+            // Counted before the check, so that a record during the check causes another one.
+            let count = values.count
+            if try await isSatisfied() { return }
+            try await wait(timeout: timeout) { $0.count > count }
+        }
+    }
+
     private func expire(_ id: Int) {
         let waiter = state.withLock { state -> Waiter? in
             guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }

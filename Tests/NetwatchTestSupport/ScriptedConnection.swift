@@ -54,6 +54,7 @@ struct ScriptedConnection {
         case .drip(let bytes):
             for index in sequence(first: 0, next: { ($0 + 1) % bytes.count }) {
                 try write([bytes[index]])
+                // The rate of the drip. This blocks only the thread of this connection.
                 poll(nil, 0, 50)
             }
         }

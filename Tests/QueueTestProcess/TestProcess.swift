@@ -132,9 +132,10 @@ extension TestProcess {
             }
             try await group.waitForAll()
         }
-        while true { try await Task.sleep(for: .seconds(60)) }
+        await waitForCancellation()
     }
 
+    /// Enqueues the requests of a producer, with random pauses between them.
     private func produce(_ producer: Int) async throws {
         var generator = SeededGenerator(seed: options.seed &+ UInt64(producer))
         for number in options.firstNumber..<options.firstNumber + options.requestsPerProducer {
@@ -171,14 +172,14 @@ extension TestProcess {
         _ = try await queue.pause()
         try await queue.start()
         Self.say("ready")
-        while true { try await Task.sleep(for: .seconds(60)) }
+        await waitForCancellation()
     }
 }
 
 // MARK: - Editing
 
 extension TestProcess {
-    /// Repeatedly holds and releases all requests of a random FIFO lane.
+    /// Holds and releases all requests of a random FIFO lane, repeatedly and with random pauses.
     private func editLanes() async throws {
         var generator = SeededGenerator(seed: ~options.seed)
         while true {

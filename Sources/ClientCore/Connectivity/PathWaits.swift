@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import Synchronization
 
@@ -82,6 +83,9 @@ final class PathWaits: Sendable {
         }
     }
 
+    /// Notified after each change of ``count``. For tests.
+    let changes = ChangeWaiters()
+
     /// Waits for a path to a host.
     ///
     /// - Parameters:
@@ -112,7 +116,9 @@ final class PathWaits: Sendable {
     // MARK: Waiters
 
     private func join(_ key: Key, _ waiter: Waiter, _ monitor: PathMonitor, _ maximum: Duration?) {
-        switch state.withLock({ $0.join(key, waiter) }) {
+        let entry = state.withLock { $0.join(key, waiter) }
+        changes.changed()
+        switch entry {
         case .joined: break
         case .cancelled: return waiter.end(.ended)
         case .opened(let queue): watch(key, queue, monitor)
@@ -150,6 +156,7 @@ final class PathWaits: Sendable {
 
     private func leave(_ id: UInt64, _ key: Key) {
         let (waiter, watch) = state.withLock { $0.leave(id, key) }
+        changes.changed()
         watch?.cancel()
         waiter?.end(.ended)
     }
@@ -165,6 +172,7 @@ final class PathWaits: Sendable {
             state.queues[key]?.wasMissing = true
             return nil
         }
+        changes.changed()
         if let queue { resume(queue) }
     }
 

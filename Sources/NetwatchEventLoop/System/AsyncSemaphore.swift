@@ -24,6 +24,9 @@ package final class AsyncSemaphore: Sendable {
     /// The number of waiting tasks.
     package var waitingCount: Int { state.withLock { $0.waiters.count } }
 
+    /// Notified when a task begins to wait. For tests.
+    package let arrivals = ChangeWaiters()
+
     /// Runs `body` while it holds a permit.
     ///
     /// - Throws: `CancellationError` if the task is cancelled while it waits, and the errors of `body`.
@@ -69,7 +72,7 @@ package final class AsyncSemaphore: Sendable {
             state.permits -= 1
             return .success(())
         }
-        if let result { waiter.continuation.resume(with: result) }
+        if let result { waiter.continuation.resume(with: result) } else { arrivals.changed() }
     }
 
     private func cancelWait(_ id: UInt64) {

@@ -47,6 +47,11 @@ final class EventRetention: Sendable {
         return Client(self)
     }
 
+    /// Waits until the current time limit has passed or a client has connected. For tests.
+    func expiryEnds() async {
+        await state.withLock { $0.expiry }?.value
+    }
+
     private func disconnected() {
         state.withLock { state in
             state.clients -= 1

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 
 /// Attempts: the actions that the scheduler orders, and the outcomes that it receives.
 extension OfflineQueue {

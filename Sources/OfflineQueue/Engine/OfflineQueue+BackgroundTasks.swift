@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// The background tasks. ``start()`` starts them and ``stop()`` cancels them.
 extension OfflineQueue {
     /// Passes lanes with new requests to the scheduler. It does not matter which caller enqueued the requests.

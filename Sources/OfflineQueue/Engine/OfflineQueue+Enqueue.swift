@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 
 /// Enqueuing. Most of the work runs outside the actor, so that concurrent producers wait only for the disk.
 extension OfflineQueue {

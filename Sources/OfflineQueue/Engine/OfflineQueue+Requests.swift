@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 
 /// Queries and edits of the requests in the queue.
 extension OfflineQueue {

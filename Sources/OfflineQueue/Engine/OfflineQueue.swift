@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchEventLoop
 
 /// A queue that stores HTTP requests on disk until they are delivered.
 ///

@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import Synchronization
 
 /// The latest events of a store, in one buffer that all consumers share.

@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import Synchronization
 
 /// Notifies of requests with a tag that have ended. Each tag has separate waiters, so that the end of a request only

@@ -76,6 +76,7 @@ struct KilledDownload {
         try download.append(Self.bytes(first..<first + count))
     }
 
+    /// Kills the process after a random time, at any point of the download.
     private func startKiller() throws {
         let delay = useconds_t.random(in: 0..<20_000)
         try startDetachedThread(named: "killer") {

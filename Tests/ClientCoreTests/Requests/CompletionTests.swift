@@ -112,7 +112,7 @@ internal import Testing
         }
         try await released.wait { !$0.isEmpty }
         // The threads that ended the request may retain it a moment longer.
-        await waitUntil { request == nil }
+        await waitUntilReleased { request }
     }
 
     @Test func `a handler may hold the last reference to its session`() async throws {
@@ -175,6 +175,6 @@ internal import Testing
             made.downloadProgress(queue: .global()) { _ in withExtendedLifetime(made) {} }
             made.stream { _ in withExtendedLifetime(made) {} }
         }
-        await waitUntil { request == nil }
+        await waitUntilReleased { request }
     }
 }

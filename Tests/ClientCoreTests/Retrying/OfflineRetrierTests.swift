@@ -32,9 +32,9 @@ struct OfflineRetrierTests {
         return Counts(waiters: count.waiters, unreachable: count.unreachable)
     }
 
-    private func wait(for retrier: ConnectivityRetrier, _ waiters: Int, _ unreachable: Int) async {
+    private func wait(for retrier: ConnectivityRetrier, _ waiters: Int, _ unreachable: Int) async throws {
         let expected = Counts(waiters: waiters, unreachable: unreachable)
-        await waitUntil { waiting(retrier) == expected }
+        try await retrier.waits.changes.until { waiting(retrier) == expected }
     }
 
     @Test func `a request waits for the path to its host and is sent again`() async throws {
@@ -44,7 +44,7 @@ struct OfflineRetrierTests {
         testbed.session.interceptor = retrier
         let request = testbed.session.request(server.url)
         async let answer = request.responseString().value
-        await wait(for: retrier.connectivity, 1, 1)
+        try await wait(for: retrier.connectivity, 1, 1)
         try testbed.connect()
         #expect(await answer == "ok")
         #expect(request.retryCount == 1)
@@ -61,7 +61,7 @@ struct OfflineRetrierTests {
         testbed.session.eventMonitors = [delays]
         let requests = (0..<10).map { _ in testbed.session.request(server.url) }
         let other = testbed.session.request("http://203.0.113.77:1/")
-        await wait(for: retrier.connectivity, 11, 2)
+        try await wait(for: retrier.connectivity, 11, 2)
         // Adds a route to the first host only.
         try testbed.testbed.near.ip("route add \(OfflineTestbed.host) via \(VethTestbed.farAddress)")
         for request in requests { #expect(await request.responseString().value == "ok") }
@@ -69,7 +69,7 @@ struct OfflineRetrierTests {
         #expect(delays.delays.values.count { $0 == 0 } == RetryPacing().atOnce)
         #expect(delays.delays.values.count == 10)
         other.cancel()
-        await wait(for: retrier.connectivity, 0, 0)
+        try await wait(for: retrier.connectivity, 0, 0)
     }
 
     @Test func `after the maximum wait the request fails`() async throws {
@@ -108,7 +108,7 @@ struct OfflineRetrierTests {
         let host = try #require(NetworkHost(OfflineTestbed.host))
         let waits = PathWaits(RetryPacing()) { $0.isReachable }
         async let patient = waits.wait(for: host, testbed.monitor, atMost: nil)
-        await waitUntil { waits.count == (1, 1) }
+        try await waits.changes.until { waits.count == (1, 1) }
         #expect(await waits.wait(for: host, testbed.monitor, atMost: .milliseconds(5)) == .ended)
         #expect(waits.count == (1, 1))
         try testbed.connect()
@@ -121,10 +121,10 @@ struct OfflineRetrierTests {
         let retrier = OfflineRetrier(maximumWait: nil)
         testbed.session.interceptor = retrier
         let (first, second) = (testbed.session.request(server.url), testbed.session.request(server.url))
-        await wait(for: retrier.connectivity, 2, 1)
+        try await wait(for: retrier.connectivity, 2, 1)
         first.cancel()
         #expect((await first.response().error as? URLError)?.code == .cancelled)
-        await wait(for: retrier.connectivity, 1, 1)
+        try await wait(for: retrier.connectivity, 1, 1)
         try testbed.connect()
         #expect(await second.responseString().value == "ok")
     }
@@ -144,10 +144,10 @@ struct OfflineRetrierTests {
         let retrier = try #require(
             hooks.connectivityRetrier ?? (hooks.interceptor as? OfflineRetrier)?.connectivity
         )
-        await wait(for: retrier, 1, 1)
+        try await wait(for: retrier, 1, 1)
         session = nil
         #expect((await request.response().error as? AFError)?.isSessionDeinitializedError == true)
-        await wait(for: retrier, 0, 0)
+        try await wait(for: retrier, 0, 0)
     }
 
     @Test func `if there is a path, the delays grow and the retries are limited`() async throws {
@@ -185,7 +185,7 @@ struct OfflineRetrierTests {
         testbed.session.eventMonitors = [delays]
         testbed.session.interceptor = retrier
         let request = testbed.session.request(server.url)
-        await wait(for: retrier.connectivity, 1, 1)
+        try await wait(for: retrier.connectivity, 1, 1)
         try testbed.connect()
         _ = await request.response()
         return !delays.delays.values.isEmpty
@@ -218,7 +218,7 @@ struct OfflineRetrierTests {
         testbed.session.interceptor = interceptor
         let retrier = try #require(testbed.session.context.hooks.connectivityRetrier)
         let request = testbed.session.request(server.url)
-        await wait(for: retrier, 1, 1)
+        try await wait(for: retrier, 1, 1)
         #expect(interceptor.asked.values == [0])
         try testbed.connect()
         #expect(await request.responseString().value == "ok")

@@ -152,7 +152,7 @@ internal import Testing
         #expect(dropped != nil)
         dropped?.closeWrite()
         try await closed.wait { $0 == [1_000_000] }
-        await waitUntil { dropped == nil }
+        await waitUntilReleased { dropped }
     }
 
     @Test func `an unreachable server fails with a URLError and the errno`() async throws {
@@ -194,8 +194,7 @@ internal import Testing
             _ = peer.readAll()
         }
         let stream = session.stream(withHostName: "127.0.0.1", port: Int(server.port))
-        let waiting = Task { try await stream.readData(ofMinLength: 3, maxLength: 10) }
-        await Task.yield()
+        let waiting = Task.immediate { try await stream.readData(ofMinLength: 3, maxLength: 10) }
         waiting.cancel()
         await fails(.cancelled) { try await waiting.value }
         let cancelledBefore = Task {

@@ -13,23 +13,24 @@ internal import Testing
     private let directory = try! ScratchDirectory()
 
     /// Starts to watch hosts, and calls a function with a router for them.
+    ///
+    /// - Parameter up: The name of a host that must be up before that; `nil` for none.
     private func serving(
         _ hosts: [WatchedHost],
-        until isReady: @escaping ([HostSnapshot]) -> Bool = { _ in true },
+        untilUp up: String? = nil,
         hosts allowed: HostAllowList? = nil,
         _ body: (ControlRouter) async throws -> Void
     ) async throws {
         let configuration = OfflineQueue.Configuration(directory: directory.file("state"))
         let queue = try await OfflineQueue(configuration: configuration)
         let history = try HostHistory(path: directory.file("history.sqlite"))
-        let monitor = HostMonitor(monitor: .shared, history: history, logger: Logger(label: "test"))
+        let log = Recorder<String>()
+        let monitor = HostMonitor(monitor: .shared, history: history, logger: .recording(log))
         let view = HostsView(monitor: monitor, history: history)
         let state = ServiceState(queue: queue, monitor: .shared, hosts: view, version: "1.2.3")
+        await monitor.update(hosts)
         let running = Task { await monitor.run(hosts) }
-        try await poll {
-            let snapshots = await monitor.snapshots
-            return snapshots.count == hosts.count && isReady(snapshots)
-        }
+        if let up { try await log.wait { $0.contains("host `\(up)` is up") } }
         let routes =
             ServiceRoutes(state: state).routes + HostRoutes(hosts: view).routes
             + PageRoutes(state: state).routes
@@ -62,7 +63,7 @@ internal import Testing
 
     @Test func `a host is listed with its state, and has a history`() async throws {
         let hosts = [WatchedHost(name: "db", check: .route(try NetworkHost(validating: "127.0.0.1")))]
-        try await serving(hosts, until: { $0.first?.state == .up }) { router in
+        try await serving(hosts, untilUp: "db") { router in
             let listed = try await get(router, "/v1/hosts")
             let message = try ControlMessage.decoder.decode(
                 ControlMessage.Hosts.self,
@@ -190,7 +191,7 @@ internal import Testing
     @Test func `the metrics have the state of the hosts and of the queue`() async throws {
         let local = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "127.0.0.1")))
         let hosts = [local, try Self.tcp("a-b.c:1", port: 1)]
-        try await serving(hosts, until: { $0.first?.state == .up }) { router in
+        try await serving(hosts, untilUp: "db") { router in
             let metrics = try await get(router, "/metrics")
             #expect(metrics.headers["content-type"] == ["text/plain; version=0.0.4; charset=utf-8"])
             for line in [
@@ -207,7 +208,7 @@ internal import Testing
     func `promtool accepts the metrics`() async throws {
         let local = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "127.0.0.1")))
         let hosts = [local, try Self.tcp("a-b.c:1", port: 1)]
-        try await serving(hosts, until: { $0.first?.state == .up }) { router in
+        try await serving(hosts, untilUp: "db") { router in
             let text = try await get(router, "/metrics").text
             let file = try directory.write(Array(text.utf8), to: "metrics")
             let check = try Subprocess("/bin/sh", ["-c", "\(Self.promtool) check metrics < \(file)"])

@@ -124,6 +124,8 @@ final class ModelCheckRun {
 
     /// Polls until all statuses are correct. Returns the differences that remain at the timeout.
     ///
+    /// It polls, because the kernel's events are what the monitor may miss or misread.
+    ///
     /// - Parameter mustBeQuiet: Whether the statuses must also still be correct after the monitor's confirmation.
     private func waitForAgreement(mustBeQuiet: Bool) throws -> [String] {
         let start = ContinuousClock.now

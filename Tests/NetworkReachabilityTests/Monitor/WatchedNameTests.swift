@@ -33,13 +33,13 @@ struct WatchedNameTests {
         _ answers: Answers,
         in testbed: VethTestbed,
         clock: MonitorClock = .system
-    ) throws -> (Recorder<PathStatus>, PathWatch) {
+    ) throws -> (Recorder<PathStatus>, PathWatch, PathMonitor) {
         var configuration = PathMonitor.Configuration(in: testbed.near)
         configuration.clock = clock
         let monitor = PathMonitor(configuration: configuration, resolver: answers.resolver)
         let recorder = Recorder<PathStatus>()
         let host = try #require(NetworkHost("server.example"))
-        return (recorder, monitor.watch(.host(host)) { recorder.record($0) })
+        return (recorder, monitor.watch(.host(host)) { recorder.record($0) }, monitor)
     }
 
     @Test
@@ -48,7 +48,7 @@ struct WatchedNameTests {
     {
         let testbed = try VethTestbed()
         let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))
-        let (statuses, watch) = try watch(answers, in: testbed)
+        let (statuses, watch, _) = try watch(answers, in: testbed)
         try await statuses.waitForLast { $0.isReachable }
         answers.set(noAnswer)
         try testbed.near.ip("link set near0 down")
@@ -63,7 +63,7 @@ struct WatchedNameTests {
         let testbed = try VethTestbed()
         let answers = Answers(.success([IPAddress("203.0.113.9")!]))
         try testbed.near.ip("route add blackhole 203.0.113.9")
-        let (statuses, watch) = try watch(answers, in: testbed)
+        let (statuses, watch, _) = try watch(answers, in: testbed)
         try await statuses.waitForLast { $0.reason == .blackhole }
         answers.set(.success([IPAddress(VethTestbed.farAddress)!]))
         try testbed.near.ip("addr add 192.0.2.77/24 dev near0")
@@ -75,7 +75,7 @@ struct WatchedNameTests {
         async throws
     {
         let testbed = try VethTestbed()
-        let (statuses, watch) = try watch(Answers(noSuchName), in: testbed)
+        let (statuses, watch, _) = try watch(Answers(noSuchName), in: testbed)
         try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
         try testbed.near.ip("link set near0 down")
         try await statuses.waitForLast { $0.verdict == .notReachable(.noRoute) }
@@ -88,16 +88,16 @@ struct WatchedNameTests {
         let clock = TestClock()
         let both = [VethTestbed.farAddress, VethTestbed.remoteAddress].map { IPAddress($0)! }
         let answers = Answers(.success(both))
-        let (statuses, watch) = try watch(answers, in: testbed, clock: clock.monitorClock)
+        let (statuses, watch, monitor) = try watch(answers, in: testbed, clock: clock.monitorClock)
         try await statuses.waitForLast { $0.isReachable }
         let first = watch.status
         answers.set(.success(both.reversed()))
-        try await advance(clock, until: answers.lookups, has: 2)
+        try await advance(clock, of: monitor, until: answers.lookups, has: 2)
         // The third lookup proves that the monitor has received the second answer. So the getter below comes after it.
-        try await advance(clock, until: answers.lookups, has: 3)
+        try await advance(clock, of: monitor, until: answers.lookups, has: 3)
         #expect(statuses.values.count == 1 && watch.status == first)
         answers.set(.success([IPAddress("203.0.113.9")!]))
-        try await advance(clock, until: answers.lookups, has: 5)
+        try await advance(clock, of: monitor, until: answers.lookups, has: 5)
         clock.advance(by: .seconds(1))
         try await statuses.waitForLast { $0.reason == .blackhole }
         watch.cancel()
@@ -107,10 +107,10 @@ struct WatchedNameTests {
         let testbed = try VethTestbed()
         let clock = TestClock()
         let answers = Answers(.success([IPAddress(VethTestbed.farAddress)!]))
-        let (statuses, watch) = try watch(answers, in: testbed, clock: clock.monitorClock)
+        let (statuses, watch, monitor) = try watch(answers, in: testbed, clock: clock.monitorClock)
         try await statuses.waitForLast { $0.isReachable }
         answers.set(noSuchName)
-        try await advance(clock, until: answers.lookups, has: 4)
+        try await advance(clock, of: monitor, until: answers.lookups, has: 4)
         clock.advance(by: .seconds(1))
         try await statuses.waitForLast { $0.verdict == .unknown(.unresolved) }
         watch.cancel()
@@ -167,12 +167,18 @@ struct WatchedNameTests {
         withExtendedLifetime(watch) {}
     }
 
-    /// Advances the time in steps of 1 s until `count` lookups have been made. Lookups run on other threads, so one
-    /// large step would not leave them time.
-    private func advance(_ clock: TestClock, until lookups: Recorder<String>, has count: Int) async throws {
+    /// Advances the time of a monitor in steps of 1 s until `count` lookups have been made. Waits after each step for the
+    /// lookups that have begun, which run on other threads.
+    private func advance(
+        _ clock: TestClock,
+        of monitor: PathMonitor,
+        until lookups: Recorder<String>,
+        has count: Int
+    ) async throws {
         while lookups.values.count < count {
             clock.advance(by: .seconds(1))
-            await Task.yield()
+            let begun = monitor.statistics.nameLookups
+            try await lookups.wait { $0.count >= begun }
         }
     }
 }

@@ -17,7 +17,7 @@ internal import Testing
         cores[0].take(status)
         try await probes[0].events.wait { $0.count == 1 }
         cores[1].take(status)
-        while limit.waitingCount != 1 { await Task.yield() }
+        try await limit.arrivals.until { limit.waitingCount == 1 }
         #expect(probes[1].starts.isEmpty)
         probes[0].answer(.valid)
         try await probes[1].events.wait { $0.count == 1 }

@@ -88,7 +88,8 @@ internal import Testing
         let probe = TCPProbe(port: port.port, timeout: .seconds(60))
         let started = ContinuousClock.now
         let task = Task { await probe.run(to: nil, over: path) }
-        // The connection that fills the backlog is established, so this one is the probe's.
+        // The connection that fills the backlog is established, so this one is the probe's. The kernel reports no event
+        // for it.
         let number = port.port
         try await poll { try !shell("ss -Htn state syn-sent 'dport = :\(number)'").isEmpty }
         task.cancel()

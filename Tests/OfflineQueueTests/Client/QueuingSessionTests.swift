@@ -195,19 +195,29 @@ internal import Testing
     }
 
     @Test func `the session does not retain the queue`() async throws {
+        let isReleased = Recorder<Bool>()
         var queue: OfflineQueue? = try await OfflineQueue(
             configuration: OfflineQueue.Configuration(directory: TemporaryDirectory().path),
-            sender: calls.sender,
+            sender: OwnedSender(inner: calls.sender, captured: Captured { isReleased.record(true) }),
             gate: calls.gate
         )
         let session = SessionManager.background(queue: try #require(queue))
         await queue?.stop()
         weak let released = queue
         queue = nil
-        // Tasks of the queue that have just ended may retain it a moment longer.
-        try await poll { released == nil }
+        // The queue retains its sender. Tasks of the queue that have just ended may retain the queue a moment longer.
+        try await isReleased.wait { !$0.isEmpty }
+        #expect(released == nil)
         let error = try #require(await session.request(calls.url).response().error as? QueueError)
         #expect(error.code == .stopped)
         await calls.queue.stop()
     }
+}
+
+/// A sender that retains an object.
+private struct OwnedSender: AttemptSender {
+    let inner: FakeSender
+    let captured: Captured
+
+    func send(_ attempt: Attempt) async -> AttemptOutcome { await inner.send(attempt) }
 }

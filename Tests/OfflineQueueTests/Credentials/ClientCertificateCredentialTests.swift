@@ -81,7 +81,7 @@ struct ClientCertificateCredentialTests {
             }
         }
         let expected = order.map { $0.map { "CN=\($0)" } ?? "-" }
-        try await poll {
+        try await until(changesIn: scratch.path) {
             let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n").map(
                 String.init
             )

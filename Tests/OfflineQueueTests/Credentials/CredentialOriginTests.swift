@@ -126,7 +126,7 @@ internal import Testing
         for impostor in [ImpersonatedServer.Identity.selfSigned, .anotherServer] {
             _ = try await queue.result(of: "\(impostor)")
         }
-        try await poll { try server.credentials == ["Bearer rebound-secret", "Bearer rebound-secret"] }
+        try await server.hasLogged(["Bearer rebound-secret", "Bearer rebound-secret"])
         await queue.stop()
     }
 }

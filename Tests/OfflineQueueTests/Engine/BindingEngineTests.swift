@@ -43,34 +43,35 @@ internal import Testing
     private struct SlowDrop: AttemptSender {
         let inner: FakeSender
         let latch: Latch
+        let drops = Recorder<Bool>()
 
         func send(_ attempt: Attempt) async -> AttemptOutcome { await inner.send(attempt) }
 
         func dropConnections() async {
             await inner.dropConnections()
+            drops.record(true)
             await latch.wait()
         }
     }
 
     @Test func `an attempt that waits for a path change is bound to the path after it`() async throws {
         let (sender, latch, gate) = (FakeSender(), Latch(), FakeGate(up(1)))
-        let queue = try await open(SlowDrop(inner: sender, latch: latch), gate)
+        let slow = SlowDrop(inner: sender, latch: latch)
+        let queue = try await open(slow, gate)
         // Keeps the host watched.
         try await enqueue("unbound", isUnmetered: false, to: queue)
         #expect(await sender.nextAttempt().binding == nil)
         gate.turn(up(2))
-        try await poll { sender.pathChanges == 1 }
+        try await slow.drops.wait { $0.count == 1 }
         try await enqueue("a", to: queue)
-        try await poll { try await queue.request("a")?.summary.state == .inflight }
+        try await changes.until { try await queue.request("a")?.summary.state == .inflight }
         gate.turn(up(3, isMetered: true))
-        var count = 0
-        try await poll {
-            count += 1
-            try await enqueue("waiting\(count)", to: queue)
-            return try await queue.list().requests.contains { $0.waitReason == .constraint(.unmetered) }
-        }
+        // The queue has handled the first state and both changes.
+        try await gate.requests.wait { $0.count == 4 }
+        try await enqueue("waiting", to: queue)
+        #expect(try await queue.request("waiting")?.summary.waitReason == .constraint(.unmetered))
         latch.open()
-        try await poll { try await queue.request("a")?.summary.waitReason == .constraint(.unmetered) }
+        try await changes.until { try await queue.request("a")?.summary.state == .pending }
         #expect(sender.attempts.map(\.id) == ["unbound"], "the interface is metered now")
         gate.turn(up(4))
         #expect(await sender.nextAttempt().binding == binding(4))

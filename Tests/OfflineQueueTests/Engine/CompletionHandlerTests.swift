@@ -26,6 +26,16 @@ internal import Testing
         let description = "the database is busy"
     }
 
+    /// A refusal that records when it is described.
+    private struct NotedRefusal: Error, CustomStringConvertible {
+        let described: Recorder<Bool>
+
+        var description: String {
+            described.record(true)
+            return Refusal().description
+        }
+    }
+
     private func open(
         _ sender: FakeSender = FakeSender { _ in .status(200, body: "answer") },
         removes: Bool = true,
@@ -157,14 +167,14 @@ internal import Testing
         async throws
     {
         let queue = try await open()
-        try await queue.onCompletion(tag: "t") { _ in throw Refusal() }
+        let described = Recorder<Bool>()
+        try await queue.onCompletion(tag: "t") { _ in throw NotedRefusal(described: described) }
         try await queue.start()
         try await finish("a", tag: "t", in: queue)
-        // The error is recorded after the call, without an event.
-        try await poll {
-            try await queue.statistics().completions.first?.lastError == "the database is busy"
-        }
-        #expect(try await queue.statistics().completions.first?.hasHandler == true)
+        // The queue describes the error when it records it. The call below begins after that.
+        try await described.wait { !$0.isEmpty }
+        let waiting = try await queue.statistics().completions.first
+        #expect(waiting?.lastError == "the database is busy" && waiting?.hasHandler == true)
         let received = Recorder<String>()
         try await queue.onCompletion(tag: "t") { received.record($0.summary.id) }
         try await removed.wait { $0.count == 1 }
@@ -204,7 +214,7 @@ internal import Testing
 
     @Test func `a handler that does not return delays only its own tag, and not the stop`() async throws {
         let queue = try await open()
-        let stuck = Task.detached { _ = try? await Task.sleep(for: .seconds(3600)) }
+        let stuck = Task.detached { await waitForCancellation() }
         let called = Recorder<String>()
         try await queue.onCompletion(tag: "stuck") { request in
             called.record(request.summary.id)

@@ -54,6 +54,11 @@ struct ImpersonatedServer {
         }
     }
 
+    /// Waits until ``credentials`` are these. nginx logs a request after it has sent the response.
+    func hasLogged(_ credentials: [String]) async throws {
+        try await until(changesIn: scratch.path) { try self.credentials == credentials }
+    }
+
     /// Presents a certificate in all later handshakes.
     func present(_ identity: Identity) throws {
         let files = issued[identity]!

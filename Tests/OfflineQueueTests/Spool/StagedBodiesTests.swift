@@ -203,6 +203,7 @@ internal import Testing
                                 _ = try await staged.append(piece, to: "a", at: start)
                                 return
                             } catch { if error.code != .wrongOffset { throw error } }
+                            // Lets the tasks of earlier pieces run.
                             await Task.yield()
                         }
                     }

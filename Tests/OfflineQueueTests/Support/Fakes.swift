@@ -77,6 +77,9 @@ final class FakeGate: HostGate {
         var streams: [UUID: AsyncStream<GateState>.Continuation] = [:]
     }
 
+    /// The hosts for which a watch has requested a state. A watch requests the next state when its user has handled the
+    /// last one.
+    let requests = Recorder<String>()
     private let state: Mutex<State>
 
     init(_ initial: GateState = .reachable(generation: 1)) {
@@ -97,7 +100,10 @@ final class FakeGate: HostGate {
             state.streams[id] = continuation
             continuation.yield(state.current)
         }
-        return stream
+        return AsyncStream(unfolding: { [requests] in
+            requests.record(host)
+            return await stream.first { _ in true }
+        })
     }
 
     func turn(_ next: GateState) {

@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// The calls that wait for a change. Each change wakes all of them, and each then checks its condition again.
-final class ChangeWaiters: Sendable {
+package final class ChangeWaiters: Sendable {
     private struct State {
         var generation = 0
         var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
@@ -10,12 +10,14 @@ final class ChangeWaiters: Sendable {
 
     private let state = Mutex(State())
 
+    package init() {}
+
     /// The number of changes so far. A caller reads it before it checks its condition, and passes it to
     /// ``wait(after:)``, so that it misses no change in between.
-    var generation: Int { state.withLock { $0.generation } }
+    package var generation: Int { state.withLock { $0.generation } }
 
     /// Wakes all waiting calls.
-    func changed() {
+    package func changed() {
         let waiters = state.withLock { state in
             state.generation += 1
             defer { state.waiters = [:] }
@@ -27,7 +29,7 @@ final class ChangeWaiters: Sendable {
     /// Waits until ``generation`` exceeds the given number. Returns immediately if it already does.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
-    func wait(after generation: Int) async throws {
+    package func wait(after generation: Int) async throws {
         let id = state.withLock { state in
             state.nextWaiter += 1
             return state.nextWaiter
