@@ -229,19 +229,18 @@ extension StoreTransaction {
     private func keyUse(requests: Int) throws -> [QueueStatistics.KeyUse] {
         let sealer = environment.sealer
         guard sealer.mayOpen else { return [] }
-        var sealed = try rows(StoreStatements.keyUse).map { row in
-            let (id, number): (String, Int) = try (row["key_id"], row["number"])
-            return QueueStatistics.KeyUse(
+        func use(of id: String, by requests: Int) -> QueueStatistics.KeyUse {
+            QueueStatistics.KeyUse(
                 keyID: id,
-                requests: number,
+                requests: requests,
                 isAvailable: sealer.keys?[id] != nil,
                 isCurrent: id == sealer.keyID
             )
         }
-        if let id = sealer.keyID, !sealed.contains(where: \.isCurrent) {
-            sealed.append(
-                QueueStatistics.KeyUse(keyID: id, requests: 0, isAvailable: true, isCurrent: true)
-            )
+        var sealed = try rows(StoreStatements.keyUse).map { use(of: try $0["key_id"], by: try $0["number"]) }
+        // The key of new requests, or the missing key without which a locked store accepts none.
+        if let id = sealer.keyID ?? sealer.lastKeyID, !sealed.contains(where: { $0.keyID == id }) {
+            sealed.append(use(of: id, by: 0))
         }
         let finished: Int = try row("SELECT count(*) AS number FROM history")!["number"]
         let plain = requests + finished - sealed.reduce(0) { $0 + $1.requests }

@@ -43,7 +43,8 @@ public struct QueueStatistics: Hashable, Sendable {
     /// The number of free bytes in the queue's file system.
     public let freeBytes: Int64
     /// The numbers of stored requests by their encryption key, finished ones included: first the unencrypted ones, then
-    /// by the id of the key. Empty if the queue was never encrypted.
+    /// by the id of the key. The current key is listed even if no request uses it, and so is the missing key of a queue
+    /// that accepts no requests without it. Empty if the queue was never encrypted.
     public let encryption: [KeyUse]
     /// The number of uploads that no request uses yet; see ``OfflineQueue/appendToBody(_:_:at:for:)``.
     public internal(set) var stagedBodies = 0

@@ -42,7 +42,8 @@ internal import Testing
         #expect(counts.seeds == Self.seeds.count)
         // A thousand seeds must include even the rare cases. If one is missing, the generator does not create it.
         guard counts.seeds >= 1000 else { return }
-        #expect(counts.finishedByOwner > 0 && counts.withdrawals > 0 && counts.stored > 0)
+        #expect(counts.finishedByOwner > 0 && counts.withdrawals > 0)
+        #expect(counts.storedByRequest > 0 && counts.storedBySession > 0 && counts.storedInBackground > 0)
         #expect(counts.refusals > 0 || tls == nil)
         #expect(counts.retriesAfterOffline > 0 || !NetworkNamespace.isAvailable)
     }

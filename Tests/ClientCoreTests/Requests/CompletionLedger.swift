@@ -5,6 +5,11 @@ struct CompletionLedger: Sendable {
     private var process = 0
     private var ends: [String: [String]] = [:]
     private var storedIn: [String: Int] = [:]
+    /// The states in which the handler of the tag has received the requests.
+    private var completed: [String: String] = [:]
+    /// The last request that the handler of the tag has received. The process may have ended before the queue recorded
+    /// the call, so the next process may repeat it.
+    private var lastCompleted: String?
     private(set) var kills = 0
     private(set) var handlers = 0
     /// The number of requests that ended in another process than the one that stored them.
@@ -26,6 +31,7 @@ struct CompletionLedger: Sendable {
     /// - Parameter isKilled: Whether the process was killed; if not, its last line must be `over`.
     mutating func add(_ lines: [String], isKilled: Bool) {
         var calls: [Substring: Int] = [:]
+        var completions: [String] = []
         for line in lines {
             let words = line.split(separator: " ", maxSplits: 2)
             switch (words.first, words.count) {
@@ -34,11 +40,15 @@ struct CompletionLedger: Sendable {
             case ("sent", 2):
                 if ends[String(words[1])] != nil { violated("`\(words[1])` was sent after its end") }
             case ("ended", 3): end(String(words[1]), String(words[2]))
+            case ("completed", 3):
+                completions.append(String(words[1]))
+                complete(completions, String(words[2]))
             case ("final", 3): finals[String(words[1])] = String(words[2])
             case ("violation", _): violated(String(line.dropFirst("violation ".count)))
             default: break
             }
         }
+        lastCompleted = completions.last ?? lastCompleted
         handlers += calls.count
         for (handler, count) in calls.sorted(by: { $0.key < $1.key }) where count > 1 {
             violated("handler \(handler) was called \(count) times in process \(process)")
@@ -56,12 +66,28 @@ struct CompletionLedger: Sendable {
         if let place = storedIn[id], place < process { resumed += 1 }
     }
 
+    /// - Parameter completions: The requests that the handler of the tag has received in this process; the last one
+    ///   now.
+    private mutating func complete(_ completions: [String], _ state: String) {
+        let id = completions.last!
+        let isRepeated = completed.updateValue(state, forKey: id) != nil
+        if completions.dropLast().contains(id) {
+            violated("the tag's handler received `\(id)` twice in process \(process)")
+        } else if isRepeated, id != lastCompleted {
+            violated("the tag's handler received `\(id)` again in process \(process)")
+        }
+    }
+
     /// Checks the requests after the last process.
     mutating func finish() {
         for id in stored.union(finals.keys).sorted() {
             guard let state = finals[id] else {
                 violated("`\(id)` was stored and is lost")
                 continue
+            }
+            if completed[id] != state {
+                let received = completed[id].map { "as \($0)" } ?? "never"
+                violated("`\(id)` is \(state) at the end, but the tag's handler received it \(received)")
             }
             let ends = ends[id, default: []]
             if !["delivered", "dead", "cancelled", "superseded"].contains(state) {

@@ -8,14 +8,16 @@ internal import Testing
 ///
 /// - No handler is called twice, and each handler of a process that is not killed is called once.
 /// - Each stored request ends exactly once, and nothing is sent after its end.
+/// - The handler of the requests' tag, which each process registers again, receives every ended request. It receives a
+///   request again only if the process ended before the queue could record the call.
 ///
-/// ``CheckSize`` selects 6, 60 or 2,500 seeds: at full size, the quarter of the 10,000 seeds of
-/// ``CompletionGuaranteeTests`` that has a queue. `NETWATCH_SEED` selects a single seed.
+/// ``CheckSize`` selects 6, 60 or 10,000 seeds: the fourth part of the seeds of ``CompletionGuaranteeTests`` that has a
+/// queue, and further ones. `NETWATCH_SEED` selects a single seed.
 @Suite(.serialized, .timeLimit(.minutes(120))) struct KilledCompletionTests {
     private static let seeds: [UInt64] = {
         let one = ProcessInfo.processInfo.environment["NETWATCH_SEED"].flatMap(UInt64.init)
         if let one { return [one] }
-        return (0..<UInt64(CheckSize.choose(small: 6, medium: 60, full: 2500))).map { $0 * 4 + 1 }
+        return (0..<UInt64(CheckSize.choose(small: 6, medium: 60, full: 10_000))).map { $0 * 4 + 1 }
     }()
 
     @Test
@@ -92,7 +94,7 @@ internal import Testing
         let points = CompletionProcessOptions.points.map {
             CompletionProcessOptions.ExitPoint.point($0, number)
         }
-        let lines = ["handler", "stored", "sent", "ended"].map {
+        let lines = ["handler", "stored", "sent", "ended", "completed"].map {
             CompletionProcessOptions.ExitPoint.line($0, number)
         }
         return (points + lines).randomElement(using: &generator)!
@@ -146,7 +148,7 @@ internal import Testing
 
 /// The checks of ``KilledCompletionTests`` detect every broken promise.
 struct CompletionLedgerTests {
-    private static let last = ["ended a delivered", "final a delivered", "over"]
+    private static let last = ["ended a delivered", "completed a delivered", "final a delivered", "over"]
 
     private func violations(_ processes: [[String]], killed: Int = 1) -> [String] {
         var ledger = CompletionLedger(seed: 1)
@@ -174,20 +176,40 @@ struct CompletionLedgerTests {
 
     @Test func `a stored request that is lost or does not end is a violation`() {
         #expect(violations([["stored a"], ["over"]]) == ["`a` was stored and is lost"])
-        let held = violations([["stored a"], ["final a held", "over"]])
+        let held = violations([["stored a"], ["completed a held", "final a held", "over"]])
         #expect(held == ["`a` is held at the end"])
     }
 
     @Test func `a request that ends twice, or in another state than reported, is a violation`() {
         let twice = violations([["stored a", "ended a delivered"], Self.last])
         #expect(twice == ["`a` ended 2 times: delivered, delivered"])
-        let other = violations([["stored a", "ended a dead"], ["final a delivered", "over"]])
+        let last = ["completed a delivered", "final a delivered", "over"]
+        let other = violations([["stored a", "ended a dead"], last])
         #expect(other == ["`a` is delivered at the end, but ended as dead"])
     }
 
     @Test func `a request that is sent after its end is a violation`() {
-        let again = violations([["stored a", "ended a delivered"], ["sent a", "final a delivered", "over"]])
+        let completed = ["stored a", "ended a delivered", "completed a delivered"]
+        let again = violations([completed, ["sent a", "final a delivered", "over"]])
         #expect(again == ["`a` was sent after its end"])
+    }
+
+    @Test func `a handler of the tag may receive only the last request again, in another process`() {
+        let first = ["completed a dead", "completed b dead"]
+        let second = ["final a dead", "final b dead", "over"]
+        #expect(violations([first, ["completed b dead"] + second]) == [])
+        #expect(violations([first, [], ["completed b dead"] + second], killed: 2) == [])
+        let recorded = violations([first, ["completed a dead"] + second])
+        #expect(recorded == ["the tag's handler received `a` again in process 1"])
+        let twice = violations([["completed a dead"] + first, second])
+        #expect(twice == ["the tag's handler received `a` twice in process 0"])
+    }
+
+    @Test func `a request that the handler of the tag receives never, or in another state, is a violation`() {
+        let never = violations([["stored a"], ["final a dead", "over"]])
+        #expect(never == ["`a` is dead at the end, but the tag's handler received it never"])
+        let other = violations([["completed a delivered"], ["final a dead", "over"]])
+        #expect(other == ["`a` is dead at the end, but the tag's handler received it as delivered"])
     }
 
     @Test func `a process that ends early, or that finds a violation itself, is a violation`() {

@@ -13,12 +13,15 @@ internal import Synchronization
 /// - `stored ID`: the queue has taken over a request.
 /// - `sent ID`: an attempt begins.
 /// - `ended ID STATE`: the queue reports the end of a request.
+/// - `completed ID STATE`: the handler of the request's tag was called, and returns without an error.
 /// - `final ID STATE`: the state of each stored request at the end of the last process.
 /// - `violation TEXT`: a check of the process has failed.
 /// - `over`: the process ends by itself.
 final class CompletionProcess: Sendable {
     private let options: CompletionProcessOptions
     private let lineCount = Atomic(0)
+    /// The ids of requests that the handler of their tag has received.
+    private let completed = Recorder<String>()
 
     init(_ options: CompletionProcessOptions) {
         self.options = options
@@ -53,7 +56,11 @@ final class CompletionProcess: Sendable {
     }
 
     private var store: CompletionStore {
-        CompletionStore(directory: options.directory) { self.note($0) }
+        CompletionStore(directory: options.directory) { line in
+            self.note(line)
+            let words = line.split(separator: " ")
+            if words[0] == "completed" { self.completed.record(String(words[1])) }
+        }
     }
 
     private func send() async throws {
@@ -76,6 +83,8 @@ final class CompletionProcess: Sendable {
         let queue = try await store.open(seed: options.seed, isCalm: true)
         var events = try await queue.events.makeAsyncIterator()
         var left = Set(try await all(queue).filter { !$0.state.isFinal }.map(\.id))
+        let waiting = try await queue.statistics().completions.reduce(0) { $0 + $1.count }
+        let expected = left.count + waiting
         // Held requests wait for a decision of the user.
         _ = try await queue.release(matching: RequestFilter())
         try await queue.start()
@@ -83,6 +92,7 @@ final class CompletionProcess: Sendable {
             store.note(event)
             if let id = event.requestID, event.newState?.isFinal == true { left.remove(id) }
         }
+        try await completed.wait { Set($0).count >= expected }
         for request in try await all(queue) { note("final \(request.id) \(request.state.rawValue)") }
         await queue.stop()
     }
@@ -104,19 +114,31 @@ struct CompletionStore: Sendable {
     /// Called with each line; `nil` for no journal.
     let journal: (@Sendable (String) -> Void)?
 
-    /// Opens the queue.
+    /// The tag of all requests; `nil` without a journal.
+    var tag: String? { journal == nil ? nil : "law" }
+
+    /// Opens the queue, and registers the handler of the tag, which throws at random.
     ///
     /// - Parameter isCalm: Whether each attempt ends its request. Default `false`.
     func open(seed: UInt64, isCalm: Bool = false) async throws -> OfflineQueue {
         var configuration = OfflineQueue.Configuration(directory: directory)
         (configuration.backoffBase, configuration.backoffCap) = (.milliseconds(1), .milliseconds(4))
         configuration.stopTimeout = .milliseconds(50)
-        return try await OfflineQueue(
+        let queue = try await OfflineQueue(
             configuration: configuration,
             sender: RandomSender(seed: seed, isCalm: isCalm, journal: journal),
             gate: OpenGate()
         )
+        let generator = SharedGenerator(seed: seed &* 43)
+        guard let tag, let journal else { return queue }
+        try await queue.onCompletion(tag: tag) { request in
+            if generator.roll(4) == 0 { throw Refusal() }
+            journal("completed \(request.summary.id) \(request.summary.state.rawValue)")
+        }
+        return queue
     }
+
+    private struct Refusal: Error {}
 
     /// Notes an event if it reports the end of a request.
     func note(_ event: QueueEvent) {

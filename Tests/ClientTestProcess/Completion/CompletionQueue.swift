@@ -4,12 +4,22 @@ internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 
-/// The queue of one seed, which takes over failed requests. Its attempts have random outcomes, and rows are cancelled
-/// at random.
+/// The queue of one seed, which takes over requests. Its attempts have random outcomes, and rows are cancelled at
+/// random.
 final class CompletionQueue: Sendable {
+    /// How a request comes into the queue.
+    enum Way: CaseIterable {
+        /// With `queueIfOffline`.
+        case request
+        /// With `queuesFailedRequests`, from the seed's session.
+        case session
+        /// From a background session.
+        case background
+    }
+
     private let queue: OfflineQueue
-    /// The number of requests that were stored.
-    let stored = Atomic(0)
+    /// The numbers of requests that were stored.
+    let stored = Mutex<[Way: Int]>([:])
     private let scratch: ScratchDirectory
     private let store: CompletionStore
     private let generator: SharedGenerator
@@ -37,13 +47,40 @@ final class CompletionQueue: Sendable {
 
     private func roll(_ sides: Int) -> Int { generator.roll(sides) }
 
-    func take(_ request: DataRequest) {
-        var options = OfflineOptions(EnqueueOptions(isFIFO: roll(4) == 0), detached: roll(4) == 0)
+    // MARK: Ways into the queue
+
+    private var enqueueOptions: EnqueueOptions {
+        var options = EnqueueOptions(isFIFO: roll(4) == 0)
+        options.tag = store.tag
+        if roll(8) == 0 { options.maximumAttempts = 1 }
+        return options
+    }
+
+    private var offlineOptions: OfflineOptions {
+        var options = OfflineOptions(enqueueOptions, detached: roll(4) == 0)
         options.includesAmbiguousFailures = roll(4) != 0
         options.statuses = [400...599]
-        if roll(8) == 0 { options.enqueue.maximumAttempts = 1 }
-        request.queueIfOffline(queue, options).onQueued(queue: .global()) { receipt in
-            self.stored.wrappingAdd(1, ordering: .relaxed)
+        return options
+    }
+
+    func take(_ request: DataRequest) { request.queueIfOffline(queue, offlineOptions) }
+
+    func takeFailedRequests(of session: SessionManager) {
+        session.queuesFailedRequests(in: queue, options: offlineOptions) { [generator] _ in
+            generator.roll(8) != 0
+        }
+    }
+
+    func backgroundSession() -> SessionManager {
+        let session = SessionManager.background(queue: queue, options: enqueueOptions)
+        session.startRequestsImmediately = roll(2) == 0
+        return session
+    }
+
+    /// Notes when the request is stored, and cancels some requests in the queue.
+    func watch(_ request: DataRequest, _ way: Way) {
+        request.onQueued(queue: .global()) { receipt in
+            self.stored.withLock { $0[way, default: 0] += 1 }
             self.store.journal?("stored \(receipt.id)")
             guard self.roll(4) == 0 else { return }
             Task { _ = try? await self.queue.cancel([receipt.id]) }
@@ -83,7 +120,7 @@ struct RandomSender: AttemptSender {
     func dropConnections() async {}
 }
 
-private final class SharedGenerator: Sendable {
+final class SharedGenerator: Sendable {
     private let generator: Mutex<SeededGenerator>
 
     init(seed: UInt64) {

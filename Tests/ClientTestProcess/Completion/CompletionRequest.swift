@@ -33,20 +33,59 @@ struct CompletionRequest {
         if roll(4) == 0 { request.cancel() }
     }
 
-    /// Makes a request that fails, because nothing listens on its port, so that the seed's queue takes it over. The
-    /// calls of ``run()`` end most requests before that.
+    /// Makes a request for the seed's queue: a background session's, or one that fails, because nothing listens on its
+    /// port. The calls of ``run()`` end most requests before they are stored.
     mutating func runQueued() async {
         await pause()
-        guard let session = run.session else { return }
-        let url = "\(Self.refusingServer)/\(run.seed)/\(number)"
-        let body = Data(repeating: 1, count: 1 << roll(18))
-        let request = roll(2) == 0 ? session.request(url) : session.upload(body, to: url)
+        let way: CompletionQueue.Way = roll(3) == 0 ? .background : run.way
+        guard let session = way == .background ? run.backgroundSession : run.session,
+            let request = await makeQueued(session)
+        else { return }
         run.countRequest()
         run.leftovers.watch("request \(number)", request)
-        run.store(request)
+        run.watchQueue(of: request, way)
+        if way == .request { run.store(request) }
         addHandler(to: request)
+        if roll(4) == 0 { wait(for: request) }
+        request.resume()
         await pause()
         if roll(6) == 0 { request.cancel() }
+    }
+
+    /// - Returns: `nil` if the form of a multipart upload could not be encoded, which is a violation.
+    private mutating func makeQueued(_ session: SessionManager) async -> DataRequest? {
+        let url = "\(Self.refusingServer)/\(run.seed)/\(number)"
+        let body = Data(repeating: 1, count: 1 << roll(18))
+        switch roll(6) {
+        case 0: return session.upload(body, to: url)
+        case 1: return session.upload(file("body"), to: url)
+        case 2: return session.upload(InputStream(data: body), to: url)
+        case 3: return await multipart(session, body, to: url, threshold: roll(2) == 0 ? 0 : .max)
+        default: return session.request(url, method: roll(2) == 0 ? .get : .post)
+        }
+    }
+
+    private func multipart(
+        _ session: SessionManager,
+        _ body: Data,
+        to url: String,
+        threshold: UInt64
+    ) async -> DataRequest? {
+        await withCheckedContinuation { encoded in
+            session.upload(
+                multipartFormData: { $0.append(body, withName: "field") },
+                usingThreshold: threshold,
+                to: url,
+                queue: run.queue
+            ) { [record = run.record] result in
+                switch result {
+                case .success(let upload, _, _): encoded.resume(returning: upload)
+                case .failure(let error):
+                    record.violated("the form cannot be encoded: \(error)")
+                    encoded.resume(returning: nil)
+                }
+            }
+        }
     }
 
     private mutating func pause() async {
@@ -66,6 +105,7 @@ struct CompletionRequest {
         run.countRequest()
         run.leftovers.watch("request \(number)", request)
         watchProgress(of: request)
+        run.watchQueue(of: request, run.way)
         if roll(2) == 0 { run.store(request) }
         addHandler(to: request)
         return request
@@ -119,7 +159,7 @@ struct CompletionRequest {
         case 4: if roll(3) == 0 { request.cancel() }
         case 5: if roll(3) == 0 { DispatchQueue.global().async { request.cancel() } }
         case 6:
-            if roll(6) == 0 { run.dropSession() }
+            if roll(6) == 0 { run.dropSessions() }
             if roll(12) == 0 { Task { [run] in await run.stopQueue() } }
         case 7: request.authenticate(user: "user", password: "password")
         case 8: validate(request)

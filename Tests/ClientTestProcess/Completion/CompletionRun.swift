@@ -25,13 +25,14 @@ final class CompletionRun: Sendable {
     private let hooks: CompletionHooks
     private let faults: FaultyResponses
     private let currentSession: Mutex<SessionManager?>
+    private let currentBackgroundSession = Mutex<SessionManager?>(nil)
     private let openedQueue = Mutex<CompletionQueue?>(nil)
     private let retainingOwners = Mutex<[RetainingOwner]>([])
     private let handlerCount = Atomic(0)
     private let waitCount = Atomic(0)
     private let requestCount = Atomic(0)
     private let lossCount = Atomic(0)
-    private let storedCount = Atomic(0)
+    private let storedCounts = Mutex<[CompletionQueue.Way: Int]>([:])
 
     init(
         seed: UInt64,
@@ -87,11 +88,12 @@ final class CompletionRun: Sendable {
 
     var session: SessionManager? { currentSession.withLock { $0 } }
 
-    func dropSession() {
-        let dropped = currentSession.withLock { session in
-            defer { session = nil }
-            return session
-        }
+    /// The session whose requests go to the seed's queue first; `nil` without a queue.
+    var backgroundSession: SessionManager? { currentBackgroundSession.withLock { $0 } }
+
+    func dropSessions() {
+        // Released outside the locks.
+        let dropped = (currentSession.withLock { $0.take() }, currentBackgroundSession.withLock { $0.take() })
         withExtendedLifetime(dropped) {}
     }
 
@@ -104,7 +106,10 @@ final class CompletionRun: Sendable {
         counts.retries = hooks.retries.load(ordering: .relaxed)
         counts.finishedByOwner = hooks.finished.load(ordering: .relaxed)
         counts.withdrawals = hooks.withdrawn.load(ordering: .relaxed)
-        counts.stored = storedCount.load(ordering: .relaxed)
+        let stored = storedCounts.withLock { $0 }
+        counts.storedByRequest = stored[.request, default: 0]
+        counts.storedBySession = stored[.session, default: 0]
+        counts.storedInBackground = stored[.background, default: 0]
         counts.routeLosses = lossCount.load(ordering: .relaxed)
         counts.offline = hooks.offline.values.count
         counts.retriesAfterOffline = hooks.retriesAfterOffline.load(ordering: .relaxed)
@@ -147,16 +152,30 @@ final class CompletionRun: Sendable {
     /// Whether the seed's queue is open.
     var hasQueue: Bool { openedQueue.withLock { $0 != nil } }
 
-    /// Lets the seed's queue, if it has one, take over the request if it fails.
+    /// How requests of the seed's session come into its queue.
+    var way: CompletionQueue.Way { seed / 8 % 2 == 0 ? .request : .session }
+
+    /// Lets the seed's queue, if it has one, take over the request if it fails. Has no effect if it takes over all
+    /// failed requests of the session.
     func store(_ request: Request) {
-        guard let request = request as? DataRequest, let queue = openedQueue.withLock({ $0 }) else { return }
-        queue.take(request)
+        guard way == .request, let request = request as? DataRequest else { return }
+        openedQueue.withLock { $0 }?.take(request)
+    }
+
+    /// Counts the request when the seed's queue, if it has one, has stored it.
+    func watchQueue(of request: Request, _ way: CompletionQueue.Way) {
+        guard let request = request as? DataRequest else { return }
+        openedQueue.withLock { $0 }?.watch(request, way)
     }
 
     private func openQueue() async {
         do {
             let queue = try await CompletionQueue(seed: seed, in: store)
             openedQueue.withLock { $0 = queue }
+            if way == .session, let session { queue.takeFailedRequests(of: session) }
+            let background = queue.backgroundSession()
+            leftovers.watch("background session", background)
+            currentBackgroundSession.withLock { $0 = background }
         } catch {
             record.violated("the queue cannot be opened: \(error)")
         }
@@ -169,7 +188,8 @@ final class CompletionRun: Sendable {
             return queue
         }
         await queue?.stop()
-        storedCount.wrappingAdd(queue?.stored.load(ordering: .relaxed) ?? 0, ordering: .relaxed)
+        let stored = queue?.stored.withLock { $0 } ?? [:]
+        storedCounts.withLock { $0.merge(stored, uniquingKeysWith: +) }
     }
 
     // MARK: Running
@@ -220,8 +240,8 @@ final class CompletionRun: Sendable {
         await record.settle(timeout: timeout)
         await turn()
         for keeper in retainingOwners.withLock({ $0 }) { keeper.forget() }
-        // Close the session's connections before descriptors are counted.
-        dropSession()
+        // Close the sessions' connections before descriptors are counted.
+        dropSessions()
         environment.answer(with: nil)
         paths?.hangUp()
         leftovers.removeFiles()

@@ -51,8 +51,11 @@ package struct CompletionCounts: Sendable {
     /// The number of failed requests that their owner finished, and the number of those withdrawn from their owner.
     package var finishedByOwner = 0
     package var withdrawals = 0
-    /// The number of failed requests that a queue has stored.
-    package var stored = 0
+    /// The numbers of requests that a queue has stored: with `queueIfOffline`, with `queuesFailedRequests`, and from
+    /// background sessions.
+    package var storedByRequest = 0
+    package var storedBySession = 0
+    package var storedInBackground = 0
     /// How often the route to the server was removed, how many attempts failed because there was no network, and how
     /// many of these were retried.
     package var routeLosses = 0
@@ -65,8 +68,9 @@ package struct CompletionCounts: Sendable {
     package init() {}
 
     private static let fields: [any WritableKeyPath<CompletionCounts, Int> & Sendable] = [
-        \.seeds, \.requests, \.handlers, \.waits, \.retries, \.finishedByOwner, \.withdrawals, \.stored,
-        \.routeLosses, \.offline, \.retriesAfterOffline, \.refusals, \.reports,
+        \.seeds, \.requests, \.handlers, \.waits, \.retries, \.finishedByOwner, \.withdrawals,
+        \.storedByRequest, \.storedBySession, \.storedInBackground, \.routeLosses, \.offline,
+        \.retriesAfterOffline, \.refusals, \.reports,
     ]
 
     /// Parses a value of ``line``. Returns `nil` for any other text.
@@ -87,7 +91,9 @@ extension CompletionCounts: CustomStringConvertible {
     package var description: String {
         """
         \(seeds) seeds, \(requests) requests, \(retries) retries, \(finishedByOwner) finished by their owner, \
-        \(withdrawals) withdrawn, \(stored) stored in a queue, \(routeLosses) route losses, \(offline) attempts without a route, \
+        \(withdrawals) withdrawn, \(storedByRequest + storedBySession + storedInBackground) stored in a queue (\(storedBySession) of a \
+        queuing session, \(storedInBackground) of a background session), \(routeLosses) route losses, \
+        \(offline) attempts without a route, \
         \(retriesAfterOffline) of them retried, \(refusals) servers refused, \(handlers) handlers, \(waits) waits, \
         \(reports) progress reports
         """

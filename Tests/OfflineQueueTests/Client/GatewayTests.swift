@@ -12,15 +12,20 @@ internal import Testing
     /// The readings that arrived, in the order of their first arrival. A repeated request has the same key.
     private final class Arrivals: Sendable {
         let numbers = Recorder<Int64>()
+        /// The readings that arrived again.
+        let repeated = Recorder<Int64>()
         private let keys = Mutex<Set<String>>([])
 
-        func add(_ request: ScriptedServer.Request) {
+        /// - Returns: The count of readings so far; `nil` if the request is not the first one of a reading.
+        @discardableResult
+        func add(_ request: ScriptedServer.Request) -> Int? {
             guard request.method == "POST", let key = request.values(of: "Idempotency-Key").first,
-                keys.withLock({ $0.insert(key).inserted }),
                 let fields = try? JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any],
                 let number = fields["number"] as? Int64
-            else { return }
-            numbers.record(number)
+            else { return nil }
+            let count = keys.withLock { keys in keys.insert(key).inserted ? keys.count : nil }
+            (count == nil ? repeated : numbers).record(number)
+            return count
         }
     }
 
@@ -70,6 +75,40 @@ internal import Testing
         back.stop()
         let numbers = arrivals.numbers.values
         #expect(numbers == numbers.sorted() && Set(numbers).count == numbers.count)
+    }
+
+    /// The incomplete responses during which the process is killed: to the 5th, 10th and 15th reading.
+    private static let incomplete: [ScriptedServer.Action] = [
+        .stall(then: .close), .send("HTTP/1.1 2", then: .stall(then: .close)),
+        .send("HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\npart", then: .stall(then: .close)),
+    ]
+
+    @Test func `every reading arrives once and in order, even if the process is killed during a delivery`()
+        async throws
+    {
+        let server = try ScriptedServer { [arrivals] request in
+            let (turn, rest) = (arrivals.add(request) ?? 1).quotientAndRemainder(dividingBy: 5)
+            return rest == 0 && turn <= Self.incomplete.count
+                ? Self.incomplete[turn - 1] : .respond(status: 201)
+        }
+        let arguments = [scratch.file("queue"), server.url, "0.02"]
+        var expected: Set<Int64> = []
+        for kill in 1...Self.incomplete.count {
+            let process = try Subprocess(Self.program, arguments)
+            try await arrivals.numbers.wait { $0.count == kill * 5 }
+            process.signal(SIGKILL)
+            #expect(try await process.end() == .signalled(SIGKILL))
+            expected.formUnion(queued(process))
+        }
+        let last = try Subprocess(Self.program, arguments)
+        try await arrivals.numbers.wait { [expected] in expected.isSubset(of: $0) && $0.count > 20 }
+        last.signal(SIGTERM)
+        #expect(try await last.end() == .exited(0))
+        server.stop()
+        let numbers = arrivals.numbers.values
+        #expect(numbers == numbers.sorted() && Set(numbers).count == numbers.count)
+        // Each kill left one reading whose delivery the gateway could not know.
+        #expect(arrivals.repeated.values == [4, 9, 14].map { numbers[$0] })
     }
 
     @Test(arguments: [[], ["only-a-directory"], ["directory", "http://127.0.0.1:1/", "0"]])

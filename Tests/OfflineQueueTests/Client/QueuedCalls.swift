@@ -18,14 +18,21 @@ struct QueuedCalls: Sendable {
     let queue: OfflineQueue
     private let directory = TemporaryDirectory()
 
-    /// - Parameter delay: Called when a request with the id `delayed` has been stored, before the queue's caller learns
-    ///   that. Default: none.
-    init(delay: (@Sendable () async throws -> Void)? = nil) async throws {
+    /// - Parameters:
+    ///   - limits: The limits of the queue. Default: those of ``QueueLimits``.
+    ///   - delay: Called when a request with the id `delayed` has been stored, before the queue's caller learns that.
+    ///     Default: none.
+    init(
+        limits: QueueLimits = QueueLimits(),
+        delay: (@Sendable () async throws -> Void)? = nil
+    ) async throws {
+        var settings = StoreSettings()
+        settings.limits = limits
         var configuration = OfflineQueue.Configuration(directory: directory.path)
         configuration.backoffBase = .seconds(3600)
         configuration.backoffCap = .seconds(7200)
         configuration.stopTimeout = .milliseconds(100)
-        let store = try await SQLiteQueueStore(directory: configuration.directory, settings: StoreSettings())
+        let store = try await SQLiteQueueStore(directory: configuration.directory, settings: settings)
         queue = OfflineQueue(
             configuration: configuration,
             store: delay.map { DelayedStore(inner: store, id: "delayed", wait: $0) } ?? store,

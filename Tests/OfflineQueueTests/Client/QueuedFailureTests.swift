@@ -249,6 +249,39 @@ internal import Testing
         await calls.queue.stop()
     }
 
+    /// The queue has room for 1 MiB. A single lane may use half of it.
+    @Test(arguments: [(4 << 20, QueueError.Code.queueFull), (700 << 10, .bodyTooLarge)])
+    func `a stream that exceeds a limit of the queue fails with its network error, and nothing of it is kept`(
+        size: Int,
+        code: QueueError.Code
+    ) async throws {
+        var limits = QueueLimits()
+        limits.bytes = 1 << 20
+        let calls = try await QueuedCalls(limits: limits)
+        calls.session.startRequestsImmediately = false
+        let (receipts, errors) = (Recorder<Receipt>(), Recorder<(any Error)?>())
+        let upload = calls.session.upload(InputStream(data: Data(count: size)), to: calls.url)
+            .queueIfOffline(calls.queue).onQueued(queue: calls.handlers) { receipts.record($0) }
+        for _ in 0..<3 { upload.response(queue: calls.handlers) { errors.record($0.error) } }
+        let awaited = await upload.response().error
+        try await errors.wait { $0.count >= 3 }
+        // By this turn of the handlers' queue, a second call of a handler has been made.
+        await withCheckedContinuation { done in calls.handlers.async { done.resume() } }
+        #expect(errors.values.count == 3 && receipts.values.isEmpty)
+        for error in errors.values + [awaited] {
+            let error = try #require(error as? URLError)
+            #expect(error.code == .cannotConnectToHost)
+            #expect((error.errorUserInfo[NSUnderlyingErrorKey] as? QueueError)?.code == code)
+        }
+        #expect(await calls.queue.stagedBodies().isEmpty)
+        #expect(try await calls.queue.counts == QueueCounts())
+        // The room of the refused stream is free again.
+        let fits = calls.session.upload(InputStream(data: Data(count: 300 << 10)), to: calls.url)
+        fits.queueIfOffline(calls.queue).resume()
+        #expect(await calls.sender.nextAttempt().bytes.count == 300 << 10)
+        await calls.queue.stop()
+    }
+
     @Test func `a stream that was read in part cannot be stored`() async throws {
         var options = OfflineOptions()
         options.includesAmbiguousFailures = true

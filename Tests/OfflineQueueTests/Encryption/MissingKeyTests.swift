@@ -84,6 +84,24 @@ internal import Testing
         await wrong.close()
     }
 
+    @Test func `a locked store without requests lists its missing key`() async throws {
+        let clock = TestStoreClock()
+        let first = try await directory.openEncrypted(TestKeys.first, in: keys, clock: clock)
+        try await first.enqueue(try await Marked.request("a"))
+        let id = try #require(try await first.statistics().encryption.first?.keyID)
+        _ = try await first.edit(.cancel, ["a"])
+        clock.advance(StoreSettings().retention.done + .seconds(1))
+        _ = try await first.expire()
+        #expect(try await first.all().isEmpty)
+        await first.close()
+
+        let locked = try await directory.openEncrypted(in: keys, clock: clock)
+        let use = try await locked.statistics().encryption
+        let missing = QueueStatistics.KeyUse(keyID: id, requests: 0, isAvailable: false, isCurrent: false)
+        #expect(use == [missing])
+        await locked.close()
+    }
+
     @Test func `another key replaces the key of a store when no unfinished request needs the old one`()
         async throws
     {

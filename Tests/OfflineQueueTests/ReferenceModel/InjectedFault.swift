@@ -22,9 +22,12 @@ enum InjectedFault: String, CaseIterable {
     case pauses
     /// Events of unblocked requests are lost.
     case events
+    /// A request with several dependencies is unblocked as soon as one of them is delivered.
+    case dependencies
 
-    func applied(to store: any QueueStore) -> any QueueStore {
-        FaultyStore(inner: store, fault: self, tokens: Tokens())
+    /// - Parameter directory: The directory of the store.
+    func applied(to store: any QueueStore, in directory: TemporaryDirectory) -> any QueueStore {
+        FaultyStore(inner: store, fault: self, directory: directory, tokens: Tokens())
     }
 }
 
@@ -35,14 +38,16 @@ private final class Tokens: Sendable {
 private struct FaultyStore: WrappedStore {
     let inner: any QueueStore
     let fault: InjectedFault
+    let directory: TemporaryDirectory
     let tokens: Tokens
     private let silentChanges = LaneChanges()
 
     var changes: LaneChanges { fault == .changes ? silentChanges : inner.changes }
 
-    init(inner: any QueueStore, fault: InjectedFault, tokens: Tokens) {
+    init(inner: any QueueStore, fault: InjectedFault, directory: TemporaryDirectory, tokens: Tokens) {
         self.inner = inner
         self.fault = fault
+        self.directory = directory
         self.tokens = tokens
     }
 
@@ -67,9 +72,20 @@ private struct FaultyStore: WrappedStore {
     }
 
     func conclude(_ conclusions: [Conclusion], claiming claims: [LaneClaim]) async throws -> Concluded {
+        if fault == .dependencies { try forgetOtherDependencies(than: conclusions.filter(\.isDelivered)) }
         let concluded = try await inner.conclude(conclusions.map(broken), claiming: claims)
         remember(concluded.claimed)
         return concluded
+    }
+
+    private func forgetOtherDependencies(than delivered: [Conclusion]) throws {
+        for sequence in delivered.map(\.sequence) {
+            let dependents = "SELECT seq FROM depends WHERE on_seq = \(sequence)"
+            try OfflineQueueTests.edit(
+                directory,
+                "DELETE FROM depends WHERE on_seq <> \(sequence) AND seq IN (\(dependents))"
+            )
+        }
     }
 
     private func broken(_ conclusion: Conclusion) -> Conclusion {
@@ -111,4 +127,8 @@ private struct FaultyStore: WrappedStore {
     func expire() async throws -> Duration? {
         fault == .expiry ? nil : try await inner.expire()
     }
+}
+
+extension Conclusion {
+    fileprivate var isDelivered: Bool { if case .delivered = verdict { true } else { false } }
 }

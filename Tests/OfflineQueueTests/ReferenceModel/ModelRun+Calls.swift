@@ -81,7 +81,14 @@ extension ModelRun {
         return try NewRequest(request, options: options, body: stored, now: clock.now.wall.date)
     }
 
+    /// Whether half of the run's requests have several dependencies, of which the first is delivered before the others.
+    /// In the other runs, requests rarely have more than one dependency that is neither delivered nor failed.
+    private var hasManyDependencies: Bool { seed % 4 == 1 }
+
     private mutating func dependencies(of id: String, _ batch: [String]) -> [String] {
+        if hasManyDependencies, !model.live.isEmpty, chance(50) {
+            return Set((0..<3).map { _ in pick(model.live).id }).subtracting([id]).sorted()
+        }
         guard chance(batch.count > 1 ? 50 : 20) else { return [] }
         var found: [String] = []
         for _ in 0..<(1 + roll(2)) {
@@ -263,7 +270,7 @@ extension ModelRun {
             settings: Self.settings,
             clock: clock.clock
         )
-        store = fault.map { $0.applied(to: inner) } ?? inner
+        store = fault.map { $0.applied(to: inner, in: directory) } ?? inner
         events = try await store.events().makeAsyncIterator()
         let lanes = try await store.recover(releasing: reasons)
         model.reopened(releasing: reasons, isOtherBoot: isOtherBoot)

@@ -57,7 +57,7 @@ struct ModelRun {
         )
         sentinel = try await inner.enqueue(try OfflineQueueTests.new("sentinel", host: "sentinel"))[0].lane
         _ = try await inner.edit(.cancel, ["sentinel"])
-        store = fault.map { $0.applied(to: inner) } ?? inner
+        store = fault.map { [directory] in $0.applied(to: inner, in: directory) } ?? inner
         events = try await store.events().makeAsyncIterator()
         model = QueueModel(settings: Self.settings, clock: QueueModel.Clock(clock))
         let day = model.settings.retention.done
