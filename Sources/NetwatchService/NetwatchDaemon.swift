@@ -49,7 +49,8 @@ package struct NetwatchDaemon: Sendable {
         if configuration.encryptionKey != nil { ProcessLimits.forbidCoreDumps() }
         // The queue must stop before the control server's grace period ends. Then a client that waits for the first
         // attempt of its request still gets the response that the request is stored.
-        settings.stopTimeout = ControlServer.Limits().stopGrace - .seconds(2)
+        settings.stopTimeout =
+            ControlServer.Limits().stopGrace - OfflineQueue.cancellationTimeout - .seconds(1)
         let queue = try await OfflineQueue(
             configuration: settings,
             session: .bare(monitor: monitor),
@@ -119,6 +120,7 @@ package struct NetwatchDaemon: Sendable {
         await logEncryption(of: queue)
         let failure = await firstFailure(of: queue, until: stop)
         logFailure(notifier.notify(.stopping))
+        if failure == nil { await logStop(of: queue) }
         async let isServerStopped: Void = server.stop()
         async let isWebStopped: Void? = webServer?.stop()
         await queue.stop()
@@ -222,6 +224,18 @@ package struct NetwatchDaemon: Sendable {
         let others = uses.reduce(0) { $0 + ($1.isAvailable && !$1.isCurrent ? $1.requests : 0) }
         let rest = others == 0 ? "" : "; requests that are not converted to this key yet: \(others)"
         logger.info("stored requests are encrypted with the key `\(key)`\(rest)")
+    }
+
+    /// Logs the beginning of a stop, with the number of requests that wait and that are in flight.
+    private func logStop(of queue: OfflineQueue) async {
+        guard let counts = try? await queue.counts else { return }
+        logger.info(
+            "stopping",
+            metadata: [
+                "pending": "\(counts[.pending])", "inflight": "\(counts[.inflight])",
+                "held": "\(counts[.held])",
+            ]
+        )
     }
 
     /// Waits until `stop` yields or the queue fails. Returns the queue's error; `nil` if `stop` yielded.

@@ -61,10 +61,7 @@ enum Main {
         var names: [String] = []
         var command: any ParsableCommand.Type = Netwatch.self
         for argument in expanded {
-            let subcommands = command.configuration.subcommands
-            guard let next = subcommands.first(where: { $0.configuration.commandName == argument }) else {
-                break
-            }
+            guard let next = RootArguments.subcommand(argument, of: command) else { break }
             names.append(argument)
             command = next
         }
@@ -84,7 +81,7 @@ enum Main {
             Printer.data(Netwatch.fullMessage(for: error))
         } else if code == .validationFailure {
             Printer.error(
-                ParserMessage.restyled(Netwatch.message(for: error)),
+                ParserMessage.restyled(Netwatch.message(for: error), arguments),
                 hint: "`\(help(for: arguments))` lists the accepted arguments"
             )
         } else {

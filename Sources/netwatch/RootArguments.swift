@@ -1,22 +1,28 @@
 internal import ArgumentParser
+internal import NetworkReachability
 
 /// Changes the arguments before they are parsed: a bare host becomes `host HOST`. An unknown command is reported with
 /// the most similar known command.
 enum RootArguments {
     static func expand(_ arguments: [String]) throws(CommandError) -> [String] {
-        guard let first = arguments.first, !first.hasPrefix("-"), !commands.contains(first) else {
-            switch arguments.first {
-            case "help": try requireKnown(arguments.dropFirst())
-            case "send": return WaitLimit.expanding(arguments)
-            case "queue"? where arguments.dropFirst().first == "help":
-                return try expand(["help", "queue"] + arguments.dropFirst(2))
-            case "queue": try requireKnown(arguments.prefix(2))
-            default: break
-            }
+        guard let first = arguments.first, !first.hasPrefix("-") else { return arguments }
+        if first == "help" {
+            try requireKnown(arguments.dropFirst())
             return arguments
         }
-        if first.contains(".") || first.contains(":") || first == "localhost" { return ["host"] + arguments }
-        throw unknown(first, among: commands)
+        guard let command = subcommand(first, of: Netwatch.self) else {
+            if first.contains(".") || first.contains(":") || first == "localhost" {
+                return ["host"] + arguments
+            }
+            throw unknown(first, of: Netwatch.self)
+        }
+        if command == SendCommand.self { return WaitLimit.expanding(arguments) }
+        guard !command.configuration.subcommands.isEmpty else { return arguments }
+        if arguments.dropFirst().first == "help" {
+            return try expand(["help", first] + arguments.dropFirst(2))
+        }
+        try requireKnown(arguments.prefix(2))
+        return arguments
     }
 
     /// Checks the names of a command and its subcommand before the parser runs. With `--help` after an unknown name,
@@ -26,32 +32,38 @@ enum RootArguments {
         // The parser adds `help` itself.
         guard names.first != "help" else { return }
         for name in names.prefix(while: { !$0.hasPrefix("-") }) {
-            let subcommands = command.configuration.subcommands
-            guard let next = subcommands.first(where: { $0.configuration.commandName == name }) else {
-                throw unknown(name, among: subcommands.compactMap { $0.configuration.commandName })
-            }
+            guard let next = subcommand(name, of: command) else { throw unknown(name, of: command) }
             command = next
         }
     }
 
-    private static func unknown(_ name: String, among commands: [String]) -> CommandError {
-        CommandError(
-            .usage,
-            "unknown command \(Printer.quoted(name))",
-            hint: hint(for: name, among: commands)
-        )
+    static func subcommand(
+        _ name: String,
+        of command: any ParsableCommand.Type
+    ) -> (any ParsableCommand.Type)? {
+        command.configuration.subcommands.first { $0.configuration.commandName == name }
     }
 
-    static let commands =
-        Netwatch.configuration.subcommands.map { $0.configuration.commandName ?? "" } + ["help"]
+    private static func unknown(_ name: String, of command: any ParsableCommand.Type) -> CommandError {
+        CommandError(.usage, "unknown command \(Printer.quoted(name))", hint: hint(for: name, of: command))
+    }
 
-    private static func hint(for word: String, among commands: [String]) -> String {
-        if commands.isEmpty { return "this command has no subcommands" }
-        let nearest = commands.min { distance(word, $0) < distance(word, $1) }
-        guard let nearest, distance(word, nearest) <= 2 else {
-            return "accepted: \(commands.map { "`\($0)`" }.joined(separator: ", "))"
-        }
-        return "did you mean `\(nearest)`?"
+    // MARK: Hints
+
+    /// Names that other programs use, or that the library uses, for a subcommand of `queue`.
+    private static let synonyms = ["cancel": "drop", "delete": "drop", "prune": "drop", "remove": "drop"]
+
+    private static func hint(for word: String, of command: any ParsableCommand.Type) -> String {
+        var names = command.configuration.subcommands.compactMap { $0.configuration.commandName }
+        if names.isEmpty { return "this command has no subcommands" }
+        let isRoot = command == Netwatch.self
+        if isRoot { names.append("help") }
+        if let name = synonyms[word], names.contains(name) { return "did you mean `\(name)`?" }
+        let nearest = names.min { distance(word, $0) < distance(word, $1) }
+        if let nearest, distance(word, nearest) <= 2 { return "did you mean `\(nearest)`?" }
+        let accepted = "accepted: \(names.map { "`\($0)`" }.joined(separator: ", "))"
+        guard isRoot, (try? NetworkHost(validating: word)) != nil else { return accepted }
+        return "\(accepted); to watch a host of this name, use `netwatch host \(word)`"
     }
 
     /// Returns the Damerau–Levenshtein distance (optimal string alignment): the number of single-letter edits and swaps

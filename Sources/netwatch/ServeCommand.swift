@@ -17,8 +17,9 @@ struct ServeCommand: AsyncParsableCommand {
             The service uses the variables STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY and \
             NOTIFY_SOCKET that a service \
             manager sets. Options replace the values of the configuration file; see `netwatch config`. SIGHUP makes \
-            the service read the file again. SIGTERM and SIGINT stop the service. It then waits up to 3 s for requests in flight; \
-            requests that are not delivered stay in the queue.
+            the service read the file again. SIGTERM and SIGINT stop the service. It then waits up to 3 s for requests in flight, and ends their attempts. \
+            These do not count, and requests that are not delivered stay in the queue. A request that must not be \
+            sent twice is held if part of it may have been sent.
 
             Exit status: 0 after a signal; 2 if another process has the store open, the disk failed, or the \
             socket could not be opened; 64 for wrong arguments; 78 if a restart cannot help: the store is \
@@ -114,11 +115,11 @@ struct ServeCommand: AsyncParsableCommand {
         let socket = socket ?? paths.socket
         try SocketPath.requireUsable(socket)
         var base = ServiceConfiguration(
-            stateDirectory: stateDir ?? paths.stateDirectory,
+            stateDirectory: (stateDir ?? paths.stateDirectory).absolutePath,
             socket: socket,
-            credentials: credentials ?? paths.credentialsDirectory
+            credentials: (credentials ?? paths.credentialsDirectory)?.absolutePath
         )
-        base.encryptionKey = encryptionKey ?? paths.encryptionKeyFile
+        base.encryptionKey = (encryptionKey ?? paths.encryptionKeyFile)?.absolutePath
         base.version = Netwatch.configuration.version
         let configuration = try file.reading { () throws(InvalidConfiguration) in
             try self.configuration(base)

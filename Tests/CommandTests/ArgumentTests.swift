@@ -16,7 +16,32 @@ internal import Testing
             "host", "monitor", "status", "wait", "history", "send", "queue", "serve", "config", "help",
         ]
         let list = commands.map { "`\($0)`" }.joined(separator: ", ")
-        #expect(result.errors.last == "hint: accepted: \(list)")
+        let host = "to watch a host of this name, use `netwatch host frobnicate`"
+        #expect(result.errors.last == "hint: accepted: \(list); \(host)")
+    }
+
+    @Test(arguments: [
+        (["queue", "lst"], "hint: did you mean `list`?"),
+        (["queue", "cancel", "a"], "hint: did you mean `drop`?"),
+        (["config", "chek"], "hint: did you mean `check`?"),
+        (["help", "quee"], "hint: did you mean `queue`?"),
+    ])
+    func `an unknown subcommand suggests a similar one`(arguments: [String], hint: String) async throws {
+        let result = try await Command.start(arguments).outcome()
+        #expect(result.ending == .exited(64) && result.errors.last == hint, "\(result.errors)")
+    }
+
+    @Test(arguments: [
+        (["wait", "--timeout", "-1s"], "error: `--timeout` is `-1s`; it must not be negative"),
+        (["queue", "list", "-n", "-5"], "error: `-n` is `-5`; it must not be negative"),
+        (
+            ["wait", "--timeout", "--any"],
+            "error: `--timeout` requires a value, but the option `--any` follows it"
+        ),
+    ])
+    func `an option without a usable value is reported`(arguments: [String], error: String) async throws {
+        let result = try await Command.start(arguments).outcome()
+        #expect(result.ending == .exited(64) && result.errors.first == error, "\(result.errors)")
     }
 
     @Test(arguments: [["--frobnicate"], ["host", "--frobnicate"], ["queue", "frobnicate"], ["send"]])

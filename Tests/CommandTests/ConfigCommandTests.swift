@@ -27,6 +27,26 @@ internal import Testing
         }
     }
 
+    @Test func `the file may be an argument, and the faults are in the order of their lines`() async throws {
+        let file = try write(
+            """
+            [[host]]
+            tcp = "a"
+
+            [queue]
+            backoff-base = "2m"
+            backoff-cap = "1m"
+            inflght = 1
+            """
+        )
+        let bad = try await Command.run("config", "check", file)
+        #expect(bad.ending == .exited(78))
+        let places = bad.errors.compactMap { $0.firstMatch(of: /^error: .*\.toml:(\d+):\d+:/)?.1 }
+        #expect(places == ["2", "6", "7"], "\(bad.errors)")
+        let both = try await Command.run("config", "check", file, "--config", file)
+        #expect(both.ending == .exited(64))
+    }
+
     @Test func `the default configuration is the one of the package`() async throws {
         let printed = try await Command.run("config", "default")
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

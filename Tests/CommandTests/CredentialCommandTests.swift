@@ -82,7 +82,7 @@ internal import Testing
         }
         try await reason(containing: "it lists http://other.example:80")
         #expect(unlink(directory.file("credentials/api")) == 0)
-        try await reason(containing: "held: auth: there is no credential `api`: ")
+        try await reason(containing: "held (auth): there is no credential `api`: ")
         try write("api", origin: server.url, value: "t", mode: 0o644)
         try await reason(containing: "has the mode 0644; use `chmod 600`")
         #expect(server.requests.isEmpty)
@@ -105,7 +105,7 @@ internal import Testing
         try write("new", origin: server.url, value: "good")
         let id = try await service.keep(server.url + "/a", "--credential", "old")
         let held = try await service.request(id) { $0["state"] as? String == "held" }
-        #expect(held["reason"] as? String == "held: auth: HTTP 401")
+        #expect(held["reason"] as? String == "held (auth): HTTP 401")
         let refused = try await service.run("queue", "credential", id, "a/b")
         #expect(
             refused.ending != .exited(0) && refused.errors.first?.contains("`a/b`") == true,

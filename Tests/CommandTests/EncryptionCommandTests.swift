@@ -354,7 +354,7 @@ internal import Testing
     }
 
     private func expectHeld(_ ids: [String], for key: String, in service: RunningService) async throws {
-        let reason = "held: key: the encryption key `\(key)` is missing; add it to the key file and restart"
+        let reason = "held (key): the encryption key `\(key)` is missing; add it to the key file and restart"
         for id in ids {
             let held = try await service.request(id) { $0["state"] as? String == "held" }
             #expect(held["reason"] as? String == reason)

@@ -205,19 +205,19 @@ internal import Testing
             #expect(try await sending.end() == .signalled(SIGKILL))
         }
         let listed = try await service.run("queue", "staged")
-        #expect(listed.output.count == 2 && listed.errors.first?.hasPrefix("2 bodies, ") == true)
+        #expect(listed.output.count == 2 && listed.errors.first?.hasPrefix("2 uploads, ") == true)
         let statistics = try await Command.json(service.curl("/v1/queue/stats"))
         #expect(statistics["staged_bodies"] as? Int == 2)
         #expect(try #require(statistics["staged_bytes"] as? Int) > 0)
         #expect(
-            try await service.run("queue", "stats").output.contains { $0.hasPrefix("staged      2 bodies") }
+            try await service.run("queue", "stats").output.contains { $0.hasPrefix("staged      2 uploads") }
         )
         #expect(try spooled().count == 2)
         let first = try #require(try await staged(service).first?["id"] as? String)
         #expect(try await service.run("queue", "staged", "--clear", first).ending == .exited(0))
         #expect(try await staged(service).count == 1)
         #expect(
-            try await service.run("queue", "staged", "--clear").errors.first?.hasPrefix("removed 1 body")
+            try await service.run("queue", "staged", "--clear").errors.first?.hasPrefix("removed 1 upload")
                 == true
         )
         #expect(try await staged(service).isEmpty && spooled().isEmpty)

@@ -87,7 +87,7 @@ internal import Testing
         let service = try await service(with: "wrong", for: server)
         let webhook = try await order(service, server)
         let held = try await service.request(webhook) { $0["state"] as? String == "held" }
-        #expect(held["reason"] as? String == "held: auth: HTTP 401")
+        #expect(held["reason"] as? String == "held (auth): HTTP 401")
         let text = "type: basic\norigins: \(server.url)\nuser: hooks\nvalue: hush\n"
         let file = try directory.write(Array(text.utf8), to: "credentials/new-hooks")
         #expect(chmod(file, 0o600) == 0)

@@ -101,6 +101,17 @@ final class QueueFixture {
         #expect(try await queue.states() == ["req-0": "cancelled", "req-1": "pending"])
     }
 
+    @Test func `resume reports what was paused`() async throws {
+        let queue = try await QueueFixture(.service, count: 1)
+        let lanes = try await queue.run("resume", "--host", "127.0.0.1")
+        let rest = "the whole queue is still paused: `netwatch queue resume` ends that"
+        #expect(lanes.ending == .exited(0) && lanes.errors == ["nothing was paused; \(rest)"])
+        #expect(try await queue.run("resume").errors == ["resumed the queue: 1 lane with requests"])
+        #expect(try await queue.run("resume").errors == ["nothing was paused"])
+        _ = try await queue.run("pause", "--host", "127.0.0.1")
+        #expect(try await queue.run("resume", "--host", "127.0.0.1").errors == ["resumed 1 lane"])
+    }
+
     @Test(arguments: QueueFixture.Backend.allCases)
     func `ids are read from standard input or selected by a filter`(backend: QueueFixture.Backend)
         async throws
@@ -217,7 +228,7 @@ final class QueueFixture {
         #expect(stats.output.contains("paused      the whole queue"), "\(stats.output)")
         #expect(stats.output.contains("            127.0.0.1, no label"), "\(stats.output)")
         #expect(stats.output.first?.hasPrefix("requests    ") == true, "\(stats.output)")
-        #expect(stats.output.contains { $0.hasPrefix("waiting     2, ") })
+        #expect(stats.output.contains { $0.hasPrefix("waiting     2 requests, ") })
         #expect(try await queue.run("resume").ending == .exited(0))
         #expect(try await queue.run("stats").output.contains("paused      no"))
     }

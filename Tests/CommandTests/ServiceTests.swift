@@ -108,6 +108,33 @@ internal import Testing
         #expect(access(service.socket, F_OK) == -1)
     }
 
+    @Test func `a stop is logged with counts, and returns requests in flight to the queue`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let directory = try ScratchDirectory()
+        let service = try await RunningService(in: directory)
+        try await service.keep(server.url, "--id", "a")
+        await server.requests(atLeast: 1)
+        let held = try await service.run("queue", "hold", "a")
+        #expect(held.output == ["a  inflight until its attempt ends, then held"], "\(held.errors)")
+        #expect(try await service.run("queue", "release", "a").output == ["a  inflight"])
+        service.process.signal(SIGTERM)
+        #expect(try await service.process.end() == .exited(0))
+        let log = service.process.errors.values
+        #expect(
+            log.last?.hasSuffix("held=0 inflight=1 pending=0 [NetwatchService] stopping") == true,
+            "\(log)"
+        )
+        let list = try await Command.run(
+            "queue",
+            "retry",
+            "a",
+            "--state-dir",
+            directory.file("state"),
+            environment: ["NETWATCH_SOCKET": "/no/such/socket"]
+        )
+        #expect(list.output == ["a  pending"], "\(list.errors)")
+    }
+
     /// timeout(1) signals its child and then the process group, so the child receives the signal twice.
     @Test func `a second signal does not interrupt the shutdown`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }

@@ -22,8 +22,8 @@ internal import Testing
         let server = try HostileHTTP2Server("nothing")
         let service = try await RunningService(in: try ScratchDirectory())
         let sent = try await service.run("send", server.url, "--id", "first")
-        #expect(sent.errors.first?.hasPrefix("queued: held: trust: ") == true, "\(sent.errors)")
-        #expect(try await row("first", service).contains("  held: trust: "))
+        #expect(sent.errors.first?.hasPrefix("queued: held (trust): ") == true, "\(sent.errors)")
+        #expect(try await row("first", service).contains("  held (trust): "))
         return (server, service)
     }
 
@@ -46,7 +46,7 @@ internal import Testing
         let server = try ScriptedServer { _ in .respond(status: 401) }
         let service = try await RunningService(in: try ScratchDirectory())
         let held = try await service.run("send", server.url, "--fifo", "--id", "first")
-        #expect(held.errors.first?.hasPrefix("queued: held: auth") == true, "\(held.errors)")
+        #expect(held.errors.first?.hasPrefix("queued: held (auth)") == true, "\(held.errors)")
         try await service.keep(server.url, "--fifo", "--id", "second")
         let entry = try await entry("second", service)
         #expect(entry["reason"] as? String == "waiting for earlier requests of the lane", "\(entry)")
@@ -94,7 +94,7 @@ internal import Testing
             try await !service.run("queue", "stats").output.contains { $0.hasPrefix("closed ") }
         }
         let sent = try await service.run("send", server.url)
-        #expect(sent.errors.first?.hasPrefix("queued: held: trust") == true, "\(sent.errors)")
+        #expect(sent.errors.first?.hasPrefix("queued: held (trust)") == true, "\(sent.errors)")
     }
 
     @Test func `a request that waits for its window reports when the window opens`() async throws {
@@ -139,7 +139,7 @@ internal import Testing
         _ = try await service.run("queue", "resume")
         _ = try await service.curl("/v1/requests/refused?wait=60")
         for (id, fate) in [("dropped", "cancelled"), ("refused", "dead")] {
-            let words = "held: dependency: depends on `\(id)`, which is \(fate)"
+            let words = "held (dependency): depends on `\(id)`, which is \(fate)"
             #expect(try await row("after-\(id)", service).hasSuffix("  \(words)"))
             #expect(try await entry("after-\(id)", service)["reason"] as? String == words)
             #expect(
@@ -175,12 +175,12 @@ internal import Testing
         _ = try await service.run("send", server.url, "-d", "x", "--at-most-once", "--id", "once")
         let text = "the server may have executed it"
         let shown = try await service.run("queue", "show", "once").output
-        #expect(shown.contains { $0.hasPrefix("state     held: ambiguous: ") }, "\(shown)")
+        #expect(shown.contains { $0.hasPrefix("state     held (ambiguous): ") }, "\(shown)")
         #expect(
             shown.contains { $0.hasPrefix("held      \(text)") && $0.contains("queue retry") },
             "\(shown)"
         )
         let listed = try await service.run("queue", "list").errors
-        #expect(listed.contains { $0.hasPrefix("held: ambiguous: \(text)") }, "\(listed)")
+        #expect(listed.contains { $0.hasPrefix("held (ambiguous): \(text)") }, "\(listed)")
     }
 }

@@ -19,12 +19,12 @@ internal import Testing
 
     @Test(arguments: [
         (
-            #""state":"held","hold_reason":"ambiguous","reason":"held: ambiguous""#,
-            "state     held: ambiguous"
+            #""state":"held","hold_reason":"ambiguous","reason":"held (ambiguous)""#,
+            "state     held (ambiguous)"
         ),
         (
-            #""state":"held","hold_reason":"auth","last_error":"HTTP 401","reason":"held: auth""#,
-            "state     held: auth"
+            #""state":"held","hold_reason":"auth","last_error":"HTTP 401","reason":"held (auth)""#,
+            "state     held (auth)"
         ),
         (#""state":"pending","last_error":"HTTP 503","reason":"HTTP 503""#, "state     pending: HTTP 503"),
         (#""state":"pending""#, "state     pending"),
@@ -34,9 +34,9 @@ internal import Testing
     }
 
     @Test(arguments: [
-        (#""state":"held","hold_reason":"user","last_error":"HTTP 503","reason":"held: user""#, true),
+        (#""state":"held","hold_reason":"user","last_error":"HTTP 503","reason":"held (user)""#, true),
         (
-            #""state":"held","hold_reason":"auth","last_error":"HTTP 503","reason":"held: auth: HTTP 503""#,
+            #""state":"held","hold_reason":"auth","last_error":"HTTP 503","reason":"held (auth): HTTP 503""#,
             false
         ),
         (#""state":"pending","last_error":"HTTP 503","reason":"HTTP 503""#, false),

@@ -1,9 +1,16 @@
+internal import Foundation
 internal import NetwatchService
 internal import Testing
 
 @testable internal import netwatch
 
 @Suite struct TextFormatTests {
+    @Test func `a relative path is printed with the working directory`() {
+        let directory = FileManager.default.currentDirectoryPath
+        #expect("/a/b".absolutePath == "/a/b")
+        #expect("a/b".absolutePath == directory + "/a/b" && "./a".absolutePath == directory + "/a")
+    }
+
     @Test(arguments: [
         ("0", Duration.zero), ("0s", .zero), ("500ms", .milliseconds(500)), ("5s", .seconds(5)),
         ("2m", .seconds(120)), ("1h30m", .seconds(5400)), ("1h1m1s1ms", .milliseconds(3_661_001)),

@@ -43,7 +43,7 @@ package final class StreamBody: Sendable {
             defer { source = nil }
             return source
         }
-        guard let source else { throw URLError(.requestBodyStreamExhausted) }
+        guard let source else { throw URLError.streamExhausted }
         return source
     }
 }

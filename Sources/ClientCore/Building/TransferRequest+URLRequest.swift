@@ -15,7 +15,7 @@ extension TransferRequest {
         upload: UploadBody?,
         settings: SessionSettings
     ) throws {
-        guard let url = request.url else { throw URLError(.badURL) }
+        guard let url = request.url else { throw URLError.missingURL }
         self.init(url: url.absoluteString, method: request.httpMethod ?? "GET")
         headers = fields
         body = try upload?.transferBody() ?? request.httpBody.map { .bytes(Array($0)) }

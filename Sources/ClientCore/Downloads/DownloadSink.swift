@@ -84,7 +84,7 @@ struct DownloadSink: ResponseSink {
         switch origin {
         case .temporary: return try .temporary()
         case .kept(let location):
-            guard let url = request.url else { throw URLError(.badURL) }
+            guard let url = request.url else { throw URLError.missingURL }
             return try .kept(at: location, for: url)
         case .resuming(let record): return try .resuming(record)
         }

@@ -228,7 +228,8 @@ final class PartialDownload: Sendable {
             guard let total = total ?? state.record?.total, total != state.file.length else { return }
             if state.file.length < total {
                 try sync(&state)
-                throw URLError(.networkConnectionLost)
+                let text = "received only \(state.file.length) of \(total) bytes"
+                throw URLError(.networkConnectionLost, message: text)
             }
             state.record = nil
             let text = "received \(state.file.length) bytes instead of \(total)"

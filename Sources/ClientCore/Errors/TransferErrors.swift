@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 internal import Glibc
 public import NetwatchTransport
 
@@ -31,17 +31,35 @@ extension TransferFailure {
 }
 
 extension URLError {
+    /// Creates an error with a message, which both ``localizedDescription`` and the error's text contain. Foundation's
+    /// text of an error contains only the failure reason, or `(null)` without one.
+    package init(_ code: URLError.Code, message: String, userInfo: [String: Any] = [:]) {
+        let texts = [NSLocalizedDescriptionKey: message, NSLocalizedFailureReasonErrorKey: message]
+        self.init(code, userInfo: userInfo.merging(texts) { _, text in text })
+    }
+
+    /// The error of a request that the program has cancelled.
+    static var requestCancelled: URLError { URLError(.cancelled, message: "the request was cancelled") }
+
+    /// The error of a request without a URL.
+    static var missingURL: URLError { URLError(.badURL, message: "the request has no URL") }
+
+    /// The error of a body stream that would have to be read a second time.
+    static var streamExhausted: URLError {
+        let message = "the body's stream was already read, and cannot be read again"
+        return URLError(.requestBodyStreamExhausted, message: message)
+    }
+
     /// Creates the error with the failure in its user info.
     ///
     /// - Parameter url: The URL of the failed transfer.
     fileprivate init(_ failure: TransferFailure, _ code: URLError.Code, url: URL?) {
-        var userInfo: [String: Any] = [
-            transferFailureKey: failure,
-            NSLocalizedDescriptionKey: code == .notConnectedToInternet
-                ? "no route to `\(url?.host ?? "")`: \(failure.message)" : failure.message,
-        ]
+        let message =
+            code == .notConnectedToInternet
+            ? "no route to `\(url?.host ?? "")`: \(failure.message)" : failure.message
+        var userInfo: [String: Any] = [transferFailureKey: failure]
         userInfo[NSURLErrorFailingURLErrorKey] = url
-        self.init(code, userInfo: userInfo)
+        self.init(code, message: message, userInfo: userInfo)
     }
 
     /// Returns the `URLError` code that is closest to libcurl's code (`libcurl-errors(3)`).

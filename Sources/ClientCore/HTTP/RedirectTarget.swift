@@ -47,10 +47,7 @@ struct RedirectTarget: Sendable {
         // Shortened, because the server may send a field of any length.
         let shown = location.prefix(200)
         let what = code == .unsupportedURL ? "is not an http or https URL" : "is not a URL with a host"
-        return URLError(
-            code,
-            userInfo: [NSLocalizedDescriptionKey: "the redirect's location `\(shown)` \(what)"]
-        )
+        return URLError(code, message: "the redirect's location `\(shown)` \(what)")
     }
 
     /// Percent-encodes the characters that a URL must not contain, as servers expect of clients.

@@ -16,7 +16,7 @@ final class MultipartStream {
     }
 
     func read(into sink: (UnsafeRawBufferPointer) throws -> Void) throws {
-        guard !isConsumed else { throw Self.failure(URLError(.requestBodyStreamExhausted)) }
+        guard !isConsumed else { throw Self.failure(URLError.streamExhausted) }
         isConsumed = true
         stream.open()
         defer { stream.close() }

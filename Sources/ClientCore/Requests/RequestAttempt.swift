@@ -86,7 +86,6 @@ struct RequestAttempt {
 
 extension URLError {
     fileprivate static var tooManyRedirects: URLError {
-        let words = "more than \(Redirection.limit) redirects"
-        return URLError(.httpTooManyRedirects, userInfo: [NSLocalizedDescriptionKey: words])
+        URLError(.httpTooManyRedirects, message: "more than \(Redirection.limit) redirects")
     }
 }

@@ -24,7 +24,7 @@ extension RequestCore {
     func stop() {
         guard let hop = current.hop else { return }
         if hop.isHeld {
-            attemptEnded(URLError(.cancelled))
+            attemptEnded(URLError.requestCancelled)
         } else {
             hop.control.cancel()
         }
@@ -61,7 +61,7 @@ extension RequestCore {
                 id: id,
                 request: request,
                 sent: sent,
-                url: try request.url ?? { throw URLError(.badURL) }(),
+                url: try request.url ?? { throw URLError.missingURL }(),
                 control: TransferControl(context.engine),
                 upload: upload,
                 isAuthenticated: credentials != nil,
@@ -190,7 +190,7 @@ extension RequestCore {
         guard let ask = context.delegate.dataTaskDidReceiveResponse, let session = context.manager,
             let response = response.response
         else { return }
-        if case .cancel = ask(session, task, response) { throw URLError(.cancelled) }
+        if case .cancel = ask(session, task, response) { throw URLError.requestCancelled }
     }
 
     private func bodyArrived(_ bytes: [UInt8]) {

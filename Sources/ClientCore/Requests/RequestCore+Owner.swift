@@ -88,7 +88,9 @@ extension RequestCore {
         try sink.prepare(&request)
         // A sink asks to send the request again only after a response to its own range request. The owner requested the
         // whole body, so such a response is an error.
-        guard case .accept = try sink.begin(head) else { throw URLError(.badServerResponse) }
+        guard case .accept = try sink.begin(head) else {
+            throw URLError(.badServerResponse, message: "HTTP \(head.status) does not fit the request")
+        }
         outcome.head = head
         outcome.clock.responseBegan()
         if let metrics = response.metrics { outcome.metrics = LazyValue(value: metrics) }

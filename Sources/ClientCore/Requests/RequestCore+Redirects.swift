@@ -84,7 +84,7 @@ extension RequestCore {
         switch disposition {
         case .useCredential: return credential
         case .performDefaultHandling, .rejectProtectionSpace: return nil
-        case .cancelAuthenticationChallenge: throw URLError(.cancelled)
+        case .cancelAuthenticationChallenge: throw URLError.requestCancelled
         }
     }
 

@@ -237,7 +237,7 @@ actor RequestCore {
         outcome.clock.complete()
         // A download whose last byte arrived after its cancellation counts as interrupted, so that it can be resumed
         // like a partial one.
-        let interrupted = state.isInterrupted ? URLError(.cancelled) : nil
+        let interrupted = state.isInterrupted ? URLError.requestCancelled : nil
         let failure = failure ?? interrupted ?? Result { try sink.end(nil) }.error
         if failure != nil { try? sink.end(failure) }
         publishMetrics()
@@ -391,7 +391,9 @@ extension URLError {
     /// returned, because it says how far the transfer had come.
     fileprivate static func cancelled(after failure: (any Error)?) -> any Error {
         let cancelled: Int32 = 42
-        guard let failure, failure.transferFailure?.code == cancelled else { return URLError(.cancelled) }
+        guard let failure, failure.transferFailure?.code == cancelled else {
+            return URLError.requestCancelled
+        }
         return failure
     }
 }

@@ -194,7 +194,9 @@ public final class StreamRequest: SessionTask {
     ) async throws -> Value {
         let operation = CancellableOperation(connection)
         return try await withTaskCancellationHandler {
-            guard !operation.isCancelled else { throw URLError(.cancelled) }
+            guard !operation.isCancelled else {
+                throw URLError(.cancelled, message: "the operation was cancelled")
+            }
             return try await withCheckedThrowingContinuation { continuation in
                 operation.begin(as: begin { continuation.resume(with: $0) })
             }

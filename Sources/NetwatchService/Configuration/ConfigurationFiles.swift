@@ -38,7 +38,8 @@ package struct ConfigurationFiles: Sendable {
         var reader = ConfigurationReader(base)
         var files: [String] = []
         var unreadable: [ConfigurationProblem] = []
-        for (file, isRequired) in candidates(&unreadable) {
+        let candidates = candidates(&unreadable)
+        for (file, isRequired) in candidates {
             do throws(SystemError) {
                 reader.read(file, try Self.content(of: file))
                 files.append(file)
@@ -49,7 +50,9 @@ package struct ConfigurationFiles: Sendable {
         }
         reader.finish()
         let problems = unreadable + reader.problems
-        guard problems.isEmpty else { throw InvalidConfiguration(problems: problems) }
+        guard problems.isEmpty else {
+            throw InvalidConfiguration(problems, inOrderOf: candidates.map(\.0))
+        }
         var configuration = reader.configuration
         configuration.settings = reader.origins.mapValues(\.text)
         return Result(

@@ -13,9 +13,17 @@ package struct ConfigurationProblem: Hashable, Sendable, CustomStringConvertible
     }
 }
 
-/// All faults of a configuration, in the order of the files.
+/// All faults of a configuration, in the order of the files and of their lines.
 package struct InvalidConfiguration: Error, Hashable, Sendable, CustomStringConvertible {
     package let problems: [ConfigurationProblem]
+
+    /// - Parameter files: The files, in the order in which they are read. Faults of other files come first.
+    init(_ problems: [ConfigurationProblem], inOrderOf files: [String]) {
+        func place(_ problem: ConfigurationProblem) -> (Int, UInt32, UInt32) {
+            (files.firstIndex(of: problem.file) ?? -1, problem.line, problem.column)
+        }
+        self.problems = problems.sorted { place($0) < place($1) }
+    }
 
     package var description: String { problems.map(\.description).joined(separator: "\n") }
 }
@@ -25,9 +33,11 @@ struct ConfigurationReader {
     /// Where the value of a key comes from.
     struct Origin: Hashable, Sendable {
         let file: String
-        let line: UInt32
+        let position: TOMLPosition
         /// The value as TOML.
         let text: String
+
+        var line: UInt32 { position.line }
     }
 
     private struct Host {
@@ -84,8 +94,9 @@ struct ConfigurationReader {
             configuration.hosts.append(watched)
         }
         if configuration.queue.backoffCap < configuration.queue.backoffBase {
-            file = origins["queue.backoff-cap"]?.file ?? origins["queue.backoff-base"]?.file ?? file
-            report("`queue.backoff-cap` is less than `queue.backoff-base`", at: nil)
+            let origin = origins["queue.backoff-cap"] ?? origins["queue.backoff-base"]
+            file = origin?.file ?? file
+            report("`queue.backoff-cap` is less than `queue.backoff-base`", at: origin?.position)
         }
     }
 
@@ -118,7 +129,7 @@ struct ConfigurationReader {
                 at: node.position
             )
         }
-        origins[setting.path] = Origin(file: file, line: node.position.line, text: node.value.text)
+        origins[setting.path] = Origin(file: file, position: node.position, text: node.value.text)
     }
 
     private mutating func readHosts(_ node: TOMLNode) {
@@ -137,7 +148,7 @@ struct ConfigurationReader {
                 continue
             }
             hosts.append(Host(file: file, node: node, entries: entries))
-            hostOrigins.append(Origin(file: file, line: node.position.line, text: node.value.text))
+            hostOrigins.append(Origin(file: file, position: node.position, text: node.value.text))
         }
     }
 

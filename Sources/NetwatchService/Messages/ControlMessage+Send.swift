@@ -193,8 +193,16 @@ extension ControlMessage.Sent {
             id: request.id,
             state: isOver ? request.state : "queued",
             status: isOver ? request.status : nil,
-            reason: request.state == "delivered" ? nil : request.reason,
+            reason: Self.reason(of: request),
             bodyBase64: body.isEmpty ? nil : body
         )
+    }
+
+    private static func reason(of request: ControlMessage.Entry) -> String? {
+        switch request.state {
+        case "delivered": nil
+        case "inflight": "an attempt is in progress"
+        default: request.reason
+        }
     }
 }

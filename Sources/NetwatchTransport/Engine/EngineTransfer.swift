@@ -72,7 +72,7 @@ final class EngineTransfer {
         reporter.recordLookup(outcome)
         switch outcome {
         case .success(let addresses): try target.setAddresses(addresses)
-        case .failure(let failure): throw .noAddress(failure)
+        case .failure(let failure): throw .unresolved(target.url.host, failure)
         }
         connector?.assumeIsolated { [target] in $0.connect(to: target.candidates) }
     }

@@ -19,13 +19,14 @@ extension TransferFailure {
 
 // Failures of the name lookup.
 extension TransferFailure {
-    static func noAddress(_ failure: NameResolver.Failure) -> TransferFailure {
+    /// Returns the failure of a transfer whose host could not be resolved.
+    static func unresolved(_ host: String, _ failure: NameResolver.Failure) -> TransferFailure {
         TransferFailure(
             code: Int32(CURLE_COULDNT_RESOLVE_HOST.rawValue),
             osErrno: failure.errno,
             resolverCode: failure.code,
             phase: .resolve,
-            message: "\(failure)"
+            message: "could not resolve `\(host)`: \(failure)"
         )
     }
 

@@ -296,7 +296,7 @@ package actor StreamConnection {
         case .resolved(.success(let addresses)):
             phase = .connecting
             connector?.assumeIsolated { $0.connect(to: addresses.map { ConnectionCandidate($0) }) }
-        case .resolved(.failure(let failure)): end(.noAddress(failure))
+        case .resolved(.failure(let failure)): end(.unresolved(host, failure))
         case .lookupTimedOut(let hasStarted): end(.lookupTimedOut(hasStarted: hasStarted))
         case .connected(let connection):
             connector?.assumeIsolated { $0.prefer(connection.address) }

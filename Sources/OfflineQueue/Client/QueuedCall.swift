@@ -170,9 +170,16 @@ final class QueuedCall: Sendable {
     private func deliver(_ response: RecordedResponse?, _ status: Int, limit: Int) {
         let known =
             response ?? RecordedResponse(status: status, headers: [], body: Data(), isTruncated: true)
-        guard let owned = ownerResponse(known) else { return failed.fail(with: URLError(.badURL)) }
-        let isTooLong = known.body.count >= limit
-        let cut = URLError(isTooLong ? .dataLengthExceedsMaximum : .networkConnectionLost)
+        guard let owned = ownerResponse(known) else {
+            return failed.fail(with: URLError(.badURL, message: "the request has no URL"))
+        }
+        let cut =
+            known.body.count >= limit
+            ? URLError(.dataLengthExceedsMaximum, message: "the response has more than \(limit) bytes")
+            : URLError(
+                .networkConnectionLost,
+                message: "the connection ended before the response was complete"
+            )
         failed.finish(with: owned, error: known.isTruncated ? cut : nil)
     }
 

@@ -46,6 +46,10 @@ enum EventTriggers {
             "event_finished", "INSERT ON main.history",
             values("request", "(SELECT state FROM main.request WHERE seq = NEW.seq)", "NEW.state", finished)
         ),
+        (
+            "event_dropped", "UPDATE OF state ON main.history",
+            values("request", "OLD.state", "NEW.state", finished)
+        ),
         // A retry also deletes a row of the history, after it has restored the request.
         (
             "event_removed",

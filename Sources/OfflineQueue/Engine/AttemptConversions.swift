@@ -117,14 +117,14 @@ extension AttemptOutcome {
         )
     )
 
-    /// Returns the outcome of an attempt that the queue ended because the path to the host was lost. The error says so.
+    /// Returns the outcome of an attempt that the queue ended, with the reason as its error.
     ///
     /// An outcome that arrived before the queue could end the attempt is returned unchanged.
-    func endedByLoss(of host: String) -> AttemptOutcome {
+    func ended(because reason: String) -> AttemptOutcome {
         guard case .failure(let failure) = self, FailureTable.classify(failure) == .aborted else {
             return self
         }
-        return .failure(failure.withMessage("the path to \(host) was lost"))
+        return .failure(failure.withMessage(reason))
     }
 
     /// Whether a timeout ended the attempt (`CURLE_OPERATION_TIMEDOUT`).

@@ -17,8 +17,16 @@ extension OfflineQueue {
         let credentialChanges: Int
         /// Whether the attempt is bound to an interface and a source address.
         var isBound = false
-        /// Whether the attempt was ended because the path to its host was lost.
-        var isPathLost = false
+        /// The reason why the queue ended the attempt; `nil` if it did not.
+        private(set) var endReason: String?
+
+        /// Cancels the transfer. A response that arrives before the transfer has ended still counts.
+        ///
+        /// - Parameter reason: The error of the attempt.
+        mutating func end(because reason: String) {
+            endReason = endReason ?? reason
+            transfer.cancel()
+        }
     }
 
     var now: Moment { origin.duration(to: .now) }
@@ -93,12 +101,9 @@ extension OfflineQueue {
     }
 
     /// Ends the attempts that began before `moment`, because their path to the host was lost.
-    ///
-    /// A response that arrives before the transfer has ended still counts.
     private func endAttempts(to host: String, begunBefore moment: Moment) {
         for (sequence, attempt) in inflight where attempt.host == host && attempt.began < moment {
-            inflight[sequence]!.isPathLost = true
-            attempt.transfer.cancel()
+            inflight[sequence]!.end(because: "the path to \(host) was lost")
         }
     }
 
@@ -228,7 +233,7 @@ extension OfflineQueue {
         let start = ContinuousClock.now
         var outcome = await transfer.value
         CrashPoint.responded.reached()
-        if inflight[request.sequence]?.isPathLost == true { outcome = outcome.endedByLoss(of: origin.host) }
+        if let reason = inflight[request.sequence]?.endReason { outcome = outcome.ended(because: reason) }
         var context = AttemptContext(request, origin: origin, gateIsDown: gateState == .notReachable)
         context.isBound = inflight[request.sequence]?.isBound == true
         if case .failure(let failure) = outcome {

@@ -53,6 +53,9 @@ extension OfflineQueue {
     /// If a request is in flight, its attempt is ended. The request is then cancelled, unless the attempt delivered the
     /// request or the queue gave it up.
     ///
+    /// A request that was given up can be cancelled, too. Its body is deleted, so it can no longer be retried. Its
+    /// webhook is not sent again.
+    ///
     /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
     public func cancel(_ ids: [String]) async throws -> [EditResult] {

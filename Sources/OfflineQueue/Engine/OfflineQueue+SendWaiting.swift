@@ -120,14 +120,17 @@ extension OfflineQueue {
 
     /// Waits until no request is in flight or being claimed, but no longer than `limit`.
     func drained(within limit: Duration) async {
+        drain.isGivenUp = false
         let deadline = Task {
-            try? await Task.sleep(for: limit)
+            guard (try? await Task.sleep(for: limit)) != nil else { return }
             self.finishedOne { $0.drain.isGivenUp = true }
         }
         while !isDrained {
             await withCheckedContinuation { drain.waiter = $0 }
         }
         deadline.cancel()
+        // A deadline that has just passed must not end the next wait.
+        await deadline.value
     }
 
     func finishedOne(_ change: (isolated OfflineQueue) -> Void) {

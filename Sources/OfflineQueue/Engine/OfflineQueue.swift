@@ -309,8 +309,9 @@ extension OfflineQueue {
     /// Stops the queue and releases its directory.
     ///
     /// No further attempt starts. Requests in flight may finish within ``Configuration/stopTimeout``; after that their
-    /// attempts are cancelled. The next start continues with all unfinished requests. Uploads that no request uses are
-    /// removed.
+    /// attempts are cancelled and do not count. A request of which nothing was sent, or which may be sent twice, waits
+    /// for the next start. Any other request is held for ``HoldReason/ambiguous``. The next start continues with all
+    /// unfinished requests. Uploads that no request uses are removed.
     public func stop() async {
         guard phase != .stopped else { return }
         phase = .stopped
@@ -322,13 +323,19 @@ extension OfflineQueue {
         await drained(within: configuration.stopTimeout)
         for id in Array(sendWaiters.keys) { resolve(id, .queued(id: id, reason: .stopped)) }
         completionWaiters.wakeAll()
-        for attempt in inflight.values { attempt.transfer.cancel() }
+        let reason = "the queue stopped during the attempt"
+        for sequence in inflight.keys { inflight[sequence]!.end(because: reason) }
+        await drained(within: Self.cancellationTimeout)
         await staged.removeAll()
         await store.close()
         capacityWaiters.changed()
         failureContinuation.finish()
         warningContinuation.finish()
     }
+
+    /// The maximum time for which ``stop()`` waits until the outcomes of cancelled attempts are stored: 1 s. An adapter
+    /// may take longer to return. Its request stays in flight in the store, and the next start recovers it.
+    package static let cancellationTimeout: Duration = .seconds(1)
 
     /// Runs an operation of the store. If its error ends the store, the queue stops sending.
     func reporting<Value>(_ body: () async throws -> Value) async throws -> Value {

@@ -52,7 +52,7 @@ package struct RequestLifecycle: Hashable, Sendable {
         case concluded(token: String, Verdict, due: Timestamp)
         /// T4. The sender ended during the attempt: a new owner opened the store, or the lease expired.
         case abandoned(token: String, now: Timestamp)
-        /// T5. A user or program cancels the request.
+        /// T5. A user or program cancels the request, which may be dead.
         case cancelled
         /// T6. The request's time has passed, or a newer request needs its room.
         case givenUp(DeathCause, reason: String)
@@ -217,7 +217,7 @@ extension RequestLifecycle {
     private mutating func cancel() throws(Refusal) {
         switch phase {
         case .inflight(let lease, _): phase = .inflight(lease, pendingEdit: .cancel)
-        case .blocked, .pending, .held: phase = .finished(.cancelled)
+        case .blocked, .pending, .held, .finished(.dead): phase = .finished(.cancelled)
         case .staging, .finished: throw .alreadyFinished
         }
     }

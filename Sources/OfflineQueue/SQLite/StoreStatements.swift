@@ -206,6 +206,11 @@ package enum StoreStatements {
         WHERE seq = :seq AND lease_token IS :fence
         """
 
+    package static let cancelDead = """
+        UPDATE history SET state = 'cancelled', finished_at = :now, is_whole = 0, kept_bytes = kept_bytes - :freed
+        WHERE seq = :seq
+        """
+
     package static let deleteRequest = "DELETE FROM request WHERE seq = ?"
     package static let deleteBody = "DELETE FROM body WHERE seq = ?"
 

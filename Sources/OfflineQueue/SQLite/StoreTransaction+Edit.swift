@@ -109,22 +109,27 @@ extension StoreTransaction {
 extension StoreTransaction {
     private mutating func editHistory(_ edit: QueueEdit, _ id: String) throws -> EditResult {
         guard let row = try row("SELECT * FROM history WHERE id = ?", [id]) else { return .unknown }
-        if try isRetriable(edit, row), let refusal = try refusalOfRetry(row) { throw refusal }
+        if case .retry = edit, try isRetriable(row), let refusal = try refusalOfRetry(row) { throw refusal }
         return try editHistory(edit, row)
     }
 
     mutating func editHistory(_ edit: QueueEdit, _ row: StoredRow) throws -> EditResult {
-        guard case .retry(let newKey) = edit, try isRetriable(edit, row), try refusalOfRetry(row) == nil
-        else {
-            return .refused(try row["state"])
+        let state: QueuedRequest.State = try row["state"]
+        switch edit {
+        case .retry(let newKey):
+            guard try isRetriable(row), try refusalOfRetry(row) == nil else { return .refused(state) }
+            try restore(row)
+            if newKey { try renewKey(of: try row["seq"]) }
+            return .done(.pending)
+        case .cancel where state == .dead:
+            try cancelDead(row)
+            return .done(.cancelled)
+        case .cancel, .hold, .release: return .refused(state)
         }
-        try restore(row)
-        if newKey { try renewKey(of: try row["seq"]) }
-        return .done(.pending)
     }
 
-    private func isRetriable(_ edit: QueueEdit, _ row: StoredRow) throws -> Bool {
-        guard case .retry = edit, try row["state"] == QueuedRequest.State.dead else { return false }
+    private func isRetriable(_ row: StoredRow) throws -> Bool {
+        guard try row["state"] == QueuedRequest.State.dead else { return false }
         return try row["is_whole"] && !isTaken(row)
     }
 
@@ -148,13 +153,7 @@ extension StoreTransaction {
     /// Makes a dead request pending again (T7), at its old position, with the same key and its full original time to
     /// live.
     private mutating func restore(_ row: StoredRow) throws {
-        var state = try RequestLifecycle(
-            phase: .finished(.dead(.imported, reason: "")),
-            attempts: row["attempts"],
-            deferrals: row["deferrals"],
-            rules: RequestRules(row: row)
-        )
-        try state.apply(.requeued(now: now))
+        try require(.requeued(now: now), ofDead: row)
         let lane = try lane(of: row).id
         let sequence: Int64 = try row["seq"]
         try execute(
@@ -170,5 +169,27 @@ extension StoreTransaction {
         try execute("DELETE FROM history WHERE seq = ?", [sequence])
         try execute("DELETE FROM response WHERE seq = ?", [sequence])
         changedLanes.insert(lane)
+    }
+
+    /// Cancels a dead request (T5), and deletes its body, which was kept for a retry. Its webhook was enqueued when it
+    /// was given up, and is not enqueued again.
+    private mutating func cancelDead(_ row: StoredRow) throws {
+        try require(.cancelled, ofDead: row)
+        let sequence: Int64 = try row["seq"]
+        let freed: Int64 = try row["is_whole"] ? row["body_bytes"] : 0
+        try execute(StoreStatements.cancelDead, ["now": now.milliseconds, "freed": freed, "seq": sequence])
+        try execute("UPDATE meta SET history_bytes = history_bytes - ?", [freed])
+        try freeBody(sequence, file: try row["body_file"])
+    }
+
+    /// - Throws: ``RequestLifecycle/Refusal`` if the state machine does not permit the event for a dead request.
+    private func require(_ event: RequestLifecycle.Event, ofDead row: StoredRow) throws {
+        var state = try RequestLifecycle(
+            phase: .finished(.dead(.imported, reason: "")),
+            attempts: row["attempts"],
+            deferrals: row["deferrals"],
+            rules: RequestRules(row: row)
+        )
+        try state.apply(event)
     }
 }

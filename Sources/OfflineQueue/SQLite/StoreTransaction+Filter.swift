@@ -70,7 +70,8 @@ extension QueueEdit {
     /// request in flight can be released, or a dead one retried, depends on other columns.
     fileprivate func refuses(_ state: QueuedRequest.State) -> Bool {
         switch self {
-        case .cancel, .hold: state.isFinal
+        case .cancel: state.isFinal && state != .dead
+        case .hold: state.isFinal
         case .release: state != .held && state != .inflight
         case .retry: state == .inflight || (state.isFinal && state != .dead)
         }
@@ -270,17 +271,22 @@ extension StoreTransaction {
 
 // MARK: - Finished requests
 
+extension EditResult {
+    fileprivate var isRefused: Bool {
+        if case .done = self { false } else { true }
+    }
+}
+
 extension StoreTransaction {
     private mutating func editFinished(
         _ edit: QueueEdit,
         _ sequences: ArraySlice<Int64>,
         _ edited: inout FilteredEdit
     ) throws {
-        guard case .retry = edit else { return edited.add(sequences.count, isRefused: true) }
         for sequence in sequences {
             guard let row = try row("SELECT * FROM history WHERE seq = ?", [sequence]) else { continue }
             let result = try editHistory(edit, row)
-            edited.add(1, isRefused: result != .done(.pending))
+            edited.add(1, isRefused: result.isRefused)
         }
     }
 }

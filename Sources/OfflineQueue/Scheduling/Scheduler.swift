@@ -286,8 +286,7 @@ package struct Scheduler: Sendable {
         case .flush: flush(now: now)
         case .stop:
             isStopped = true
-            // Ends all grace periods now. The queue's stop timeout may be shorter than a grace period, and attempts
-            // that the stop timeout ends would be counted.
+            // Ends all grace periods now, because attempts without a path would only delay the stop.
             endGraces(until: .never, now: now, &actions)
         }
         endGraces(until: now, now: now, &actions)

@@ -58,7 +58,7 @@ extension QueuedReason: CustomStringConvertible {
         case .blocked: "waiting for the requests it depends on"
         case .scheduled: "scheduled for later"
         case .paused: "paused"
-        case .held(let reason): "held: \(reason.rawValue)"
+        case .held(let reason): "held (\(reason.rawValue))"
         case .alreadyQueued: "already queued with this id"
         case .stopped: "the queue has stopped"
         case .cancelled: "the wait was cancelled"

@@ -7,7 +7,7 @@ struct ConfigCommand: ParsableCommand {
         commandName: "config",
         abstract: "Check and show the configuration of the service.",
         discussion: """
-            netwatch config check
+            netwatch config check ./netwatch.toml
             netwatch config show --config ./netwatch.toml
             netwatch config default > netwatch.toml
             """,
@@ -21,17 +21,34 @@ struct ConfigCommand: ParsableCommand {
             abstract: "Check the configuration files.",
             discussion: """
                 netwatch config check && systemctl reload netwatch
+                netwatch config check ./netwatch.toml
 
-                Prints every fault with its file, line and column.
+                Prints every fault with its file, line and column, in the order of the files and lines.
 
                 Exit status: 0 if the service would accept the files; 78 if they have faults.
                 """
         )
 
+        @Argument(
+            help: .init(
+                "The configuration file, like --config. Default: that of --config.",
+                valueName: "file"
+            )
+        )
+        var path: String?
+
         @OptionGroup var file: ConfigurationOption
 
+        func validate() throws {
+            if path == "" { throw ValidationError("the file must not be empty") }
+            if path != nil, file.config != nil {
+                throw ValidationError("a file cannot be combined with `--config`")
+            }
+        }
+
         func run() throws {
-            let result = try file.reading { () throws(InvalidConfiguration) in try file.files.read() }
+            let files = path.map { ConfigurationFiles(path: $0) } ?? file.files
+            let result = try file.reading { () throws(InvalidConfiguration) in try files.read() }
             if result.files.isEmpty {
                 Printer.line("there is no configuration file, so the defaults apply")
             } else {
@@ -66,7 +83,12 @@ struct ConfigCommand: ParsableCommand {
     struct Default: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "default",
-            abstract: "Print a configuration file with every key, its default and its documentation."
+            abstract: "Print a configuration file with every key, its default and its documentation.",
+            discussion: """
+                netwatch config default > netwatch.toml
+
+                Exit status: 0.
+                """
         )
 
         func run() {

@@ -48,7 +48,7 @@ struct HostCommand: AsyncParsableCommand {
     @Flag(help: "Print the current state of every host once, and exit with 0, 1 or 2.")
     var once = false
 
-    @Option(name: .shortAndLong, help: "Exit after this number of lines, at least 1.")
+    @Option(name: .shortAndLong, help: "Exit after this number of lines, at least 1. Default: no limit.")
     var count: Int?
 
     @Option(help: "Exit when all hosts are reachable (up), or when none is (down).")

@@ -13,8 +13,10 @@ enum ParserMessage {
     }
 
     /// Returns the message in our form. A message of another form, for example one of our own, is returned unchanged.
-    static func restyled(_ message: String) -> String {
-        for form in forms {
+    ///
+    /// - Parameter arguments: The arguments of the command.
+    static func restyled(_ message: String, _ arguments: [String]) -> String {
+        for form in forms(arguments) {
             guard let match = message.wholeMatch(of: form.pattern) else { continue }
             return form.message(match.output.map { String($0.substring ?? "") })
         }
@@ -23,7 +25,7 @@ enum ParserMessage {
 
     /// The forms of version 1 of the parser, in its file `UsageGenerator.swift`. An option may be followed by the name
     /// of its value, as in `'--ttl <ttl>'`.
-    private static var forms: [Form] {
+    private static func forms(_ arguments: [String]) -> [Form] {
         [
             Form(/(?s)The value '(.*)' is invalid for '(\S+)(?: [^']*)?'\. Please provide one of (.*)\./) {
                 "\(option($0[2])) is \(Printer.quoted($0[1])); accepted: \(list($0[3]))"
@@ -39,7 +41,7 @@ enum ParserMessage {
             Form(/Unknown option '(\S+)'(?:\. Did you mean '(\S+)'\?)?/) {
                 "unknown option \(option($0[1]))" + ($0[2].isEmpty ? "" : "; did you mean \(option($0[2]))?")
             },
-            Form(/Missing value for '(\S+)(?: [^']*)?'/) { "\(option($0[1])) requires a value" },
+            Form(/Missing value for '(\S+)(?: [^']*)?'/) { missingValue(of: $0[1], in: arguments) },
             Form(/Missing expected argument '(.*?)(?: \.\.\.)?'/) { "missing argument \(option($0[1]))" },
             Form(/(?s)Unexpected argument '(.*)'/) { "unexpected argument \(Printer.quoted($0[1]))" },
             Form(/(?s)(\d+) unexpected arguments: '(.*)'/) { groups in
@@ -50,6 +52,16 @@ enum ParserMessage {
                 "\(option($0[1])) takes no value, but \(Printer.quoted($0[2])) was given"
             },
         ]
+    }
+
+    /// The parser takes an argument that begins with `-` for an option, even if it is a negative number.
+    private static func missingValue(of name: String, in arguments: [String]) -> String {
+        let following = arguments.drop { $0 != name }.dropFirst().first
+        guard let following, following.hasPrefix("-") else { return "\(option(name)) requires a value" }
+        guard following.dropFirst().first?.isNumber == true else {
+            return "\(option(name)) requires a value, but the option \(Printer.quoted(following)) follows it"
+        }
+        return "\(option(name)) is \(Printer.quoted(following)); it must not be negative"
     }
 
     private static func option(_ name: String) -> String { "`\(name)`" }

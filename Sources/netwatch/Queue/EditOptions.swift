@@ -72,6 +72,17 @@ struct EditOptions: ParsableArguments {
     enum Action: String {
         case retry, hold, release, drop
 
+        /// Returns the state of an edited request in words. An edit of a request in flight takes effect when its attempt
+        /// ends.
+        func words(for state: String) -> String {
+            guard state == "inflight" else { return state }
+            return switch self {
+            case .hold: "inflight until its attempt ends, then held"
+            case .drop: "inflight until its attempt ends, then cancelled"
+            case .retry, .release: state
+            }
+        }
+
         fileprivate var pastTense: String {
             switch self {
             case .retry: "retried"
@@ -161,7 +172,7 @@ struct EditOptions: ParsableArguments {
             let batch = Array(Self.firstBatch(of: rest))
             rest = rest.dropFirst(batch.count)
             let results = try await results(of: action, batch, newKey, client)
-            for result in results { show(result) }
+            for result in results { show(result, of: action) }
             isDone = isDone && results.allSatisfy(\.done)
         }
         return isDone
@@ -223,9 +234,9 @@ struct EditOptions: ParsableArguments {
         return try await client.post("/v1/queue/\(action)", edit, as: ControlMessage.Edited.self).results
     }
 
-    private func show(_ result: ControlMessage.Edited.Result) {
+    private func show(_ result: ControlMessage.Edited.Result, of action: Action) {
         if format == .json { return Printer.json(result, with: ControlMessage.encoder) }
-        if result.done { return Printer.line("\(result.id)  \(result.state ?? "")") }
+        if result.done { return Printer.line("\(result.id)  \(action.words(for: result.state ?? ""))") }
         Printer.error(Printer.printable(result.detail ?? "\(result.id): \(result.code ?? "")"))
     }
 

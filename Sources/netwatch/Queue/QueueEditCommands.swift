@@ -12,6 +12,9 @@ struct QueueRetryCommand: AsyncParsableCommand {
             The requests get all their attempts again, and keep their positions in the lane. They also keep their \
             idempotency keys, so a server does not process a request twice. With --new-key, the server processes \
             it again. Without --state, --all selects held and dead requests.
+
+            Exit status: 0 all were edited; 1 some were not, because there is no such request or its state does not \
+            permit the edit.
             """
     )
 
@@ -34,7 +37,10 @@ struct QueueHoldCommand: AsyncParsableCommand {
             netwatch queue hold 01a1fd77-5b52
 
             If the first request of a FIFO lane is held, the whole lane waits. Without --state, --all selects \
-            pending, blocked and inflight requests.
+            pending, blocked and inflight requests. A request in flight is held when its attempt ends, unless it \
+            is delivered.
+
+            Exit status: 0 all were held; 1 some were not, because there is no such request or it is finished.
             """
     )
 
@@ -54,7 +60,11 @@ struct QueueReleaseCommand: AsyncParsableCommand {
             netwatch queue release 01a1fd77-5b52
             netwatch queue release --all --yes
 
-            A request that is held because it cannot be decrypted is not released, and the exit status is 1.
+            A request that is held because it cannot be decrypted is not released. Without --state, --all selects \
+            held requests.
+
+            Exit status: 0 all were released; 1 some were not, because there is no such request, it is not held, or \
+            it cannot be decrypted.
             """
     )
 
@@ -69,14 +79,19 @@ struct QueueReleaseCommand: AsyncParsableCommand {
 struct QueueDropCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "drop",
-        abstract: "Drop requests, so that they are not sent any more.",
+        abstract: "Drop requests: cancel unfinished ones, and discard dead ones.",
         discussion: """
             netwatch queue drop 01a1fd77-5b52 01a1fd77-5b60
             netwatch queue list --lane old --format json | jq -r .id | netwatch queue drop -
+            netwatch queue drop --all --state dead
 
             Dropping a request ends its attempt, if there is one; the server may have received the request. If \
             the request is delivered first, it is not dropped. Requests that depend on a dropped request are \
-            held. Without --state, --all selects all unfinished requests.
+            held. A dropped request, dead ones included, can no longer be retried. Its state is then cancelled, and it \
+            is removed from the history after a day. Without --state, --all selects all unfinished requests.
+
+            Exit status: 0 all were dropped; 1 some were not, because there is no such request, or it was delivered, \
+            replaced or dropped before.
             """
     )
 

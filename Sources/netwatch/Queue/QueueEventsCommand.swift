@@ -15,11 +15,14 @@ struct QueueEventsCommand: AsyncParsableCommand {
             Prints one line for each change of a request, of a lane or of the whole queue, until it is \
             interrupted. From the message `waiting for events` on, no change is missed. `--state` selects changes \
             after which the request is in one of the states. `--tag` selects changes of requests with the tag. The \
-            command needs the running service. If it ends the stream, the exit status is 2.
+            command needs the running service.
 
             `lost` means that this command was too slow for the service, and by how many events. `reset` \
             means that the service does not know the event of `--after` any more. In both cases \
             `netwatch queue list` prints the current states.
+
+            Exit status: 0 after the events of -n; 2 if the service ended the stream, for example because it \
+            stopped; 69 service not running. Otherwise the command runs until a signal ends it.
             """
     )
 
@@ -33,11 +36,15 @@ struct QueueEventsCommand: AsyncParsableCommand {
 
     @Option(
         name: [.customShort("n"), .long],
-        help: "Exit with status 0 after this number of events; `lost` and `reset` do not count."
+        help:
+            "Exit with status 0 after this number of events; `lost` and `reset` do not count. Default: no limit."
     )
     var limit: Int?
 
-    @Option(help: "Continue after the event with this `id`, a member of the JSON output.")
+    @Option(
+        help:
+            "Continue after the event with this `id`, a member of the JSON output. Default: only new events."
+    )
     var after: String?
 
     @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")

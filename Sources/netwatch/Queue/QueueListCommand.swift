@@ -112,7 +112,7 @@ struct ListOptions: ParsableArguments {
         if hasMore { Printer.note("there are more requests; `-n` raises the limit") }
         guard format == .text else { return }
         for reason in holds.sorted() {
-            if let text = HoldText.description(reason) { Printer.note("held: \(reason): \(text)") }
+            if let text = HoldText.description(reason) { Printer.note("held (\(reason)): \(text)") }
         }
         // The service counts all requests, whatever the list selects.
         let isWhole = states.isEmpty && tag == nil && filter.host == nil && filter.lane == nil
@@ -127,13 +127,15 @@ struct QueueListCommand: AsyncParsableCommand {
         abstract:
             "List requests: unfinished ones in the order of acceptance, then finished ones, newest first.",
         discussion: """
-            Unfinished requests are not listed in the order in which they are sent: that order depends on lanes, \
-            priorities, times and paths. `netwatch queue show` prints what a request waits for.
-
             netwatch queue list
             netwatch queue list --state pending,held --host api.example.com
             netwatch queue list --tag readings
             netwatch queue list -n 100000 --format json
+
+            Unfinished requests are not listed in the order in which they are sent: that order depends on lanes, \
+            priorities, times and paths. `netwatch queue show` prints what a request waits for.
+
+            Exit status: 0 printed, even if there is no request.
             """
     )
 
@@ -158,6 +160,8 @@ struct QueueDeadCommand: AsyncParsableCommand {
         discussion: """
             netwatch queue dead
             netwatch queue dead --format json | jq -r .id | netwatch queue retry -
+
+            Exit status: 0 printed, even if there is no request.
             """
     )
 

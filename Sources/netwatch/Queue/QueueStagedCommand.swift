@@ -80,6 +80,6 @@ struct QueueStagedCommand: AsyncParsableCommand {
     }
 
     private static func summary(_ count: Int, _ bytes: Int64) -> String {
-        "\(CountText.format(count, "body", plural: "bodies")), \(ByteText.format(bytes))"
+        "\(CountText.format(count, "upload")), \(ByteText.format(bytes))"
     }
 }

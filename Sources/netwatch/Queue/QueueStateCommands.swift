@@ -13,6 +13,8 @@ struct QueueFlushCommand: AsyncParsableCommand {
             The command needs the service, which sends the requests. It prints how many requests are pending or \
             in flight. It also tries requests whose host seems unreachable. Paused requests, those scheduled for \
             later, and those behind a constraint or a rate limit still wait.
+
+            Exit status: 0 done; 69 service not running.
             """
     )
 
@@ -63,7 +65,7 @@ struct QueueResumeCommand: AsyncParsableCommand {
             Without --host and --lane, all pauses end. While the whole queue is paused, all lanes wait, even \
             those that you resume individually. `netwatch queue stats` lists what is paused.
 
-            Exit status: 0 resumed; 1 no lane matches, and nothing was changed.
+            Exit status: 0 resumed, or not paused; 1 no lane matches, and nothing was changed.
             """
     )
 
@@ -86,12 +88,29 @@ struct PauseOptions: ParsableArguments {
 
     func set(_ action: String) async throws {
         let selection = ControlMessage.Lanes(host: host, lane: lane)
-        let done = try await queue.withQueue {
-            try await $0.post("/v1/queue/\(action)", selection, as: ControlMessage.Paused.self)
+        let (before, done) = try await queue.withQueue { client in
+            let before = try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
+            let path = "/v1/queue/\(action)"
+            return (before, try await client.post(path, selection, as: ControlMessage.Paused.self))
         }
+        Printer.note(summary(done, before))
+    }
+
+    /// Returns what was done in words.
+    ///
+    /// - Parameter before: The statistics before the change.
+    private func summary(_ done: ControlMessage.Paused, _ before: ControlMessage.Statistics) -> String {
+        let isWhole = host == nil && lane == nil
         let lanes = CountText.format(done.lanes, "lane")
-        let what = host == nil && lane == nil ? "the queue: \(lanes) with requests" : lanes
-        Printer.note("\(done.paused ? "paused" : "resumed") \(what)")
+        let what = isWhole ? "the queue: \(lanes) with requests" : lanes
+        if done.paused { return "paused \(what)" }
+        let wasPaused =
+            before.pausedLanes.contains { $0.host == host ?? $0.host && $0.lane == lane ?? $0.lane }
+            || (isWhole && before.paused)
+        let remaining =
+            !isWhole && before.paused
+            ? "; the whole queue is still paused: `netwatch queue resume` ends that" : ""
+        return (wasPaused ? "resumed \(what)" : "nothing was paused") + remaining
     }
 }
 
@@ -103,6 +122,8 @@ struct QueueStatsCommand: AsyncParsableCommand {
         discussion: """
             netwatch queue stats
             netwatch queue stats --format json
+
+            Exit status: 0 printed.
             """
     )
 

@@ -7,6 +7,14 @@ internal import OfflineQueue
 /// On a terminal no row is wider than the window. Elsewhere only URLs are shortened; `queue show` and JSON have them in
 /// full.
 struct QueueTable {
+    private enum Column: String, CaseIterable {
+        case id, age, state, method, url, tries, reason
+
+        var title: String { rawValue.uppercased() }
+    }
+
+    private typealias Row = [Column: String]
+
     private let requests: [ControlMessage.Entry]
     private let window: Int?
     private let now: Date
@@ -23,29 +31,33 @@ struct QueueTable {
     }
 
     func print(withHeader: Bool) {
-        var rows = requests.map(columns)
-        if withHeader, window != nil {
-            rows.insert(["ID", "AGE", "STATE", "METHOD", "URL", "TRIES", "WHY"], at: 0)
-        }
-        let longest = longestURL(in: rows)
-        for index in rows.indices { rows[index][Self.url] = rows[index][Self.url].shortened(to: longest) }
-        let widths = widths(of: rows)
-        for row in rows { Printer.line(line(row, widths: widths)) }
+        for line in lines(withHeader: withHeader) { Printer.line(line) }
     }
 
-    private func columns(_ entry: ControlMessage.Entry) -> [String] {
+    func lines(withHeader: Bool) -> [String] {
+        var rows = requests.map(row)
+        let columns = window.map { fit(&rows, into: $0) } ?? Column.allCases
+        if window == nil { shorten(.url, to: Self.defaultURLLength, in: &rows) }
+        if withHeader, window != nil {
+            rows.insert(Dictionary(uniqueKeysWithValues: columns.map { ($0, $0.title) }), at: 0)
+        }
+        let widths = columns.map { width(of: $0, in: rows) }
+        return rows.map { row in line(columns.map { row[$0] ?? "" }, widths) }
+    }
+
+    private func row(_ entry: ControlMessage.Entry) -> Row {
         [
-            entry.id,
-            Self.age(since: entry.created, now: now),
-            entry.state,
-            entry.method,
-            entry.url,
-            String(entry.attempts),
-            why(entry),
+            .id: entry.id,
+            .age: Self.age(since: entry.created, now: now),
+            .state: entry.state,
+            .method: entry.method,
+            .url: entry.url,
+            .tries: String(entry.attempts),
+            .reason: reason(of: entry),
         ]
     }
 
-    private func why(_ entry: ControlMessage.Entry) -> String {
+    private func reason(of entry: ControlMessage.Entry) -> String {
         guard let reason = entry.reason else { return entry.status.map { "HTTP \($0)" } ?? "" }
         // Held and paused requests wait for a user's action, not for their lane.
         guard let until = entry.laneClosedUntil, WaitText.isForLane(entry) else { return reason }
@@ -66,33 +78,57 @@ struct QueueTable {
 
     // MARK: Widths
 
-    private static let url = 4
     private static let gap = "  "
     /// The maximum length of a URL if the output is not a terminal.
     private static let defaultURLLength = 100
-    /// The minimum width of the URLs on a terminal.
+    /// The minimum width of the URLs on a terminal, if they are long enough.
     private static let shortestURL = 20
-    /// The minimum width of the reasons on a terminal, if they are long enough.
+    /// The minimum width of the reasons on a terminal, if they are long enough and the window has at least 100 columns.
     private static let leastReason = 40
+    /// The minimum length of a shortened id. It nearly always identifies a generated id.
+    private static let shortestID = 13
 
-    /// Returns the maximum length of a URL: the width that the other columns leave.
-    private func longestURL(in rows: [[String]]) -> Int {
-        guard let window else { return Self.defaultURLLength }
-        var widths = widths(of: rows)
-        widths[Self.url] = 0
-        widths[widths.count - 1] = min(widths[widths.count - 1], Self.leastReason)
-        let others = widths.reduce(0, +) + (widths.count - 1) * Self.gap.count
-        return max(Self.shortestURL, window - others)
+    /// Shortens the cells of the columns before the reason, so that the reason is visible.
+    ///
+    /// - Returns: The columns to show. In a narrow window, the number of attempts and the method are left out.
+    private func fit(_ rows: inout [Row], into window: Int) -> [Column] {
+        var columns = Column.allCases
+        let needed = min(width(of: .reason, in: rows), Self.leastReason)
+        func room(_ rows: [Row]) -> Int {
+            let others = columns.filter { $0 != .url && $0 != .reason }
+            let gaps = (columns.count - 1) * Self.gap.count
+            return window - gaps - others.reduce(0) { $0 + max($1.title.count, width(of: $1, in: rows)) }
+        }
+        let shortest = min(Self.shortestURL, width(of: .url, in: rows))
+        if room(rows) < shortest + needed { shorten(.id, to: distinctIDLength, in: &rows, with: "") }
+        for column in [Column.tries, .method] where room(rows) < shortest + needed {
+            columns.removeAll { $0 == column }
+        }
+        shorten(.url, to: max(shortest, room(rows) - needed), in: &rows)
+        return columns
     }
 
-    private func widths(of rows: [[String]]) -> [Int] {
-        rows.reduce(into: [Int](repeating: 0, count: 7)) { widths, row in
-            for (index, text) in row.enumerated() { widths[index] = max(widths[index], text.count) }
+    /// The length at which the beginnings of the listed ids differ. The commands accept such a beginning as an id, if no
+    /// other request matches.
+    private var distinctIDLength: Int {
+        let longest = requests.map(\.id.count).max() ?? 0
+        return (Self.shortestID..<max(Self.shortestID + 1, longest)).first { length in
+            Set(requests.map { $0.id.prefix(length) }).count == requests.count
+        } ?? longest
+    }
+
+    private func shorten(_ column: Column, to width: Int, in rows: inout [Row], with mark: String = "…") {
+        for index in rows.indices {
+            rows[index][column] = rows[index][column]?.shortened(to: width, with: mark)
         }
     }
 
-    private func line(_ row: [String], widths: [Int]) -> String {
-        let line = zip(row, widths).map { $0.padded(to: $1) }.joined(separator: Self.gap)
+    private func width(of column: Column, in rows: [Row]) -> Int {
+        rows.map { $0[column]?.count ?? 0 }.max() ?? 0
+    }
+
+    private func line(_ cells: [String], _ widths: [Int]) -> String {
+        let line = zip(cells, widths).map { $0.padded(to: $1) }.joined(separator: Self.gap)
             .trimmingCharacters(in: .whitespaces)
         return window.map { line.shortened(to: $0) } ?? line
     }

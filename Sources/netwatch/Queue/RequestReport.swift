@@ -23,7 +23,7 @@ struct RequestReport {
             ("state", stateText),
             ("request", "\(request.method) \(request.url)"),
             ("body", request.bodyBytes > 0 ? ByteText.format(request.bodyBytes) : nil),
-            ("lane", [request.lane, order].compactMap(\.self).joined(separator: ", ")),
+            ("lane", "\(request.lane ?? "no label"), \(order)"),
             ("error", errorText),
             ("waits", WaitText.description(request)),
             ("held", HoldText.description(request.holdReason)),

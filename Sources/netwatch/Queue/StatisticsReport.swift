@@ -18,7 +18,10 @@ struct StatisticsReport {
         let rows =
             [
                 ("requests", QueueTable.summary(statistics.counts)),
-                ("waiting", "\(statistics.requests), \(ByteText.format(statistics.bytes))"),
+                (
+                    "waiting",
+                    "\(CountText.format(statistics.requests, "request")), \(ByteText.format(statistics.bytes))"
+                ),
             ] + (oldest ?? []) + [
                 ("lanes", "\(statistics.lanes)")
             ] + uploads + pauses + closures + completions + encryption + [
@@ -32,7 +35,7 @@ struct StatisticsReport {
     private var uploads: [(String, String)] {
         guard let count = statistics.stagedBodies, count > 0 else { return [] }
         let bytes = ByteText.format(statistics.stagedBytes ?? 0)
-        return [("staged", "\(CountText.format(count, "body", plural: "bodies")), \(bytes)")]
+        return [("staged", "\(CountText.format(count, "upload")), \(bytes)")]
     }
 
     /// One row per tag with finished requests that no program has handled; the first row has the title. Without such

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import NetwatchService
+internal import OfflineQueue
 
 /// How long `--wait` waits for a request to finish.
 enum WaitLimit: Hashable {
@@ -79,10 +80,15 @@ struct CompletionWait {
         of id: String,
         after error: CommandError
     ) throws(CommandError) -> ControlMessage.Sent {
-        let isBusy = error.status == .tryAgain
-        guard isBusy || error.status == .unavailable || error.isOutcomeUnknown else { throw error }
-        let reason =
-            isBusy ? "the service is too busy to report the result" : "the service stopped responding"
-        return ControlMessage.Sent(id: id, state: "queued", reason: "accepted; \(reason)")
+        let reason: String
+        switch error.status {
+        case .tryAgain: reason = "the service is too busy to report the result"
+        // The service gives the same reason to a command whose attempt was in progress when the service stopped.
+        case .unavailable: reason = "\(QueuedReason.stopped)"
+        case _ where error.code == QueueError.Code.stopped.rawValue: reason = "\(QueuedReason.stopped)"
+        case _ where error.isOutcomeUnknown: reason = "the service does not respond"
+        default: throw error
+        }
+        return ControlMessage.Sent(id: id, state: "queued", reason: reason)
     }
 }

@@ -22,7 +22,10 @@ struct DeliveryOptions: ParsableArguments {
     )
     var choice = QueueChoice.auto
 
-    @Option(help: "The label of the lane. Requests with different labels do not wait for each other.")
+    @Option(
+        help:
+            "The label of the lane. Requests with different labels do not wait for each other. Default: none."
+    )
     var lane: String?
 
     @Flag(help: "Send the requests of the lane one at a time, in the order in which they were accepted.")
@@ -35,7 +38,8 @@ struct DeliveryOptions: ParsableArguments {
     var ttl: Duration?
 
     @Option(
-        help: "The earliest time of the first attempt: 2026-01-31T12:34:56Z, or a duration from now.",
+        help:
+            "The earliest time of the first attempt: 2026-01-31T12:34:56Z, or a duration from now. Default: now.",
         transform: StartTime.argument
     )
     var at: Date?
@@ -82,10 +86,10 @@ struct DeliveryOptions: ParsableArguments {
     @OptionGroup var constraints: ConstraintOptions
 
     @Flag(
-        help: .init(
-            "Accept a signed URL, such as a presigned URL of S3. The queue stores the signature in plaintext.",
-            discussion: "Without this option, a URL that contains a signature is refused."
-        )
+        help: """
+            Accept a signed URL, such as a presigned URL of S3. The queue stores the signature in plaintext. Without \
+            this option, a URL that contains a signature is refused.
+            """
     )
     var allowSignature = false
 

@@ -11,7 +11,8 @@ struct QueueOptions: ParsableArguments {
     @Option(
         help: """
             The directory of the queue, to use it without the service. It must belong to the current user. If the \
-            service that listens on the socket uses this directory, the command uses the service.
+            service that listens on the socket uses this directory, the command uses the service. Default: the \
+            service, or if none is running, the directory that `netwatch serve` would use.
             """
     )
     var stateDir: String?
@@ -20,7 +21,7 @@ struct QueueOptions: ParsableArguments {
         help: .init(
             """
             The file with the encryption keys of the queue, to use its directory without the service. If the command \
-            uses the service, the option has no effect.
+            uses the service, the option has no effect. Default: none; encrypted parts are then not shown.
             """,
             valueName: "file"
         )

@@ -288,8 +288,11 @@ internal import Testing
         let download = try PartialDownload.kept(at: target, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(60))
-        #expect(throws: URLError(.networkConnectionLost)) { try download.finish(expecting: 100) }
-        #expect(throws: URLError(.networkConnectionLost)) { try download.finish(expecting: nil) }
+        for length in [100, nil] {
+            let error = #expect(throws: URLError.self) { try download.finish(expecting: length) }
+            #expect(error?.code == .networkConnectionLost)
+            #expect(error?.localizedDescription == "received only 60 of 100 bytes")
+        }
         #expect(download.resumeRecord()?.received == 60)
     }
 

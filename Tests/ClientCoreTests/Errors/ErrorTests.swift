@@ -39,6 +39,16 @@ internal import Testing
         #expect((error as? URLError)?.code == .cannotFindHost)
         #expect(error?.transferFailure?.code == 6)
         #expect(error?.transferFailure?.resolverCode != 0)
+        #expect(error?.localizedDescription.hasPrefix("could not resolve `netwatch..invalid`: ") == true)
+    }
+
+    @Test func `the text of an error contains its message`() async throws {
+        let error = try #require(await session.request("http://netwatch..invalid/").response().error)
+        #expect("\(error)".contains("could not resolve `netwatch..invalid`: "), "\(error)")
+        let request = session.request("http://127.0.0.1:1/")
+        request.cancel()
+        let cancelled = try #require(await request.response().error)
+        #expect((cancelled as? URLError)?.code == .cancelled && !"\(cancelled)".contains("(null)"))
     }
 
     @Test func `an invalid URL is the handler's error, and nothing is sent`() async {

@@ -129,6 +129,23 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a dead request is cancelled once, and can no longer be retried`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        for id in ["a", "b", "c"] { try await bench.finish(id, .dead(reason: "HTTP 404")) }
+        bench.clock.advance(.seconds(60))
+        #expect(try await edit(bench, .cancel, "a") == .done(.cancelled))
+        #expect(try await edit(bench, .cancel, "a") == .refused(.cancelled))
+        #expect(try await edit(bench, .retry(newKey: false), "a") == .refused(.cancelled))
+        #expect(try await bench.summary("a").finished == (start + .seconds(60)).date)
+        let dead = RequestFilter(states: [.dead])
+        #expect(try await bench.store.edit(.cancel, matching: dead, isDryRun: true).result.done == 2)
+        #expect(try await bench.store.edit(.cancel, matching: dead, isDryRun: false).result.done == 2)
+        #expect(Set(try await bench.store.states().values) == [.cancelled])
+        let bodies = try await bench.store.archive.inspect()
+        #expect(bodies.findings.isEmpty, "\(bodies.findings)")
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `only dead and waiting requests can be retried`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.finish("delivered", .delivered(status: 200))

@@ -45,7 +45,7 @@ internal import Testing
         await second.stop()
     }
 
-    @Test func `a request in flight when the process died is sent again with its key`() async throws {
+    @Test func `a request in flight when the queue stopped is sent again with its key`() async throws {
         let sender = FakeSender()
         let first = try await open(sender)
         _ = try await first.enqueue(.post())
@@ -272,6 +272,24 @@ internal import Testing
         #expect(sender.attempts.count == 300)
         #expect(Set(sender.attempts.map(\.url)).count == 300)
         await queue.stop()
+    }
+
+    @Test func `a stop ends attempts, whose requests wait again or are held if they must not be sent twice`()
+        async throws
+    {
+        let sender = FakeSender()
+        let queue = try await open(sender)
+        try await queue.enqueue(id: "a")
+        try await queue.enqueue(id: "once") { $0.isAtMostOnce = true }
+        for _ in 0..<2 { _ = await sender.nextAttempt() }
+        await queue.stop()
+        let stored = try await open(FakeSender(), isStarted: false)
+        let ended = try #require(try await stored.request("a")).summary
+        #expect(ended.state == .pending && ended.attempts == 0 && ended.deferrals == 1)
+        #expect(ended.lastError == "the queue stopped during the attempt")
+        #expect(try await stored.request("once")?.summary.holdReason == .ambiguous)
+        #expect(try await stored.retry(["a"]) == [.done(.pending)])
+        await stored.stop()
     }
 
     @Test func `a stopped queue refuses calls and releases its directory`() async throws {

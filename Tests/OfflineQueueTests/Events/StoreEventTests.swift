@@ -103,6 +103,14 @@ internal import Testing
         #expect(texts(&events) == ["expired f pending dead"])
     }
 
+    @Test func `a dropped dead request is reported`() async throws {
+        let bench = try await bench()
+        try await bench.finish("a", .dead(reason: "HTTP 404"))
+        var events = try await bench.store.events().makeAsyncIterator()
+        _ = try await bench.store.edit(.cancel, ["a"])
+        #expect(texts(&events) == ["cancelled a dead cancelled"])
+    }
+
     @Test func `a failed dependency is the reason of the hold`() async throws {
         let bench = try await bench()
         try await bench.put("a")

@@ -21,7 +21,7 @@ internal import Testing
         key             -       -       -        superseded dead   cancelled  user       pending  -        pending -       dependency -
         ambiguous       -       -       -        superseded dead   cancelled  ambiguous  pending  -        pending -       dependency -
         delivered       -       -       -        -          -      -          -          -        -        -       -       -          -
-        dead            -       -       -        -          -      -          -          -        -        pending -       -          -
+        dead            -       -       -        -          -      cancelled  -          -        -        pending -       -          -
         cancelled       -       -       -        -          -      -          -          -        -        -       -       -          -
         superseded      -       -       -        -          -      -          -          -        -        -       -       -          -
         """

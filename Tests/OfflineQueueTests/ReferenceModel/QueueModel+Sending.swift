@@ -215,6 +215,12 @@ extension QueueModel {
     private mutating func editHistory(_ edit: QueueEdit, _ id: String) -> EditResult {
         guard let past = history.firstIndex(where: { $0.id == id }) else { return .unknown }
         var request = history[past]
+        if edit == .cancel, request.state == .dead {
+            history[past].state = .cancelled
+            history[past].finished = clock.wall
+            history[past].kept -= request.bodyBytes
+            return .done(.cancelled)
+        }
         guard case .retry(let newKey) = edit, request.state == .dead else { return .refused(request.state) }
         let isTaken = live.contains {
             $0.lane == request.lane && $0.state != .inflight && request.replaceKey != nil

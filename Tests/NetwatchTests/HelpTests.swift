@@ -1,0 +1,23 @@
+internal import ArgumentParser
+internal import Testing
+
+@testable internal import netwatch
+
+/// The texts of `--help`, from which the man pages are generated.
+@Suite struct HelpTests {
+    /// The commands without subcommands.
+    private func leaves(of command: any ParsableCommand.Type) -> [any ParsableCommand.Type] {
+        let subcommands = command.configuration.subcommands
+        return subcommands.isEmpty ? [command] : subcommands.flatMap(leaves)
+    }
+
+    @Test func `the help of each command begins with examples and lists the exit statuses`() {
+        let commands = leaves(of: Netwatch.self)
+        #expect(commands.count > 20)
+        for command in commands {
+            let paragraphs = command.configuration.discussion.split(separator: "\n\n")
+            #expect(paragraphs.first?.hasPrefix("netwatch ") == true, "\(command)")
+            #expect(paragraphs.contains { $0.contains("Exit status") }, "\(command)")
+        }
+    }
+}
