@@ -5,12 +5,13 @@ BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev 
 DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
 # Each is needed by some tests, which are skipped without it.
 TEST_PACKAGES := curl jq openssl systemd python3-httpbin gunicorn
+SYSTEMD_PACKAGES := systemd jq openssl python3
 DEB_PACKAGES := dpkg-dev binutils chrpath python3
 # For the compared clients and queues: Redis's programs without its service, and the tools that install Python queues.
 BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
 
-.PHONY: demo test quick sanitize random soak fuzz bench check docs run release deb install uninstall clean
+.PHONY: demo test quick systemd sanitize random soak fuzz bench check docs run release deb check-deb install uninstall clean
 
 ## demo: show the main job in private network namespaces: disconnect, keep requests, reconnect, deliver them
 demo:
@@ -28,6 +29,12 @@ export QUICK_FILTER := $(value TARGET)
 quick:
 	@$(if $(QUICK_FILTER),,$(error TARGET is missing, e.g. make quick TARGET=ClientCoreTests))scripts/setup $(DEMO_PACKAGES)
 	@scripts/test "$$QUICK_FILTER"
+
+## systemd: check the units with systemd in private namespaces; needs root, takes less than a minute
+systemd:
+	@scripts/setup $(DEMO_PACKAGES) -- $(SYSTEMD_PACKAGES)
+	@scripts/build --product netwatch
+	@scripts/check-systemd
 
 ## sanitize: run the tests under the thread and the address sanitizer
 sanitize:
@@ -80,6 +87,11 @@ release:
 deb: release
 	@scripts/setup $(DEB_PACKAGES)
 	@scripts/deb
+
+## check-deb: check the installation, upgrade, removal and purge of the built package with systemd; needs root
+check-deb:
+	@scripts/setup iproute2 util-linux -- systemd
+	@scripts/check-deb
 
 ## install: install the built command and the systemd units in PREFIX (default /usr/local); never compiles
 install:

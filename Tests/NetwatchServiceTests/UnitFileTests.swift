@@ -44,6 +44,21 @@ struct UnitFileTests {
         #expect(text.contains("\nExecStart=/usr/bin/netwatch \(arguments)\n"))
     }
 
+    @Test(arguments: [
+        "netwatch.service", "netwatch-netlink.socket", "netwatch-wait-online.service",
+        "netwatch-online.target",
+    ])
+    func `the documentation explains every directive of the units`(unit: String) throws {
+        let text = try String(contentsOfFile: Self.path(unit), encoding: .utf8)
+        let documentation = try String(contentsOfFile: Self.path("README.md"), encoding: .utf8)
+        let directives = Set(text.matches(of: /(?m)^([A-Za-z]+)=/).map { String($0.1) })
+        let unexplained = directives.subtracting(["Description"]).filter {
+            !documentation.contains("`\($0)")
+        }
+        #expect(!directives.isEmpty)
+        #expect(unexplained == [])
+    }
+
     @Test(arguments: [("netwatch.service", "13"), ("netwatch-wait-online.service", "13")])
     func `the units keep the documented exposure level`(unit: String, threshold: String) async throws {
         let arguments = ["security", "--offline=true", "--threshold=\(threshold)", Self.path(unit)]
