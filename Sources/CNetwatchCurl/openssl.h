@@ -6,6 +6,7 @@
 #ifndef CNETWATCH_CURL_OPENSSL_H
 #define CNETWATCH_CURL_OPENSSL_H
 
+typedef struct ssl_st SSL;
 typedef struct ssl_ctx_st SSL_CTX;
 typedef struct x509_store_ctx_st X509_STORE_CTX;
 typedef struct x509_st X509;
@@ -27,6 +28,9 @@ extern int CRYPTO_get_ex_new_index(
     int kind, long number, void *pointer, void *make, void *copy, netwatch_ex_free *release
 );
 extern int SSL_CTX_set_ex_data(SSL_CTX *context, int index, void *value);
+
+// SSL_has_pending(3). Returns 1 if the connection has received data that was not read from it.
+extern int SSL_has_pending(const SSL *connection);
 
 // X509_verify_cert(3), X509_STORE_CTX_get_error(3).
 extern int X509_verify_cert(X509_STORE_CTX *context);

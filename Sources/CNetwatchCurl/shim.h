@@ -112,6 +112,12 @@ static inline void *netwatch_easy_get_private(CURL *easy) {
     return value;
 }
 
+// The OpenSSL object (SSL) of the current connection; NULL without TLS. libcurl must use OpenSSL.
+static inline void *netwatch_easy_get_tls_connection(CURL *easy) {
+    struct curl_tlssessioninfo *info = NULL;
+    return curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) == CURLE_OK && info ? info->internals : NULL;
+}
+
 // Swift does not import macros that shift a cast value.
 static const unsigned long netwatch_auth_basic = CURLAUTH_BASIC;
 static const unsigned long netwatch_auth_digest = CURLAUTH_DIGEST;

@@ -1,6 +1,7 @@
 internal import NetwatchTestSupport
-internal import NetwatchTransport
 internal import Testing
+
+@testable internal import NetwatchTransport
 
 /// The selection of connections for transfers. A request that must not arrive twice is sent only once.
 @Suite(.timeLimit(.minutes(5))) struct ConnectionReuseTests {
@@ -66,5 +67,71 @@ internal import Testing
         server.release()
         #expect(await recorder.end().text == "late")
         await server.openConnections(atMost: 0)
+    }
+
+    // MARK: Responses without a request
+
+    private static func response(_ body: String) -> String {
+        "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+    }
+
+    /// Sends a response, and later another one that no request has asked for.
+    private static func respondTwice(_ body: String) -> ScriptedServer.Action {
+        .send(response(body), then: .stall(then: .send(response("stray"), then: .keep)))
+    }
+
+    @Test func `a response on an idle connection closes the connection`() async throws {
+        let server = try ScriptedServer { $0.number == 1 ? Self.respondTwice("first") : .respond("second") }
+        #expect(await engine.run(TransferRequest(url: server.url)).text == "first")
+        server.release()
+        await server.openConnections(atMost: 0)
+        #expect(await engine.run(TransferRequest(url: server.url)).text == "second")
+        #expect(server.requests.map(\.connection) == [1, 2])
+    }
+
+    @Test func `a response that arrives just before the request is not used for it`() async throws {
+        let secondArrived = Gate()
+        let server = try ScriptedServer { request in
+            switch request.number {
+            case 1:
+                secondArrived.wait()
+                return Self.respondTwice("first")
+            case 2:
+                secondArrived.open()
+                return .respond("second")
+            default: return .respond("third")
+            }
+        }
+        let recorders = [TransferRecorder(), TransferRecorder()]
+        for (index, recorder) in recorders.enumerated() {
+            engine.start(TransferRequest(url: server.url)) { recorder.deliver($0) }
+            await server.requests(atLeast: index + 1)
+        }
+        for recorder in recorders { await recorder.end() }
+        // The engine reserves the second connection, because the first one has data to read. libcurl selects the first
+        // one, which is older. The loop handles the readiness of the first one only after the request has begun.
+        let third = await runAfterArrival(of: server)
+        #expect(third.text == "third")
+        #expect(third.metrics?.reusedConnection == false)
+    }
+
+    /// Runs a transfer that begins in the same turn of the loop in which the server's stray response arrives.
+    private func runAfterArrival(of server: ScriptedServer) async -> TransferRecorder.Record {
+        let isQueued = Gate()
+        engine.perform { _ in isQueued.wait() }
+        engine.perform { _ in
+            server.release()
+            pollBlocking { Self.hasUnreadData(from: server.port) }
+        }
+        let recorder = TransferRecorder()
+        engine.start(TransferRequest(url: server.url)) { recorder.deliver($0) }
+        isQueued.open()
+        return await recorder.end()
+    }
+
+    private static func hasUnreadData(from port: UInt16) -> Bool {
+        (0..<4096).contains {
+            WatchedSocket(descriptor: $0, number: 0).ends.remotePort == port && !WatchedSocket.isQuiet($0)
+        }
     }
 }

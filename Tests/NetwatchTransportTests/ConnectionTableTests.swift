@@ -96,4 +96,20 @@ internal import Testing
         table.release(transfers[1])
         #expect(reserve(2))
     }
+
+    @Test mutating func `only a connection without users that speaks HTTP 1 is idle`() {
+        table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
+        #expect(table.http1Connection(of: transfers[0]) == nil)
+        table.setCapacity(ofConnectionOf: transfers[0], to: 1)
+        #expect(table.http1Connection(of: transfers[0]) == 5)
+        #expect(!table.isIdleHTTP1(5))
+        table.release(transfers[0])
+        #expect(table.isIdleHTTP1(5) && !table.isIdleHTTP1(6))
+    }
+
+    @Test mutating func `a connection without free capacity may speak HTTP 2`() {
+        table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
+        table.reservationWasNotUsed(transfers[0])
+        #expect(!table.isIdleHTTP1(5))
+    }
 }

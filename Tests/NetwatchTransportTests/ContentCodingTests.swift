@@ -4,13 +4,8 @@ internal import Testing
 
 /// Response bodies with content encodings.
 @Suite(.timeLimit(.minutes(5))) struct ContentCodingTests {
-    private static let text = String(repeating: "hello ", count: 20)
-    /// The test's text, encoded with gzip.
-    private static let gzip: [UInt8] = [
-        31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 203, 72, 205, 201, 201, 87, 200, 160, 59, 9, 0, 47, 250, 248, 72,
-        120, 0,
-        0, 0,
-    ]
+    private static let text = ContentDecoderTests.text
+    private static let gzip = ContentDecoderTests.gzip
 
     private let engine: TransferEngine
 
@@ -18,9 +13,9 @@ internal import Testing
         engine = try TransferEngine()
     }
 
-    private func server(_ coding: String = "gzip") throws -> ScriptedServer {
+    private func server(_ coding: String = "gzip", _ body: [UInt8] = gzip) throws -> ScriptedServer {
         try ScriptedServer { _ in
-            .respond(status: 200, headers: [.init("Content-Encoding", coding)], body: Self.gzip)
+            .respond(status: 200, headers: [.init("Content-Encoding", coding)], body: body)
         }
     }
 
@@ -59,6 +54,29 @@ internal import Testing
     @Test func `an unknown or wrong coding fails with code 61`() async throws {
         #expect(await run(try server("compress"), accepting: ["gzip"]).failure?.code == 61)
         #expect(await run(try server("deflate"), accepting: ["gzip"]).failure?.code == 61)
+    }
+
+    @Test(arguments: ContentDecoderTests.bodies)
+    func `a truncated body is an error`(body: ContentDecoderTests.Body) async throws {
+        let server = try server(body.coding, body.bytes.dropLast())
+        let failure = await run(server, accepting: ["gzip"]).failure
+        #expect(failure?.code == 18 && failure?.phase == .response)
+        #expect(failure?.message == "the response body ended before its \(body.coding) data was complete")
+    }
+
+    @Test func `bytes after the end of a body are an error of its coding`() async throws {
+        let record = await run(try server("gzip", Self.gzip + [1, 2, 3]), accepting: ["gzip"])
+        #expect(record.failure?.code == 61)
+        #expect(record.failure?.message == "the response body is not valid gzip data")
+    }
+
+    @Test func `a HEAD response and an empty body are complete in every coding`() async throws {
+        for method in ["HEAD", "GET"] {
+            let server = try server("gzip", [])
+            var request = TransferRequest(url: server.url, method: method)
+            request.headers = [.init("Accept-Encoding", "gzip")]
+            #expect(await engine.run(request).hasSucceeded)
+        }
     }
 
     @Test func `the body limit counts decoded bytes`() async throws {

@@ -41,6 +41,30 @@ internal import Testing
         #expect(steps.dropFirst(2).allSatisfy { $0 == .more })
     }
 
+    @Test(arguments: ["HTTP/1.1 404 b", " HTTP/1.1 404 b", "HTTP/1.1: 404"])
+    func `only the first line of a head is a status line`(line: String) {
+        let head = head(["HTTP/1.1 103 Early Hints", "", "HTTP/1.1 200 OK", "Via: 1.1 a,", line, ""])
+        #expect(head?.status == 200)
+        #expect(head?.fields.values(of: "Via").first?.hasPrefix("1.1 a,") == true)
+    }
+
+    @Test(arguments: [
+        "http/1.1 200", "HTTP/1.1 200OK", "HTTP/1.1 20", "HTTP/1.1 099 OK", "HTTP/1.1 +20 OK", "HTTP/1.1",
+        "HTTP 200 OK",
+        "Via: 1.1 a",
+    ])
+    func `a head without a valid status line is refused`(line: String) {
+        #expect(parse([line]) == [.invalidStatusLine])
+    }
+
+    @Test func `different Content-Length fields are refused`() {
+        let ok = "HTTP/1.1 200 OK"
+        #expect(parse([ok, "Content-Length: 2", "content-length: 5", ""]).last == .ambiguousLength)
+        #expect(head([ok, "Content-Length: 2", "content-length: 2", ""])?.status == 200)
+        let interim = ["HTTP/1.1 103 Early Hints", "Content-Length: 2", "Content-Length: 5", ""]
+        #expect(head(interim + [ok, ""])?.status == 200)
+    }
+
     @Test func `a status without a reason, as in HTTP 2, is parsed`() {
         #expect(head(["HTTP/2 204 ", ""])?.status == 204)
     }

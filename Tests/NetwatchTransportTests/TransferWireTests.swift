@@ -128,4 +128,31 @@ internal import Testing
         }
         #expect(texts == Set((0..<500).map { "/\($0)" }))
     }
+
+    @Test func `a folded header line is not a status line`() async throws {
+        let head = "HTTP/1.1 200 OK\r\nVia: 1.1 a,\r\n HTTP/1.1 404 b\r\nContent-Length: 2\r\n\r\n"
+        let server = try ScriptedServer { _ in .send(head + "ok", then: .keep) }
+        let record = await engine.run(TransferRequest(url: server.url))
+        #expect(record.head?.status == 200)
+        #expect(record.head?.fields.values(of: "Via") == ["1.1 a, HTTP/1.1 404 b"])
+        #expect(record.text == "ok")
+    }
+
+    @Test func `a field that is not UTF-8 is sent again as it was received`() async throws {
+        let tag: [UInt8] = [0x22, 0xe9, 0xff, 0x22]
+        let requests = Recorder<[UInt8]>()
+        let server = try SocketServer { peer in
+            requests.record(peer.read())
+            peer.write(
+                Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\nETag: ".utf8) + tag
+            )
+            peer.write(Array("\r\n\r\n".utf8))
+        }
+        var request = TransferRequest(url: "http://127.0.0.1:\(server.port)/")
+        let received = await engine.run(request).head?.fields.exactValues(of: "etag").first
+        request.headers = [.init("If-Range", try #require(received))]
+        #expect(await engine.run(request).hasSucceeded)
+        let line = Array("If-Range: ".utf8) + tag + Array("\r\n".utf8)
+        #expect(requests.values.last?.firstRange(of: line) != nil)
+    }
 }

@@ -1,3 +1,5 @@
+internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -20,5 +22,40 @@ internal import Testing
         #expect(ends.values.isEmpty)
         watchdog.stop()
         try await ends.wait { !$0.isEmpty }
+    }
+
+    /// The engine may begin its first turn before the watchdog's thread runs, and that turn may never end.
+    @Test func `a connection is shut down if its turn began before the thread`() async throws {
+        let server = try SocketServer { peer in
+            while peer.write([UInt8](repeating: 0, count: 1 << 16)) {}
+        }
+        let connection = try Self.connect(to: server.port)
+        let watchdog = TurnWatchdog()
+        let aborted = Recorder<TurnWatchdog.AbortedConnection?>()
+        try startDetachedThread(named: "turn") {
+            watchdog.turnWillBegin()
+            watchdog.add(connection)
+            try? watchdog.start()
+            var bytes = [UInt8](repeating: 0, count: 1 << 16)
+            while recv(connection, &bytes, bytes.count, 0) > 0 {}
+            watchdog.turnDidEnd()
+            aborted.record(watchdog.remove(connection))
+            close(connection)
+            watchdog.stop()
+        }
+        try await aborted.wait { !$0.isEmpty }
+        #expect(aborted.values.compactMap(\.self).first?.bytes ?? 0 > 0)
+        withExtendedLifetime(server) {}
+    }
+
+    /// Returns the descriptor of a connection to 127.0.0.1.
+    private static func connect(to port: UInt16) throws -> CInt {
+        let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        let descriptor = try systemCall("socket") { socket(AF_INET, type, 0) }
+        let address = try #require(IPAddress("127.0.0.1"))
+        try systemCall("connect") {
+            address.withSocketAddress(port: port) { Glibc.connect(descriptor, $0, $1) }
+        }
+        return descriptor
     }
 }

@@ -2,9 +2,9 @@ internal import NetwatchTransport
 
 /// The header fields of the default session.
 enum DefaultHTTPHeaders {
-    /// The encodings that libcurl can decode, best first. A build of libcurl may lack some of them.
+    /// The encodings that can be decoded, best first. A machine may lack the library of some of them.
     ///
-    /// Alamofire 4 also offers `compress`. libcurl cannot decode it: a transfer with such a response would fail
+    /// Alamofire 4 also offers `compress`. It cannot be decoded: a transfer with such a response would fail
     /// with `CURLE_BAD_CONTENT_ENCODING`.
     static let encodings = ["br", "gzip", "deflate"]
 
@@ -12,7 +12,7 @@ enum DefaultHTTPHeaders {
     ///
     /// - Parameters:
     ///   - info: The properties that the fields are created from. Default: the properties of this program and machine.
-    ///   - decoders: The encodings that libcurl can decode. Default: ``encodings``.
+    ///   - decoders: The encodings that can be decoded. Default: ``encodings``.
     static func headers(
         for info: ProgramInfo = .current,
         decoders: [String] = encodings

@@ -28,7 +28,7 @@ enum OfflineCheck: Hashable, Sendable {
     ///   - url: The URL that failed.
     ///   - addresses: The addresses that the host's name was resolved to.
     init?(_ failure: TransferFailure, _ url: URL, addresses: [IPAddress]) {
-        guard failure.mayBeOffline, let host = url.host, !host.isLocalName else { return nil }
+        guard failure.mayBeOffline, let host = url.host, !NameResolver.isLocalhost(host) else { return nil }
         let known = IPAddress(host).map { [$0] } ?? addresses
         self = known.isEmpty ? .general : .host(known)
     }
@@ -46,14 +46,6 @@ extension TransferFailure {
         case 28: phase == .resolve || phase == .connect
         default: false
         }
-    }
-}
-
-extension String {
-    /// Whether the name refers to this machine, which needs no network (RFC 6761 §6.3).
-    fileprivate var isLocalName: Bool {
-        let name = lowercased()
-        return name == "localhost" || name.hasSuffix(".localhost")
     }
 }
 

@@ -69,14 +69,17 @@ struct AcceptedCookie: Sendable {
 }
 
 extension HTTPCookie {
-    /// The comment that marks a secure cookie. Browsers no longer use comments of cookies.
+    /// The word in the comment that marks a secure cookie.
     ///
-    /// Foundation writes the attribute `Secure` to its file in a form that it cannot read. After a restart, the
-    /// cookie would therefore be sent over plain HTTP. The comment is written and read correctly.
+    /// The comment has a second word, the value of ``created``. Browsers no longer use comments of cookies. Foundation
+    /// writes and reads the comment correctly, unlike the attribute `Secure` and its own time of creation: after a
+    /// restart, the cookie would be sent over plain HTTP and in a different order.
     private static let secureMark = "Secure"
 
     /// Creates the cookie to store. Returns `nil` if Foundation rejects its properties.
-    convenience init?(_ cookie: AcceptedCookie) {
+    ///
+    /// - Parameter created: The time at which the cookie was first created; see ``created``.
+    convenience init?(_ cookie: AcceptedCookie, created: TimeInterval) {
         var properties: [HTTPCookiePropertyKey: Any] = [
             .name: cookie.parsed.name,
             .value: cookie.parsed.value,
@@ -84,16 +87,16 @@ extension HTTPCookie {
             .path: cookie.key.path,
         ]
         properties[.expires] = cookie.parsed.expires
-        if cookie.parsed.isSecure {
-            properties[.secure] = "TRUE"
-            properties[.comment] = Self.secureMark
-        }
+        if cookie.parsed.isSecure { properties[.secure] = "TRUE" }
+        properties[.comment] = cookie.parsed.isSecure ? "\(Self.secureMark) \(created)" : "\(created)"
         if cookie.parsed.isHTTPOnly { properties[HTTPCookiePropertyKey("HttpOnly")] = "TRUE" }
         self.init(properties: properties)
     }
 
     /// Whether the cookie must only be sent over HTTPS.
-    var needsSecurity: Bool { isSecure || comment == Self.secureMark }
+    var needsSecurity: Bool { isSecure || commentWords.contains { $0 == Self.secureMark } }
+
+    private var commentWords: [Substring] { comment?.split(separator: " ") ?? [] }
 
     func isExpired(at now: Date) -> Bool {
         expiresDate.map { $0 <= now } ?? false
@@ -110,10 +113,11 @@ extension HTTPCookie {
         return isForHost && CookieScope.path(origin.path, matches: path)
     }
 
-    /// The time at which Foundation created the cookie or last replaced it, in seconds; 0 if unknown. Used only for
-    /// comparisons.
+    /// The time at which the cookie was first created, in seconds since 2001; 0 if unknown. For a cookie that the
+    /// program has stored, the time at which it was last replaced. Used only for comparisons.
     var created: TimeInterval {
-        properties?[HTTPCookiePropertyKey("Created")] as? TimeInterval ?? 0
+        if let time = commentWords.lazy.compactMap({ TimeInterval($0) }).first { return time }
+        return properties?[HTTPCookiePropertyKey("Created")] as? TimeInterval ?? 0
     }
 
     /// Whether replacing this cookie with the other one would change nothing. Both must have the same ``CookieKey``.

@@ -25,9 +25,9 @@ final class CookieJar: Sendable {
 
     private let storage: HTTPCookieStorage
     private let policy: HTTPCookie.AcceptPolicy
-    /// The times at which replaced cookies were first created, because Foundation resets the time with each
-    /// replacement. The lock also makes it atomic to read the storage and then write it.
-    private let creationTimes = Mutex<[CookieKey: TimeInterval]>([:])
+    /// The time of creation of the last new cookie. The lock also makes it atomic to read the storage and then write
+    /// it.
+    private let lastCreated = Mutex<TimeInterval>(0)
 
     /// - Parameters:
     ///   - storage: The storage of the cookies. Its own policy also applies: with `never`, it stores no cookies.
@@ -38,7 +38,7 @@ final class CookieJar: Sendable {
     }
 
     /// Whether another thread is storing or reading cookies at the moment, and may be waiting for the disk.
-    var isBusy: Bool { creationTimes.withLockIfAvailable { _ in } == nil }
+    var isBusy: Bool { lastCreated.withLockIfAvailable { _ in } == nil }
 
     // MARK: Sending
 
@@ -47,10 +47,10 @@ final class CookieJar: Sendable {
     /// Cookies with longer paths come first. If paths are equally long, the older cookie comes first (RFC 6265 §5.4).
     /// Cookies beyond ``maximumFieldBytes`` are omitted.
     func field(for url: URL, at now: Date = Date()) -> String? {
-        let (cookies, creationTimes) = creationTimes.withLock { (self.cookies, $0) }
+        let cookies = lastCreated.withLock { _ in self.cookies }
         guard !cookies.isEmpty, let origin = CookieOrigin(url) else { return nil }
-        let mine = cookies.filter { $0.isFor(origin, at: now) }.map { DatedCookie($0, creationTimes) }
-        return Self.field(of: mine.sorted(by: DatedCookie.isSentBefore).map(\.pair))
+        let mine = cookies.filter { $0.isFor(origin, at: now) }.sorted { $0.isSentBefore($1) }
+        return Self.field(of: mine.map { "\($0.name)=\($0.value)" })
     }
 
     private static func field(of pairs: [String]) -> String? {
@@ -79,9 +79,9 @@ final class CookieJar: Sendable {
             .compactMap { SetCookie($0, at: now) }
             .compactMap { AcceptedCookie($0, from: origin) }
         guard !cookies.isEmpty else { return }
-        creationTimes.withLock { creationTimes in
-            for cookie in cookies { store(cookie, from: origin, &creationTimes, now) }
-            evict(in: cookies, &creationTimes, now)
+        lastCreated.withLock { lastCreated in
+            for cookie in cookies { store(cookie, from: origin, &lastCreated, now) }
+            evict(in: cookies, now)
         }
     }
 
@@ -98,20 +98,22 @@ final class CookieJar: Sendable {
     private func store(
         _ cookie: AcceptedCookie,
         from origin: CookieOrigin,
-        _ creationTimes: inout [CookieKey: TimeInterval],
+        _ lastCreated: inout TimeInterval,
         _ now: Date
     ) {
         let stored = cookies
         guard !stored.contains(where: { cookie.wouldHide($0, from: origin) }) else { return }
         let old = stored.first { CookieKey($0) == cookie.key }
         guard !cookie.isExpired(at: now) else {
-            if let old { remove(old, &creationTimes) }
+            if let old { storage.deleteCookie(old) }
             return
         }
-        guard let new = HTTPCookie(cookie) else { return }
+        // Each cookie gets its own time, a microsecond apart if necessary, so that the order is always the same.
+        let created = old?.created ?? max(now.timeIntervalSinceReferenceDate, lastCreated + 1e-6)
+        guard let new = HTTPCookie(cookie, created: created) else { return }
         // A server may repeat an unchanged cookie in each response. Storing it again would rewrite the file.
         if let old, old.isSame(as: new) { return }
-        creationTimes[cookie.key] = old.map { DatedCookie($0, creationTimes).created }
+        lastCreated = max(lastCreated, created)
         storage.setCookie(new)
     }
 
@@ -122,51 +124,28 @@ final class CookieJar: Sendable {
     /// 3. the oldest of all cookies beyond ``maximum``
     ///
     /// - Parameter taken: The cookies that were just stored. Only their domains can exceed the limit.
-    private func evict(
-        in taken: [AcceptedCookie],
-        _ creationTimes: inout [CookieKey: TimeInterval],
-        _ now: Date
-    ) {
-        for cookie in cookies where cookie.isExpired(at: now) { remove(cookie, &creationTimes) }
+    private func evict(in taken: [AcceptedCookie], _ now: Date) {
+        for cookie in cookies where cookie.isExpired(at: now) { storage.deleteCookie(cookie) }
         for domain in Set(taken.map(\.key.bareDomain)) {
             let cookies = cookies.filter { CookieKey($0).bareDomain == domain }
-            removeOldest(of: cookies, keeping: Self.maximumPerDomain, &creationTimes)
+            removeOldest(of: cookies, keeping: Self.maximumPerDomain)
         }
-        removeOldest(of: cookies, keeping: Self.maximum, &creationTimes)
+        removeOldest(of: cookies, keeping: Self.maximum)
     }
 
-    private func removeOldest(
-        of cookies: [HTTPCookie],
-        keeping count: Int,
-        _ creationTimes: inout [CookieKey: TimeInterval]
-    ) {
+    private func removeOldest(of cookies: [HTTPCookie], keeping count: Int) {
         guard cookies.count > count else { return }
-        let oldestFirst = cookies.map { DatedCookie($0, creationTimes) }.sorted { $0.created < $1.created }
-        for aged in oldestFirst.dropLast(count) { remove(aged.cookie, &creationTimes) }
-    }
-
-    private func remove(_ cookie: HTTPCookie, _ creationTimes: inout [CookieKey: TimeInterval]) {
-        creationTimes[CookieKey(cookie)] = nil
-        storage.deleteCookie(cookie)
+        let oldestFirst = cookies.sorted { $0.created < $1.created }
+        for cookie in oldestFirst.dropLast(count) { storage.deleteCookie(cookie) }
     }
 
     private var cookies: [HTTPCookie] { storage.cookies ?? [] }
 }
 
-/// A cookie and the time at which it was first created.
-private struct DatedCookie {
-    let cookie: HTTPCookie
-    let created: TimeInterval
-
-    init(_ cookie: HTTPCookie, _ creationTimes: [CookieKey: TimeInterval]) {
-        self.cookie = cookie
-        created = creationTimes[CookieKey(cookie)] ?? cookie.created
-    }
-
-    var pair: String { "\(cookie.name)=\(cookie.value)" }
-
-    static func isSentBefore(_ one: DatedCookie, _ other: DatedCookie) -> Bool {
-        let (length, otherLength) = (one.cookie.path.utf8.count, other.cookie.path.utf8.count)
-        return length == otherLength ? one.created < other.created : length > otherLength
+extension HTTPCookie {
+    /// Whether this cookie comes before another one in a `Cookie` field; see ``CookieJar/field(for:at:)``.
+    fileprivate func isSentBefore(_ other: HTTPCookie) -> Bool {
+        let (length, otherLength) = (path.utf8.count, other.path.utf8.count)
+        return length == otherLength ? created < other.created : length > otherLength
     }
 }

@@ -43,7 +43,7 @@ enum CookieScope {
 struct CookieOrigin: Equatable, Sendable {
     /// The lower-case host. An IPv6 address has no brackets.
     let host: String
-    /// The path, percent-encoded as it is sent; `/` if the URL has no path.
+    /// The path, percent-encoded and without dot segments, as it is sent; `/` if the URL has no path.
     let path: String
     /// Whether the scheme is `https`.
     let isSecure: Bool
@@ -53,7 +53,7 @@ struct CookieOrigin: Equatable, Sendable {
         let scheme = url.scheme?.lowercased()
         guard scheme == "http" || scheme == "https" else { return nil }
         guard let host = url.host?.lowercased(), !host.isEmpty else { return nil }
-        let path = url.path(percentEncoded: true)
+        let path = url.standardized.path(percentEncoded: true)
         self.host = host
         self.path = path.isEmpty ? "/" : path
         isSecure = scheme == "https"

@@ -1,3 +1,5 @@
+internal import NetwatchTransport
+
 /// The value of a `Content-Range` field (RFC 9110 §14.4).
 enum ContentRange: Hashable, Sendable {
     /// `bytes 2-5/10`; the total is `nil` for `*`.
@@ -36,5 +38,15 @@ enum ContentRange: Hashable, Sendable {
     private static func number(_ text: Substring) -> Int64? {
         guard 1...18 ~= text.utf8.count, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
         return Int64(text)
+    }
+}
+
+extension TransferHead {
+    /// The number of bytes in the body of a 206 with a single range and without an encoding; `nil` for other responses.
+    var partLength: Int64? {
+        guard status == 206, !isEncoded,
+            case .part(let range, _)? = singleField("content-range").flatMap(ContentRange.init)
+        else { return nil }
+        return Int64(range.count)
     }
 }

@@ -48,6 +48,8 @@ struct DownloadSink: ResponseSink {
     private var isComplete = false
     /// The expected length of the file, if the server has reported it.
     private var total: Int64?
+    /// The length that the file has after the current body, if the body is a range.
+    private var rangeEnd: Int64?
     /// The offset in the file at which the current body starts.
     private(set) var offset: Int64 = 0
     /// The destination of the file after it was moved.
@@ -68,16 +70,19 @@ struct DownloadSink: ResponseSink {
         if isWholeFile { needsWholeFile = true }
         result = nil
         moved = nil
-        requestedRecord = needsWholeFile ? nil : partialFile.resumption.flatMap { $0.offset > 0 ? $0 : nil }
+        // After a redirect, the original request is kept, because the target of a redirect may be valid only once.
+        let original = self.request ?? request
+        self.request = original
+        let continuesFile = !needsWholeFile && !original.hasRange
+        requestedRecord = continuesFile ? partialFile.resumption.flatMap { $0.offset > 0 ? $0 : nil } : nil
         isComplete = false
         writing = .nothing
         offset = 0
         total = nil
+        rangeEnd = nil
         for header in requestedRecord?.requestHeaders ?? [] {
             request.setValue(header.value, forHTTPHeaderField: header.name)
         }
-        // After a redirect, the original request is kept, because the target of a redirect may be valid only once.
-        self.request = self.request ?? request
     }
 
     private func open(for request: URLRequest) throws -> PartialDownload {
@@ -97,9 +102,10 @@ struct DownloadSink: ResponseSink {
             return .accept
         }
         switch ResumeDecision.of(record: requestedRecord, head: head.head) {
-        case .continueAt(let offset, let total):
-            try partialFile.continueWriting(from: offset, total: total)
-            self.offset = offset
+        case .continueWith(let range, let total):
+            try partialFile.continueWriting(from: range.lowerBound, total: total)
+            offset = range.lowerBound
+            rangeEnd = range.upperBound + 1
             self.total = total
             writing = .part(partialFile)
         case .startOver:
@@ -134,6 +140,7 @@ struct DownloadSink: ResponseSink {
         }
         try partialFile.startOver(request, head.head)
         writing = .part(partialFile)
+        rangeEnd = head.head.partLength
     }
 
     private mutating func writeSeparately(_ request: URLRequest, _ head: ResponseHead) throws {
@@ -143,7 +150,13 @@ struct DownloadSink: ResponseSink {
     }
 
     mutating func write(_ bytes: [UInt8]) throws {
-        try writing.file?.append(bytes)
+        guard let file = writing.file else { return }
+        if let rangeEnd, file.received + Int64(bytes.count) > rangeEnd {
+            // The file keeps only bytes of the range, so that it can be continued.
+            let text = "the body is longer than its range"
+            throw AFError.downloadResumeFailed(reason: .rangeResponseInvalid(text))
+        }
+        try file.append(bytes)
     }
 
     mutating func end(_ failure: (any Error)?) throws {
@@ -154,7 +167,7 @@ struct DownloadSink: ResponseSink {
             return
         }
         guard let file = writing.file else { return }
-        try file.finish(expecting: total)
+        try file.finish(expecting: total, rangeEnd: rangeEnd)
         isComplete = true
     }
 

@@ -154,7 +154,7 @@ final class PartialDownload: Sendable {
     /// Continues the existing file. Call this or ``startOver(_:_:)`` before the first ``append(_:)``.
     ///
     /// - Parameters:
-    ///   - offset: The offset of ``ResumeDecision/continueAt(_:total:)``. The file is truncated to it.
+    ///   - offset: The offset of ``ResumeDecision/continueWith(_:total:)``. The file is truncated to it.
     ///   - total: The total length, if known.
     func continueWriting(from offset: Int64, total: Int64?) throws {
         try withState { state in
@@ -218,21 +218,26 @@ final class PartialDownload: Sendable {
 
     /// Checks that the file is complete at the end of the body.
     ///
-    /// - Parameter total: The expected length of the file; `nil` for the total of the record.
+    /// - Parameters:
+    ///   - total: The expected length of the complete file; `nil` for the total of the record.
+    ///   - rangeEnd: The expected length of the file after this body, if the body is a range. Default `nil`: it is a
+    ///     whole body.
     /// - Throws:
     ///   - `URLError.networkConnectionLost` if the file is shorter. It can be continued.
     ///   - ``AFError/DownloadResumeFailureReason/rangeResponseInvalid(_:)`` if it is longer. It cannot be continued.
     ///   - ``AFError/fileFailed(error:url:)`` if a shorter file cannot be synced.
-    func finish(expecting total: Int64?) throws {
+    func finish(expecting total: Int64?, rangeEnd: Int64? = nil) throws {
         try withState { state in
-            guard let total = total ?? state.record?.total, total != state.file.length else { return }
-            if state.file.length < total {
+            let received = state.file.length
+            let expected = [rangeEnd, total ?? state.record?.total].compactMap(\.self)
+            guard let expected = expected.first(where: { $0 != received }) else { return }
+            if received < expected {
                 try sync(&state)
                 let text = "received only \(state.file.length) of \(total) bytes"
                 throw URLError(.networkConnectionLost, message: text)
             }
             state.record = nil
-            let text = "received \(state.file.length) bytes instead of \(total)"
+            let text = "received \(received) bytes instead of \(expected)"
             throw AFError.downloadResumeFailed(reason: .rangeResponseInvalid(text))
         }
     }

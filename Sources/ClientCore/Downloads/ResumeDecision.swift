@@ -25,8 +25,9 @@ extension ResumeRecord {
 
 /// What to do with the partial file after the response to a request for the remaining bytes.
 enum ResumeDecision: Sendable {
-    /// The body continues the file at this offset. The file must be truncated to the offset first.
-    case continueAt(Int64, total: Int64?)
+    /// The body consists of this range of the file, and continues it. The file must be truncated to the first byte of
+    /// the range before.
+    case continueWith(ClosedRange<Int64>, total: Int64?)
     /// The body is the whole current version, which replaces the contents of the partial file.
     case startOver
     /// Neither the partial file nor the body can be used. The request must be sent again without a range.
@@ -68,10 +69,11 @@ enum ResumeDecision: Sendable {
         if let length = head.singleField("content-length"), Int64(length) != Int64(range.count) {
             return invalid("Content-Range `\(values[0])` contradicts Content-Length `\(length)`")
         }
-        if record.validator.isContradicted(by: head) || isContradiction(record.total, total) {
+        // A server that ignores `If-Range` sends a part of any version, so the response must show its version.
+        guard record.validator.isConfirmed(by: head), !isContradiction(record.total, total) else {
             return .restartWithoutRange
         }
-        return .continueAt(range.lowerBound, total: total ?? record.total)
+        return .continueWith(range, total: total ?? record.total)
     }
 
     /// Returns the decision about a 416. The request had `If-Range`, so a 416 means that the server still has the

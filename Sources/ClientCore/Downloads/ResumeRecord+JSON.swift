@@ -11,10 +11,8 @@ extension ResumeRecord: Codable {
         try values.encode(Self.currentVersion, forKey: .version)
         try values.encode("GET", forKey: .method)
         try values.encode(url.absoluteString, forKey: .url)
-        switch validator {
-        case .entityTag(let tag): try values.encode(tag, forKey: .entityTag)
-        case .lastModified(let date): try values.encode(date, forKey: .lastModified)
-        }
+        try values.encodeIfPresent(validator.entityTag, forKey: .entityTag)
+        try values.encodeIfPresent(validator.lastModified, forKey: .lastModified)
         try values.encodeIfPresent(total, forKey: .totalBytes)
         try values.encode(received, forKey: .receivedBytes)
         try values.encode(synced, forKey: .syncedBytes)
@@ -77,12 +75,13 @@ extension ResumeRecord: Codable {
     }
 
     private static func validator(_ values: KeyedDecodingContainer<CodingKeys>) throws -> ResumeValidator {
-        if let tag = try values.decodeIfPresent(String.self, forKey: .entityTag) {
-            if let validator = ResumeValidator(entityTag: tag) { return validator }
+        let tag = try values.decodeIfPresent(String.self, forKey: .entityTag)
+        let date = try values.decodeIfPresent(String.self, forKey: .lastModified)
+        if let tag, ResumeValidator(entityTag: tag, lastModified: nil) == nil {
             throw Unreadable("entityTag `\(tag)` is not a strong entity tag")
         }
-        let date = try values.decode(String.self, forKey: .lastModified)
-        if let validator = ResumeValidator(lastModified: date) { return validator }
+        if let validator = ResumeValidator(entityTag: tag, lastModified: date) { return validator }
+        guard let date else { throw Unreadable("`entityTag` or `lastModified` is missing") }
         throw Unreadable("lastModified `\(date)` is not an HTTP date")
     }
 }

@@ -14,7 +14,7 @@ struct ResumeRecord: Hashable, Sendable {
 
     /// The URL of the original request. The method is always `GET`.
     let url: URL
-    /// Identifies the version of the resource to which the bytes belong.
+    /// Identify the version of the resource to which the bytes belong.
     let validator: ResumeValidator
     /// The total length in bytes, if the server reported it.
     var total: Int64?
@@ -33,8 +33,9 @@ struct ResumeRecord: Hashable, Sendable {
 
     /// Creates the record of a new download. Returns `nil` if the download cannot be continued.
     ///
-    /// A download can be continued if its method is `GET`, and its response meets these conditions:
+    /// A download can be continued if its method is `GET`, and it meets these conditions:
     ///
+    /// - The request has no `Range` of the program.
     /// - The status is 200 and the server accepts ranges, or the status is 206 and the part starts at byte 0.
     /// - The body is not encoded, for example with gzip.
     /// - The response has a strong validator; see ``ResumeValidator``.
@@ -44,7 +45,8 @@ struct ResumeRecord: Hashable, Sendable {
     ///   - head: The head of the response.
     ///   - partialFile: The path of the file with the body.
     init?(of request: URLRequest, head: TransferHead, partialFile: String) {
-        guard (request.httpMethod ?? "GET") == "GET", let url = request.url?.withoutUserInfo,
+        guard (request.httpMethod ?? "GET") == "GET", !request.hasRange,
+            let url = request.url?.withoutUserInfo,
             !head.isEncoded, let validator = ResumeValidator(head), let total = Self.total(in: head)
         else { return nil }
         self.url = url
@@ -132,4 +134,9 @@ struct ResumeRecord: Hashable, Sendable {
     }
 
     private static var now: Date { Date(timeIntervalSince1970: Date().timeIntervalSince1970.rounded(.down)) }
+}
+
+extension URLRequest {
+    /// Whether the request asks for a part of the resource.
+    var hasRange: Bool { value(forHTTPHeaderField: "Range") != nil }
 }

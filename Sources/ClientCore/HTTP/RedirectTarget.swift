@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchTransport
 
 /// The URL that a `Location` field refers to, resolved against the response's URL (RFC 3986 §5, and RFC 9110
 /// §10.2.2 for fragments).
@@ -12,6 +13,9 @@ internal import Foundation
 struct RedirectTarget: Sendable {
     let url: URL
 
+    /// - Parameters:
+    ///   - location: The value of the field, as an ``ExactText``.
+    ///   - base: The URL of the response.
     /// - Throws: `URLError.unsupportedURL` if the URL is neither http nor https, and `URLError.badServerResponse` if
     ///   the field is not a URL or names no valid host and port.
     init(_ location: String, from base: URL) throws(URLError) {
@@ -53,12 +57,13 @@ struct RedirectTarget: Sendable {
     /// Percent-encodes the characters that a URL must not contain, as servers expect of clients.
     ///
     /// `URL(string:)` also encodes them, but then encodes existing escapes in the same component a second time.
+    /// A `%` that begins no escape is encoded, too, because Foundation's URL cannot contain it.
     /// Letters beyond ASCII are not encoded in the authority, because Foundation converts the host name to punycode.
     ///
     /// - Returns: `nil` if the authority contains a backslash, because its host is ambiguous. In `h\@evil` the host is
     ///   `h` for browsers and `evil` by the RFCs.
     private static func escaped(_ location: String) -> String? {
-        let bytes = Array(location.trimmingCharacters(in: CharacterSet(charactersIn: " \t")).utf8)
+        let bytes = ExactText.encode(location.trimmingCharacters(in: CharacterSet(charactersIn: " \t")))
         let authority = authority(of: bytes)
         guard !bytes[authority].contains(UInt8(ascii: "\\")) else { return nil }
         var escaped: [UInt8] = []

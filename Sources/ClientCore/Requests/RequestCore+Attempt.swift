@@ -157,7 +157,7 @@ extension RequestCore {
         let response = ResponseHead(head, from: hop.url)
         current.received(response)
         context.settings.cookies?.store(
-            response.values(of: "Set-Cookie"),
+            response.head.fields.exactValues(of: "Set-Cookie"),
             from: hop.url,
             mainDocumentURL: hop.request.mainDocumentURL
         )

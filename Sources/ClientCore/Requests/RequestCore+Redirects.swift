@@ -11,7 +11,7 @@ extension RequestCore {
             let redirection = try Redirection(
                 of: hop.request,
                 status: response.status,
-                location: response.values(of: "Location").first
+                location: response.head.fields.exactValues(of: "Location").first
             ),
             let next = answer(to: redirection, response)
         else { return nil }

@@ -10,7 +10,8 @@ extension NameResolver {
 
     private static let loopback = [IPAddress("::1")!, IPAddress("127.0.0.1")!]
 
-    private static func isLocalhost(_ name: String) -> Bool {
+    /// Returns whether the name is `localhost` or below it, so that it refers to this machine (RFC 6761 §6.3).
+    package static func isLocalhost(_ name: String) -> Bool {
         let labels = name.hasSuffix(".") ? name.dropLast() : name[...]
         return labels.split(separator: ".", omittingEmptySubsequences: false).last?.lowercased()
             == "localhost"

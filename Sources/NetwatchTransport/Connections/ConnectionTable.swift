@@ -15,6 +15,9 @@ struct ConnectionTable {
         /// The maximum number of users.
         var capacity: Int
 
+        /// Whether the connection speaks HTTP/2, or may do so.
+        var isMultiplexed: Bool
+
         var isFree: Bool { users.count < capacity }
     }
 
@@ -39,7 +42,12 @@ struct ConnectionTable {
         for transfer: TransferID
     ) {
         close(descriptor)
-        connections[descriptor] = Connection(origin: origin, localPort: localPort, capacity: capacity)
+        connections[descriptor] = Connection(
+            origin: origin,
+            localPort: localPort,
+            capacity: capacity,
+            isMultiplexed: capacity > 1
+        )
         origins[origin, default: Origin()].all.insert(descriptor)
         assign(transfer, to: descriptor)
     }
@@ -64,7 +72,7 @@ struct ConnectionTable {
         isQuiet: (CInt) -> Bool
     ) -> Bool {
         while let descriptor = origins[origin]?.free.first, let connection = connections[descriptor] {
-            if connection.capacity > 1 || isQuiet(descriptor) {
+            if connection.isMultiplexed || isQuiet(descriptor) {
                 assign(transfer, to: descriptor)
                 return true
             }
@@ -82,7 +90,9 @@ struct ConnectionTable {
 
     /// Sets the maximum number of transfers of the connection that a transfer uses.
     mutating func setCapacity(ofConnectionOf transfer: TransferID, to capacity: Int) {
-        assigned[transfer].map { setCapacity(of: $0, to: capacity) }
+        guard let descriptor = assigned[transfer] else { return }
+        connections[descriptor]?.isMultiplexed = capacity > 1
+        setCapacity(of: descriptor, to: capacity)
     }
 
     /// Records that libcurl did not use the connection that was reserved for a transfer. The connection counts as full:
@@ -91,6 +101,16 @@ struct ConnectionTable {
         guard let descriptor = assigned[transfer] else { return }
         assign(transfer, to: nil)
         setCapacity(of: descriptor, to: connections[descriptor]?.users.count ?? 0)
+    }
+
+    /// Returns whether no transfer uses a connection or has reserved it, and the connection does not speak HTTP/2.
+    func isIdleHTTP1(_ descriptor: CInt) -> Bool {
+        connections[descriptor].map { $0.users.isEmpty && !$0.isMultiplexed } ?? false
+    }
+
+    /// Returns the connection that a transfer uses or has reserved, if it is known to speak HTTP/1.1.
+    func http1Connection(of transfer: TransferID) -> CInt? {
+        assigned[transfer].flatMap { connections[$0]?.isMultiplexed == false ? $0 : nil }
     }
 
     /// Returns the connection that a transfer uses or has reserved.

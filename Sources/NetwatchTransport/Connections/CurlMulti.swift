@@ -173,7 +173,9 @@ final class CurlMulti {
     /// Lets libcurl handle a ready descriptor.
     func descriptorIsReady(_ descriptor: CInt, _ readiness: EventLoop.Readiness) -> Turn {
         guard sockets.isAwaited(descriptor) else {
-            // The server has closed an unused connection. libcurl detects that when it next selects a connection.
+            // The server has closed an unused connection, or has sent data that belongs to no request. A response that
+            // comes before its request must not be used (RFC 9112 §9.2).
+            if connections.isIdleHTTP1(descriptor) { WatchedSocket.discard(descriptor) }
             sockets.remove(descriptor)
             return Turn()
         }
@@ -261,7 +263,7 @@ final class CurlMulti {
                 continue
             }
             let code = message.data.result
-            if code == CURLE_COULDNT_CONNECT, transfer.mayReconnect {
+            if transfer.mayReconnect(after: code) {
                 detach(transfer)
                 turn.unconnected.append(transfer)
             } else {
@@ -390,6 +392,10 @@ extension CurlMulti: TransferContext {
 
     func didSelectConnection(for transfer: Transfer) {
         connections.use(by: transfer.id, transfer.url.origin, localPort: transfer.ends.localPort)
+    }
+
+    func hasUnreadData(connectionOf id: TransferID) -> Bool? {
+        connections.http1Connection(of: id).map { !WatchedSocket.isQuiet($0) }
     }
 
     func setMultiplexed(_ isMultiplexed: Bool, connectionOf id: TransferID) {

@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
@@ -41,7 +40,7 @@ final class TurnWatchdog: Sendable {
     private let hasAbortedConnections = Atomic<Bool>(false)
     private let isAsleep = Atomic<Bool>(false)
     private let isStopped = Atomic<Bool>(false)
-    private let wakeSignal = DispatchSemaphore(value: 0)
+    private let wakeSignal = MonotonicSemaphore()
     /// The CPU clock of the engine's thread (`pthread_getcpuclockid(3)`).
     private let clock = Atomic<clockid_t>(CLOCK_THREAD_CPUTIME_ID)
 
@@ -125,16 +124,19 @@ final class TurnWatchdog: Sendable {
         sleep(after: seen)
         while !isStopped.load(ordering: .sequentiallyConsistent) {
             check(&detector)
-            _ = wakeSignal.wait(timeout: .now() + Self.dispatchInterval)
+            wakeSignal.wait(for: Self.interval)
             let turn = turns.load(ordering: .sequentiallyConsistent)
-            let isStopped = isStopped.load(ordering: .sequentiallyConsistent)
-            if !isStopped, turn.isMultiple(of: 2), turn == seen { sleep(after: turn) }
+            if turn == seen { sleep(after: turn) }
             seen = turn
         }
     }
 
-    /// Waits for the next turn.
+    /// Waits for the next turn. Returns immediately if a turn is running, or if the watchdog is stopped.
+    ///
+    /// - Parameter turn: The last value of ``turns``. It may be odd at the first call: the engine's thread may begin
+    ///   its first turn before this thread runs. If that turn never ended, no later turn would wake this thread.
     private func sleep(after turn: UInt64) {
+        guard turn.isMultiple(of: 2), !isStopped.load(ordering: .sequentiallyConsistent) else { return }
         isAsleep.store(true, ordering: .sequentiallyConsistent)
         let hasBegun = turns.load(ordering: .sequentiallyConsistent) != turn
         // If a turn began meanwhile and has already reset the flag, it also sends the signal, so the wait below ends.
@@ -168,8 +170,4 @@ final class TurnWatchdog: Sendable {
         clock_gettime(clock.load(ordering: .relaxed), &time)
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
-
-    private static let dispatchInterval = DispatchTimeInterval.milliseconds(
-        Int(interval / .milliseconds(1))
-    )
 }

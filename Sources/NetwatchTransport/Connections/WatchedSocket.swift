@@ -47,6 +47,15 @@ struct WatchedSocket: Hashable, Sendable {
         return poll(&entry, 1, 0) == 0
     }
 
+    /// Shuts a connection down and reads what has arrived. libcurl then detects that the connection is closed. As long
+    /// as there is something to read, it takes the connection for an open one.
+    static func discard(_ descriptor: CInt) {
+        shutdown(descriptor, CInt(SHUT_RDWR))
+        withUnsafeTemporaryAllocation(byteCount: 16 * 1024, alignment: 1) { buffer in
+            while recv(descriptor, buffer.baseAddress, buffer.count, CInt(MSG_DONTWAIT)) > 0 {}
+        }
+    }
+
     /// Returns the number of sent bytes that the peer's kernel has not acknowledged; 0 for a socket that is not TCP.
     static func unacknowledgedBytes(of descriptor: CInt) -> Int {
         var count: CInt = 0

@@ -105,6 +105,14 @@ struct EasyHandle: ~Copyable {
         return microseconds > 0 ? .microseconds(microseconds) : nil
     }
 
+    /// Whether the TLS library has received data over the current connection that libcurl has not read.
+    var hasUnreadTLSData: Bool {
+        guard TransferCapabilities.current.usesOpenSSL,
+            let connection = netwatch_easy_get_tls_connection(rawValue)
+        else { return false }
+        return SSL_has_pending(OpaquePointer(connection)) == 1
+    }
+
     private func check(_ code: CURLcode, _ option: CURLoption) throws(TransferFailure) {
         guard code != CURLE_OK else { return }
         throw .refused(code, "CURLoption \(option.rawValue): \(String(cString: curl_easy_strerror(code)))")
@@ -131,8 +139,10 @@ struct StringList: ~Copyable {
 
     deinit { curl_slist_free_all(rawValue) }
 
+    /// Appends the bytes that an ``ExactText`` represents.
     mutating func append(_ text: String) {
-        guard let longer = curl_slist_append(rawValue, text) else { fatalError("out of memory") }
+        let longer = ExactText.withCString(of: text) { curl_slist_append(rawValue, $0) }
+        guard let longer else { fatalError("out of memory") }
         rawValue = longer
     }
 }

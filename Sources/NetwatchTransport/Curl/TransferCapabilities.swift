@@ -8,7 +8,7 @@ package struct TransferCapabilities: Hashable, Sendable {
     package let tlsLibrary: String?
     /// Whether HTTP/2 is supported.
     package let supportsHTTP2: Bool
-    /// The names of the content encodings that libcurl can decode, as used in `Accept-Encoding`.
+    /// The names of the content encodings that can be decoded, as used in `Accept-Encoding`.
     package let decodableEncodings: [String]
 
     package init(version: String, tlsLibrary: String?, supportsHTTP2: Bool, decodableEncodings: [String]) {
@@ -21,15 +21,11 @@ package struct TransferCapabilities: Hashable, Sendable {
     /// The capabilities of the loaded library.
     package static let current: TransferCapabilities = {
         let info = curl_version_info(CURLVERSION_SEVENTH).pointee
-        let codings = [
-            ("br", CURL_VERSION_BROTLI), ("gzip", CURL_VERSION_LIBZ), ("deflate", CURL_VERSION_LIBZ),
-            ("zstd", CURL_VERSION_ZSTD),
-        ]
         return TransferCapabilities(
             version: String(cString: info.version),
             tlsLibrary: info.ssl_version.map { String(cString: $0) },
             supportsHTTP2: info.features & CURL_VERSION_HTTP2 != 0,
-            decodableEncodings: codings.filter { info.features & $0.1 != 0 }.map(\.0)
+            decodableEncodings: ContentDecoder.supported
         )
     }()
 

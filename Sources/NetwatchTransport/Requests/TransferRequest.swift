@@ -19,8 +19,8 @@ package struct TransferRequest: Sendable {
     package var method: String
     /// The header fields.
     ///
-    /// If `Accept-Encoding` is present and not blank, libcurl decodes the response body. The transfer fails with code
-    /// 61 if the body has an encoding that this libcurl cannot decode (``TransferCapabilities/decodableEncodings``).
+    /// If `Accept-Encoding` is present and not blank, the response body is decoded. The transfer fails with code
+    /// 61 if the body has an encoding that cannot be decoded (``TransferCapabilities/decodableEncodings``).
     /// Without `Accept-Encoding`, the body is delivered as received.
     package var headers: [Header] = []
     /// The body; `nil` for none. Without a body, methods that usually have one send `Content-Length: 0`.

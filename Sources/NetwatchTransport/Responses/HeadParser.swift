@@ -10,6 +10,11 @@ struct HeadParser {
         case head(TransferHead)
         /// The server switched to another protocol (status 101) without being asked to.
         case switched
+        /// The first line is not a status line.
+        case invalidStatusLine
+        /// The final head has `Content-Length` fields with different values, so the end of the body is ambiguous (RFC
+        /// 9112 §6.3).
+        case ambiguousLength
         /// The heads of the transfer together exceed ``HeadParser/maximumBytes``.
         case tooLarge
     }
@@ -24,6 +29,9 @@ struct HeadParser {
     private var status = 0
     private var version = ""
     private var fields = HeaderFields()
+    /// Whether the status line of the current head was received. Only the first line of a head is a status line, even
+    /// if other lines have the same form (RFC 9112 §2.1).
+    private var isInHead = false
     private(set) var isComplete = false
     /// Whether at least one line of the response was received.
     private(set) var hasBegun = false
@@ -46,20 +54,24 @@ struct HeadParser {
         let text = Self.trimmed(line[...])
         // A line of only spaces and tabs is an empty folded line, not the end of the head.
         if text.isEmpty { return line.first == 0x20 || line.first == 0x09 ? .more : endHead() }
-        if text.starts(with: "HTTP/".utf8) {
-            beginHead(text)
-        } else {
-            addHeader(text)
-        }
+        guard isInHead else { return beginHead(text) ? .more : .invalidStatusLine }
+        addHeader(text)
         return .more
     }
 
-    private mutating func beginHead(_ line: Slice<UnsafeRawBufferPointer>) {
+    /// Parses a status line (RFC 9112 §4). Returns `false` if the line is none. libcurl also accepts other lines, such
+    /// as `http/1.1 404`, which it takes for a 200.
+    private mutating func beginHead(_ line: Slice<UnsafeRawBufferPointer>) -> Bool {
         let parts = line.split(separator: UInt8(ascii: " "), maxSplits: 2)
+        guard parts.count > 1, parts[0].starts(with: "HTTP/".utf8), parts[1].count == 3,
+            let status = Int(String(decoding: parts[1], as: UTF8.self)), status >= 100
+        else { return false }
+        isInHead = true
         version = String(decoding: parts[0], as: UTF8.self)
-        status = parts.count > 1 ? Int(String(decoding: parts[1], as: UTF8.self)) ?? 0 : 0
+        self.status = status
         fields = HeaderFields()
         fields.reserveCapacity()
+        return true
     }
 
     private mutating func addHeader(_ line: Slice<UnsafeRawBufferPointer>) {
@@ -73,7 +85,10 @@ struct HeadParser {
     }
 
     private mutating func endHead() -> Step {
+        isInHead = false
         guard status >= 200 else { return status == 101 ? .switched : .more }
+        let lengths = fields.values(of: "Content-Length")
+        guard lengths.allSatisfy({ $0 == lengths[0] }) else { return .ambiguousLength }
         isComplete = true
         return .head(TransferHead(status: status, version: version, fields: fields))
     }

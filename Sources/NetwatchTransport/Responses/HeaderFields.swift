@@ -26,6 +26,12 @@ package struct HeaderFields: Hashable, Sendable {
         places.filter { isNamed(name, $0) }.map { text($0.value..<$0.end) }
     }
 
+    /// Returns the values of all fields with this name as ``ExactText``, in the order received. The values can be
+    /// compared byte for byte and sent again unchanged.
+    package func exactValues(of name: String) -> [String] {
+        places.filter { isNamed(name, $0) }.map { ExactText.decode(bytes[$0.value..<$0.end]) }
+    }
+
     /// Reserves capacity for the head of a typical response.
     mutating func reserveCapacity() {
         bytes.reserveCapacity(512)

@@ -5,19 +5,16 @@ extension EasyHandle {
     /// Sets the options that depend on the request, except string lists, TLS options and callbacks. The initializer of
     /// ``Transfer`` sets those.
     ///
-    /// - Parameter acceptEncoding: The value of ``TransferRequest/acceptEncoding``.
-    func apply(_ request: TransferRequest, acceptEncoding: String?) throws(TransferFailure) {
+    /// - Parameter decodes: Whether the body may have to be decoded.
+    func apply(_ request: TransferRequest, decodes: Bool) throws(TransferFailure) {
         try applyPolicy()
         try set(CURLOPT_URL, request.url)
         try applyMethod(of: request)
         try applyTimeouts(of: request)
         try apply(request.credentials)
-        if let acceptEncoding {
-            try set(CURLOPT_ACCEPT_ENCODING, acceptEncoding)
-            // The buffer must be small from the start. Only the head shows whether the body is encoded, and when the
-            // head arrives, it is too late to change the size.
-            try set(CURLOPT_BUFFERSIZE, ReceiveLimiter.encodedReadSize)
-        }
+        // The buffer must be small from the start. Only the head shows whether the body is encoded, and when the head
+        // arrives, it is too late to change the size.
+        if decodes { try set(CURLOPT_BUFFERSIZE, ReceiveLimiter.encodedReadSize) }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
         // libcurl may resend over a reused connection. `TransferRequest.allowsConnectionReuse` describes this.
         if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
@@ -74,8 +71,8 @@ extension TransferRequest {
     /// send `Content-Length: 0` (RFC 9110 §8.6).
     var isSentWithBody: Bool { body != nil || ["POST", "PUT", "PATCH"].contains(method) }
 
-    /// The value of `Accept-Encoding`, which libcurl sends unchanged. libcurl then decodes the response body. `nil` if
-    /// the caller set none: the body is not decoded.
+    /// The value of `Accept-Encoding`, which is sent unchanged. The response body is then decoded. `nil` if the caller
+    /// set none: the body is not decoded.
     var acceptEncoding: String? {
         let values = headers.filter { $0.isNamed("Accept-Encoding") && !$0.isBlank }.map(\.value)
         return values.isEmpty ? nil : values.joined(separator: ", ")
@@ -84,12 +81,14 @@ extension TransferRequest {
     /// Returns the caller's header fields for `CURLOPT_HTTPHEADER`, with entries that keep libcurl from adding its own
     /// fields.
     ///
-    /// - Parameter decodes: Whether libcurl decodes the body. It then sends `Accept-Encoding` itself.
-    func headerList(decodes: Bool) -> StringList {
+    /// - Parameter acceptEncoding: The value of ``acceptEncoding``, which replaces the fields of that name.
+    func headerList(acceptEncoding: String?) -> StringList {
         var list = StringList()
+        if let acceptEncoding { list.append("Accept-Encoding: \(acceptEncoding)") }
         for header in headers {
-            // libcurl writes these fields itself.
-            if header.isNamed("Content-Length") || decodes && header.isNamed("Accept-Encoding") { continue }
+            // libcurl writes this field itself.
+            if header.isNamed("Content-Length") { continue }
+            if acceptEncoding != nil, header.isNamed("Accept-Encoding") { continue }
             // `Name:` would remove the field; `Name;` sends it with an empty value.
             list.append(header.isBlank ? header.name + ";" : header.name + ": " + header.value)
         }

@@ -1,13 +1,13 @@
 /// A limit on how much of a body is received in one turn of the loop and in one read of libcurl.
 ///
-/// In one turn libcurl reads up to a hundred times and decodes everything that it has read. Two kinds of servers make
-/// this a problem:
+/// In one turn libcurl reads up to a hundred times, and everything that it has read is decoded. Two kinds of servers
+/// make this a problem:
 ///
 /// - A fast server could fill megabytes of memory before the caller can pause the transfer.
 /// - A server that sends zeros as gzip could fill gigabytes, and the event loop would be blocked meanwhile.
 struct ReceiveLimiter {
-    /// The size in bytes of libcurl's receive buffer for a body that may have to be decoded. libcurl always decodes all
-    /// that it has read at once.
+    /// The size in bytes of libcurl's receive buffer for a body that may have to be decoded. All that libcurl has read
+    /// is decoded at once.
     ///
     /// A larger buffer would be faster. But the decoded data may be in memory up to three times: as received, buffered
     /// as events, and in delivery to the consumer.
@@ -19,15 +19,7 @@ struct ReceiveLimiter {
     /// The maximum number of body bytes in one turn. After that, other transfers must get their turn.
     private static let turnLimit = 1 << 20
 
-    /// The action of the callback that gets received bytes.
-    enum Decision {
-        case accept
-        /// Refuse the bytes for now. libcurl delivers them again in the next turn.
-        case pause
-        case reject
-    }
-
-    /// Whether ``decide(_:received:)`` has paused receiving until the next turn.
+    /// Whether ``mayReceive(received:)`` has paused receiving until the next turn.
     var isPaused = false
     /// Whether the caller has stopped receiving for the rest of this turn.
     var isStoppedForTurn = false
@@ -36,25 +28,26 @@ struct ReceiveLimiter {
     /// libcurl's count of received bytes at the last read. Each read increases it, so it identifies a read.
     private var read: Int64 = -1
 
-    /// Returns what the callback must do with the next bytes.
+    /// Returns whether the callback may take the bytes that libcurl delivers now. If not, libcurl delivers them again
+    /// in the next turn.
     ///
-    /// - Parameters:
-    ///   - count: The number of (decoded) bytes that libcurl delivers now.
-    ///   - received: The number of bytes received over the wire so far, as counted by libcurl.
-    mutating func decide(_ count: Int, received: Int64) -> Decision {
-        if received != read {
-            // Only the first delivery of a read may be paused. libcurl then keeps all data of the read and delivers it
-            // later with the same count, and that delivery must be accepted.
-            read = received
-            readBytes = 0
-            if isStoppedForTurn || turnBytes > Self.turnLimit {
-                isPaused = true
-                return .pause
-            }
-        }
+    /// - Parameter received: The number of bytes received over the wire so far, as counted by libcurl.
+    mutating func mayReceive(received: Int64) -> Bool {
+        guard received != read else { return true }
+        // Only the first delivery of a read may be paused. libcurl then keeps all data of the read and delivers it
+        // later with the same count, and that delivery must be accepted.
+        read = received
+        readBytes = 0
+        guard isStoppedForTurn || turnBytes > Self.turnLimit else { return true }
+        isPaused = true
+        return false
+    }
+
+    /// Counts decoded bytes. Returns whether those of the current read are within ``readLimit``.
+    mutating func accepts(_ count: Int) -> Bool {
         readBytes += count
         turnBytes += count
-        return readBytes > Self.readLimit ? .reject : .accept
+        return readBytes <= Self.readLimit
     }
 
     mutating func turnDidEnd() { (turnBytes, isStoppedForTurn) = (0, false) }

@@ -16,6 +16,7 @@ extension Transfer {
         try easy.setOpenSocketCallback { context, _, address in
             guard let address = address?.pointee else { return CURL_SOCKET_BAD }
             let transfer = Transfer.at(context!)
+            transfer.hasNewConnection = true
             guard transfer.request.unixSocketPath != nil else { return transfer.handOverConnection() }
             return transfer.makeSocket(address.family, address.socktype, address.protocol)
         }
@@ -123,6 +124,10 @@ extension Transfer {
             return false
         }
         context.didSelectConnection(for: self)
+        guard mayUseConnection() else {
+            sending.loseConnection(bytes: currentBytesSent)
+            return false
+        }
         sending.willSend(from: context.sentBytes(connectionOf: id))
         // Without this limit, libcurl would answer challenges forever if the server marks each nonce as stale.
         guard sending.count <= Self.maximumSendCount else {
@@ -139,6 +144,17 @@ extension Transfer {
         // If libcurl has read a part of the body but the socket has not accepted any of it, libcurl does not call the
         // seek callback. So the body is rewound here.
         return bodyReader.isUntouched || rewindBody(to: 0, SEEK_SET)
+    }
+
+    /// Returns whether the request can be sent over the connection that libcurl selected. Data that arrived over a
+    /// reused HTTP/1.1 connection before the request belongs to no request, so libcurl must close the connection (RFC
+    /// 9112 §9.2). Other connections may have data to read: session tickets of TLS, or frames of HTTP/2.
+    private func mayUseConnection() -> Bool {
+        defer { hasNewConnection = false }
+        guard !hasNewConnection, let hasUnreadData = context.hasUnreadData(connectionOf: id) else {
+            return true
+        }
+        return !hasUnreadData && !(url.isSecure && easy.hasUnreadTLSData)
     }
 
     private func rewindBody(to offset: curl_off_t, _ origin: CInt) -> Bool {
@@ -179,7 +195,10 @@ extension Transfer {
         switch head.consume(line) {
         case .more: break
         case .head(let head):
+            prepareDecoder(for: head)
             if mayBeSentAgain(after: head) { output.hold(head) } else { deliver(head) }
+        case .invalidStatusLine: stop = .notHTTP(EscapedBytes.text(line))
+        case .ambiguousLength: stop = .ambiguousLength
         case .tooLarge: stop = .headTooLarge
         case .switched: stop = .switchedProtocol
         }
@@ -206,31 +225,39 @@ extension Transfer {
         }
         // libcurl ignores a pause that was set before the request began, so the callback enforces it. libcurl delivers
         // the same bytes again after a pause.
-        guard !paused.contains(.receiving), mayReceive(bytes.count) else {
-            return stop == nil ? Int(CURL_WRITEFUNC_PAUSE) : 0
-        }
+        guard !paused.contains(.receiving), mayReceive() else { return Int(CURL_WRITEFUNC_PAUSE) }
         // libcurl delivers no body if it will send the request again. So these bytes show that the pending head is
         // final.
         deliverPendingHead()
         context.recordUsefulBytes(bytes.count)
+        do {
+            if let decoder { try decoder.decode(bytes, accept) } else { _ = accept(bytes) }
+        } catch {
+            stop = (error as? ContentDecoder.Failure).map(Stop.undecodable)
+        }
+        return stop == nil ? bytes.count : 0
+    }
+
+    /// Returns whether the transfer may receive now. If not, receiving is paused until the next turn.
+    private func mayReceive() -> Bool {
+        if flow.mayReceive(received: easy.offset(CURLINFO_SIZE_DOWNLOAD_T)) { return true }
+        later { $0.resumeReceiving() }
+        return false
+    }
+
+    /// Accepts decoded bytes of the body. Returns `false` if this has set the reason to end the transfer.
+    private func accept(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard flow.accepts(bytes.count) else {
+            stop = .bodyExpands
+            return false
+        }
         let excess = output.add(body: bytes, limit: request.maximumResponseBodyBytes)
         if excess > 0 { stop = .bodyTooLarge }
         if bytes.count > excess {
             scheduleDelivery()
             if output.isFull { reporter.deliver(output.takeComplete()) }
         }
-        return stop == nil ? bytes.count : 0
-    }
-
-    /// Returns whether the transfer may accept these bytes of the body. If not, this function has either paused
-    /// receiving until the next turn or set the reason to end the transfer.
-    private func mayReceive(_ count: Int) -> Bool {
-        switch flow.decide(count, received: easy.offset(CURLINFO_SIZE_DOWNLOAD_T)) {
-        case .accept: return true
-        case .pause: later { $0.resumeReceiving() }
-        case .reject: stop = .bodyExpands
-        }
-        return false
+        return stop == nil
     }
 
     func deliverPendingHead() {

@@ -10,7 +10,8 @@ extension Transfer {
         // response.
         guard code == CURLE_OK, !isAborted else { return finish(failure(of: code)) }
         deliverPendingHead()
-        finish(output.hasDeliveredHead ? nil : headTruncated)
+        guard output.hasDeliveredHead else { return finish(headTruncated) }
+        finish(decoder.flatMap { $0.isComplete ? nil : bodyTruncated($0.codings) })
     }
 
     /// Reports an end that netwatch caused, not libcurl, such as a cancellation or a timeout.
@@ -48,12 +49,18 @@ extension Transfer {
     private func failure(of stop: Stop) -> TransferFailure {
         switch stop {
         case .headTooLarge: return headTooLarge
+        case .ambiguousLength:
+            return invalidResponse("the response has Content-Length fields with different values")
         case .switchedProtocol:
             return invalidResponse("the server switched to another protocol without being asked")
         case .bodyTooLarge:
             let message = "the response body is longer than \(request.maximumResponseBodyBytes ?? 0) bytes"
             return failure(code: Int32(CURLE_FILESIZE_EXCEEDED.rawValue), message: message)
         case .bodyExpands: return bodyExpands
+        case .undecodable(.unsupported(let codings)):
+            return undecodable("the response body has an unsupported content coding: \(codings)")
+        case .undecodable(.invalid(let codings)):
+            return undecodable("the response body is not valid \(codings) data")
         case .sentTooOften:
             let message = "the request was sent \(Self.maximumSendCount) times without a final response"
             return failure(code: Int32(CURLE_LOGIN_DENIED.rawValue), phase: .response, message: message)
@@ -70,12 +77,7 @@ extension Transfer {
     /// Returns the failure for an error that libcurl has reported.
     private func curlFailure(of code: CURLcode) -> TransferFailure {
         // libcurl reports a header line of 100 KiB or more as a lack of memory.
-        if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response {
-            if !head.isComplete { return headTooLarge }
-            // It also reports a lack of memory if a pause interrupts the decoding and more than 64 MiB of decoded data
-            // would have to be kept.
-            if request.acceptEncoding != nil { return bodyExpands }
-        }
+        if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response, !head.isComplete { return headTooLarge }
         let text = message.text ?? String(cString: curl_easy_strerror(code))
         // libcurl uses the code of a connection reset for an invalid chunk.
         if code == CURLE_RECV_ERROR, text.hasSuffix("in chunked-encoding") { return invalidResponse(text) }
@@ -132,7 +134,17 @@ extension Transfer {
     private var bodyExpands: TransferFailure {
         let message =
             "\(ReceiveLimiter.encodedReadSize) bytes of the response body decode to more than \(ReceiveLimiter.readLimit) bytes"
-        return failure(code: Int32(CURLE_BAD_CONTENT_ENCODING.rawValue), message: message)
+        return undecodable(message)
+    }
+
+    private func undecodable(_ message: String) -> TransferFailure {
+        failure(code: Int32(CURLE_BAD_CONTENT_ENCODING.rawValue), message: message)
+    }
+
+    /// The failure for a body that is complete for HTTP, but not for its content codings.
+    private func bodyTruncated(_ codings: String) -> TransferFailure {
+        let code = Int32(CURLE_PARTIAL_FILE.rawValue)
+        return failure(code: code, message: "the response body ended before its \(codings) data was complete")
     }
 
     /// The failure for a connection that ended within the head. libcurl takes such a head for a complete one.

@@ -10,9 +10,11 @@ final class Transfer {
     /// The reason why netwatch made libcurl stop. Usually a callback sets it.
     enum Stop {
         case headTooLarge
+        case ambiguousLength
         case switchedProtocol
         case bodyTooLarge
         case bodyExpands
+        case undecodable(ContentDecoder.Failure)
         case sentTooOften
         case bodyFailed(TransferBodyReader.Fault)
         case resendForbidden
@@ -52,6 +54,9 @@ final class Transfer {
 
     var bodyReader: TransferBodyReader
     var head = HeadParser()
+    private let decodesBody: Bool
+    /// The decoder of the current response's body; `nil` if the body is not decoded.
+    private(set) var decoder: ContentDecoder?
     var flow: TransferFlow
     var sending = SendState()
     var output: TransferOutput
@@ -65,6 +70,8 @@ final class Transfer {
     var evaluator: TrustEvaluator?
     /// The connection that was made for the transfer; `nil` after libcurl has taken it over.
     private var connection: TCPSocket?
+    /// Whether libcurl has opened a connection for the transfer and has not sent the request over it yet.
+    var hasNewConnection = false
     /// The error that occurred when the unix socket was created.
     var socketFailure: SystemError?
 
@@ -100,9 +107,10 @@ final class Transfer {
         output = TransferOutput(requestBodyLength: bodyReader.length)
         times = TransferTimes(added: reporter.elapsed)
         let acceptEncoding = target.request.acceptEncoding
-        headers = target.request.headerList(decodes: acceptEncoding != nil)
+        decodesBody = acceptEncoding != nil
+        headers = target.request.headerList(acceptEncoding: acceptEncoding)
         resolved = target.resolveList()
-        try self.easy.apply(target.request, acceptEncoding: acceptEncoding)
+        try self.easy.apply(target.request, decodes: decodesBody)
         if url.isSecure { try self.easy.applyTLS(of: target.request) }
         try self.easy.set(CURLOPT_HTTPHEADER, pointer: headers.rawValue)
         if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
@@ -139,10 +147,11 @@ final class Transfer {
         try easy.set(CURLOPT_FRESH_CONNECT, 1)
     }
 
-    /// Whether the transfer can be added again with a new connection. It cannot if its request was sent and must not be
-    /// sent twice. The getter then records that reason as ``stop``.
-    var mayReconnect: Bool {
-        guard sending.lacksConnection, stop == nil else { return false }
+    /// Returns whether the transfer can be added again with a new connection after libcurl has ended it with an error.
+    /// It cannot if its request was sent and must not be sent twice. This reason is then recorded as ``stop``.
+    func mayReconnect(after code: CURLcode) -> Bool {
+        let isExpected = code == CURLE_COULDNT_CONNECT || code == CURLE_ABORTED_BY_CALLBACK
+        guard isExpected, sending.lacksConnection, stop == nil else { return false }
         if !maySend { stop = .resendForbidden }
         return stop == nil
     }
@@ -185,6 +194,11 @@ final class Transfer {
         defer { connection = nil }
         if connection == nil { sending.loseConnection(bytes: currentBytesSent) }
         return connection
+    }
+
+    /// Prepares to decode the body of a response, if it is encoded and the caller has requested that.
+    func prepareDecoder(for head: TransferHead) {
+        decoder = decodesBody ? ContentDecoder(head.fields.values(of: "Content-Encoding")) : nil
     }
 
     // MARK: Pausing

@@ -18,6 +18,10 @@ protocol TransferContext: AnyObject {
     /// Records the connection that libcurl selected for a transfer.
     func didSelectConnection(for transfer: Transfer)
 
+    /// Returns whether the connection of a transfer has data to read; `nil` if the connection speaks HTTP/2 or is a
+    /// unix socket.
+    func hasUnreadData(connectionOf id: TransferID) -> Bool?
+
     /// Records whether the connection of a transfer speaks HTTP/2 and so carries many transfers at a time.
     func setMultiplexed(_ isMultiplexed: Bool, connectionOf id: TransferID)
 

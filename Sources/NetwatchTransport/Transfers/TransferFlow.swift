@@ -59,10 +59,11 @@ struct TransferFlow {
 
     // MARK: Receiving
 
-    /// Returns what the callback must do with the next bytes of the body; see ``ReceiveLimiter/decide(_:received:)``.
-    mutating func decide(_ count: Int, received: Int64) -> ReceiveLimiter.Decision {
-        limiter.decide(count, received: received)
-    }
+    /// Returns whether the callback may take the next bytes of the body; see ``ReceiveLimiter/mayReceive(received:)``.
+    mutating func mayReceive(received: Int64) -> Bool { limiter.mayReceive(received: received) }
+
+    /// Returns whether decoded bytes are within the limit; see ``ReceiveLimiter/accepts(_:)``.
+    mutating func accepts(_ count: Int) -> Bool { limiter.accepts(count) }
 
     mutating func stopReceivingForTurn() {
         limiter.isStoppedForTurn = true

@@ -20,7 +20,7 @@ internal import Testing
         (["br", "gzip", "deflate"], "br;q=1.0, gzip;q=0.9, deflate;q=0.8"),
         (["deflate", "zstd", "gzip"], "gzip;q=1.0, deflate;q=0.9"), ([], "identity"),
     ])
-    func `only encodings that libcurl can decode are offered`(decoders: [String], expected: String) {
+    func `only encodings that can be decoded are offered`(decoders: [String], expected: String) {
         #expect(DefaultHTTPHeaders.headers(decoders: decoders)["Accept-Encoding"] == expected)
         #expect(!expected.contains("compress"))
     }

@@ -93,6 +93,27 @@ internal import Testing
         #expect(try field(for: "http://example.org/a/b/c") == "deep=3; middle=4; one=5; two=2")
     }
 
+    /// Foundation's own time of creation is that of the last replacement.
+    @Test func `the order of cookies survives a restart`() throws {
+        try take("one=1; Path=/", "two=2; Path=/", "three=3; Path=/", from: "http://example.org/")
+        try take("one=4; Path=/", from: "http://example.org/")
+        let properties = try #require(storage.cookies).reversed().map { try #require($0.properties) }
+        let other = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
+        for var properties in properties {
+            properties[HTTPCookiePropertyKey("Created")] = nil
+            other.setCookie(try #require(HTTPCookie(properties: properties)))
+        }
+        let url = try #require(URL(string: "http://example.org/"))
+        #expect(CookieJar(other, policy: .always).field(for: url) == "one=4; two=2; three=3")
+    }
+
+    @Test func `dot segments are removed from a path before it is compared`() throws {
+        try take("x=1; Path=/x", "y=2; Path=/y", from: "http://example.org/")
+        #expect(try field(for: "http://example.org/x/../y") == "y=2")
+        try take("z=3", from: "http://example.org/x/../y/z")
+        #expect(try field(for: "http://example.org/y/w") == "y=2; z=3")
+    }
+
     // MARK: Lifetime
 
     @Test func `a cookie is sent until it expires`() throws {

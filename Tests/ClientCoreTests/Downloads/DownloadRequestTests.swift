@@ -146,13 +146,56 @@ internal import Testing
     @Test func `a Content-Length near the integer limit does not overflow`() async throws {
         let server = try ScriptedServer { request in
             if request.number == 1 { return Self.firstFive }
-            let lengths = "Content-Length: 5\r\nContent-Length: \(Int64.max)\r\n"
-            let head = "HTTP/1.1 206 OK\r\nETag: \"one\"\r\nContent-Range: bytes 5-9/10\r\n"
-            return .send("\(head)\(lengths)\r\n56789", then: .close)
+            let head = "HTTP/1.1 200 OK\r\nETag: \"two\"\r\nContent-Length: \(Int64.max)\r\n\r\n"
+            return .send("\(head)56789", then: .close)
         }
         let request = session.download(resumingWith: try await brokenOff(server))
         let error = await request.response().error
         #expect((error as? URLError)?.code == .networkConnectionLost, "\(String(describing: error))")
+    }
+
+    /// The server sends a part without a `Content-Length`, of a file of unknown length.
+    @Test(arguments: [("5678", true), ("56789", false), ("567890", true)])
+    func `a part has as many bytes as its range`(body: String, isError: Bool) async throws {
+        let server = try ScriptedServer { request in
+            if request.number == 1 {
+                let head = "HTTP/1.1 206 OK\r\nETag: \"1\"\r\nContent-Range: bytes 0-9/*\r\n\r\n"
+                return .send(head + "01234", then: .close)
+            }
+            let head = "HTTP/1.1 206 OK\r\nETag: \"1\"\r\nContent-Range: bytes 5-9/*\r\n\r\n"
+            return .send(head + body, then: .close)
+        }
+        let request = session.download(resumingWith: try await brokenOff(server))
+        let response = await request.responseString()
+        #expect((response.error != nil) == isError, "\(response)")
+        if !isError { #expect(response.value == "0123456789") }
+    }
+
+    @Test(arguments: [("bytes=0-4", "bytes 0-4/10"), ("bytes=5-9", "bytes 5-9/10")])
+    func `a complete part is a success if the program asked for it`(range: String, part: String) async throws
+    {
+        let server = try ScriptedServer { _ in
+            let headers = [ScriptedServer.Header("ETag", "\"1\""), .init("Content-Range", part)]
+            return .respond(status: 206, headers: headers, body: Array("01234".utf8))
+        }
+        let request = session.download(server.url, headers: ["Range": range])
+        #expect(try await String(decoding: request.data, as: UTF8.self) == "01234")
+        #expect(server.requests.map { $0.values(of: "Range") } == [[range]])
+    }
+
+    @Test func `an encoded body that is truncated does not reach its destination`() async throws {
+        let server = try ScriptedServer { _ in
+            // The beginning of a gzip body, which is decoded to 10 bytes.
+            let body: [UInt8] =
+                [31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 0, 10, 0, 245, 255] + Array("0123456789".utf8)
+            return .respond(status: 200, headers: [.init("Content-Encoding", "gzip")], body: body)
+        }
+        let place = URL(fileURLWithPath: directory.file("place"))
+        var request = URLRequest(url: try #require(URL(string: server.url)))
+        request.setValue("gzip", forHTTPHeaderField: "Accept-Encoding")
+        let response = await session.download(request) { _, _ in (place, []) }.response()
+        #expect((response.error as? URLError)?.code == .networkConnectionLost)
+        #expect(!FileManager.default.fileExists(atPath: place.path))
     }
 
     @Test func `a redirected download is resumed through the redirect`() async throws {

@@ -19,12 +19,13 @@ extension ResumeRecord {
     static func sample(
         received: Int64 = 100,
         total: Int64? = 1000,
-        tag: String = "\"v1\"",
+        tag: String? = "\"v1\"",
+        lastModified: String? = nil,
         partialFile: String = "/tmp/part"
     ) -> ResumeRecord {
         ResumeRecord(
             url: URL(string: "http://example.com/file?id=1")!,
-            validator: .entityTag(tag),
+            validator: ResumeValidator(entityTag: tag, lastModified: lastModified)!,
             total: total,
             received: received,
             synced: 50,

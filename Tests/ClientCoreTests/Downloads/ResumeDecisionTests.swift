@@ -12,7 +12,8 @@ internal import Testing
 
     private func decision(_ head: TransferHead, _ record: ResumeRecord? = nil) -> String {
         switch ResumeDecision.of(record: record ?? self.record, head: head) {
-        case .continueAt(let offset, let total): "continue at \(offset) of \(total.map(String.init) ?? "*")"
+        case .continueWith(let range, let total):
+            "continue at \(range.lowerBound) of \(total.map(String.init) ?? "*")"
         case .startOver: "start over"
         case .restartWithoutRange: "restart without range"
         case .alreadyComplete: "already complete"
@@ -41,22 +42,35 @@ internal import Testing
 
     @Test func `206 with the requested range continues`() {
         let range = "bytes 100-999/1000"
-        #expect(decision(transferHead(206, ["Content-Range": range])) == "continue at 100 of 1000")
-        #expect(
-            decision(transferHead(206, ["content-range": range, "ETag": "\"v1\""]))
-                == "continue at 100 of 1000"
-        )
-        #expect(
-            decision(transferHead(206, ["Content-Range": range, "Content-Length": "900"]))
-                == "continue at 100 of 1000"
-        )
+        let tag = "\"v1\""
         // A server may send less than the client has requested.
-        #expect(
-            decision(transferHead(206, ["Content-Range": "bytes 100-199/1000"])) == "continue at 100 of 1000"
-        )
-        #expect(
-            decision(transferHead(206, ["Content-Range": "bytes 100-999/*"])) == "continue at 100 of 1000"
-        )
+        for range in [range, "bytes 100-199/1000", "bytes 100-999/*"] {
+            let head = transferHead(206, ["content-range": range, "ETag": tag])
+            #expect(decision(head) == "continue at 100 of 1000")
+        }
+        let sized = transferHead(206, ["Content-Range": range, "Content-Length": "900", "ETag": tag])
+        #expect(decision(sized) == "continue at 100 of 1000")
+    }
+
+    private static let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+    @Test(arguments: [
+        ([("ETag", "\"v1\""), ("Last-Modified", date)], "continue at 100 of 1000"),
+        ([("ETag", "\"v1\"")], "continue at 100 of 1000"),
+        ([("Last-Modified", date)], "continue at 100 of 1000"),
+        ([("ETag", "\"v1\""), ("Last-Modified", "Mon, 07 Nov 1994 08:49:37 GMT")], "restart without range"),
+        ([("ETag", "\"v2\""), ("Last-Modified", date)], "restart without range"),
+        ([], "restart without range"),
+    ])
+    func `a 206 must show a validator of the record and contradict none`(
+        fields: [(String, String)],
+        expected: String
+    ) {
+        let record = ResumeRecord.sample(lastModified: Self.date)
+        let range = TransferRequest.Header("Content-Range", "bytes 100-999/1000")
+        let headers = [range] + fields.map { TransferRequest.Header($0.0, $0.1) }
+        let head = TransferHead(status: 206, version: "HTTP/1.1", headers: headers)
+        #expect(decision(head, record) == expected)
     }
 
     @Test func `206 of another version restarts without a range`() {
@@ -69,7 +83,8 @@ internal import Testing
                 == "restart without range"
         )
         #expect(
-            decision(transferHead(206, ["Content-Range": "bytes 100-1000/1001"])) == "restart without range"
+            decision(transferHead(206, ["Content-Range": "bytes 100-1000/1001", "ETag": "\"v1\""]))
+                == "restart without range"
         )
     }
 

@@ -31,6 +31,22 @@ internal import Testing
         return text.replacingOccurrences(of: old, with: new)
     }
 
+    private static let date = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+    @Test func `a record has both validators of the response`() throws {
+        let fields: KeyValuePairs = ["Accept-Ranges": "bytes", "ETag": "\"v1\"", "Last-Modified": Self.date]
+        let record = try #require(self.record(transferHead(200, fields)))
+        #expect(record.validator == ResumeValidator(entityTag: "\"v1\"", lastModified: Self.date))
+        #expect(record.validator.fieldValue == "\"v1\"")
+        #expect(try ResumeRecord(data: try #require(record.data)) == record)
+    }
+
+    @Test func `a request with a range of the program has no record`() {
+        var request = get()
+        request.setValue("bytes=0-4", forHTTPHeaderField: "Range")
+        #expect(record(wholeHead(10), request) == nil)
+    }
+
     @Test func `a record is decoded as it was encoded`() throws {
         let record = ResumeRecord.sample()
         #expect(try ResumeRecord(data: try #require(record.data)) == record)
@@ -45,7 +61,7 @@ internal import Testing
                 )
             )
         )
-        #expect(dated.validator == .lastModified("Sun, 06 Nov 1994 08:49:37 GMT"))
+        #expect(dated.validator == ResumeValidator(entityTag: nil, lastModified: Self.date))
         #expect(try ResumeRecord(data: try #require(dated.data)) == dated)
     }
 
@@ -192,7 +208,7 @@ internal import Testing
     ])
     func `an invalid HTTP date is neither parsed nor a validator`(_ text: String) {
         #expect(HTTPDate.seconds(text) == nil)
-        #expect(ResumeValidator(lastModified: text) == nil)
+        #expect(ResumeValidator(entityTag: nil, lastModified: text) == nil)
     }
 
     @Test(arguments: [
@@ -201,6 +217,6 @@ internal import Testing
     ])
     func `an HTTP date that a sender must not use is not a validator`(_ text: String) {
         #expect(HTTPDate.seconds(text) == 784_111_777)
-        #expect(ResumeValidator(lastModified: text) == nil)
+        #expect(ResumeValidator(entityTag: nil, lastModified: text) == nil)
     }
 }

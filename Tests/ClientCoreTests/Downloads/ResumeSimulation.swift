@@ -95,8 +95,8 @@ struct ResumeSimulation {
         if let record = download.resumption, !record.requestHeaders.isEmpty {
             let (head, body) = answer(record)
             switch decision(record, head) {
-            case .continueAt(let offset, let total):
-                try download.continueWriting(from: offset, total: total)
+            case .continueWith(let range, let total):
+                try download.continueWriting(from: range.lowerBound, total: total)
                 return try receive(body, download, total)
             case .startOver:
                 return try begin(download, request, head, body)
@@ -118,7 +118,7 @@ struct ResumeSimulation {
 
     private func decision(_ record: ResumeRecord, _ head: TransferHead) -> ResumeDecision {
         if fault == .believesEveryPart, head.status == 206 {
-            return .continueAt(record.offset, total: nil)
+            return .continueWith(record.offset...record.offset, total: nil)
         }
         return .of(record: record, head: head)
     }

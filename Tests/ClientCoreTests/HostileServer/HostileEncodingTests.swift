@@ -98,7 +98,7 @@ internal import Testing
                 "",
                 .cannotDecodeContentData,
                 61,
-                status: coding.count < 10 ? 200 : nil,
+                status: 200,
                 text
             )
             .with { $0.acceptedEncodings = "gzip" }

@@ -53,15 +53,6 @@ internal import Testing
             ),
             (
                 HostileCase(
-                    "two",
-                    nil,
-                    nil,
-                    status: 200,
-                    length("Content-Length: 3", "Content-Length: 6", body: "abcdef")
-                ), 6
-            ),
-            (
-                HostileCase(
                     "before chunks",
                     nil,
                     nil,

@@ -87,6 +87,14 @@ internal import Testing
         [
             HostileCase("no head", .badServerResponse, 8, "hello, world\r\n\r\n"),
             HostileCase("HTTP/9.9", .badServerResponse, 8, "HTTP/9.9 200 OK\r\n\r\nhello"),
+            HostileCase("a lower-case version", .badServerResponse, 8, "http/1.1 200\r\n\r\n"),
+            HostileCase("a status with letters", .badServerResponse, 8, "HTTP/1.1 200OK\r\n\r\n"),
+            HostileCase(
+                "two different lengths",
+                .badServerResponse,
+                8,
+                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 6\r\n\r\nabcdef"
+            ),
             HostileCase("a status of five digits", .badServerResponse, 8, "HTTP/1.1 99999 OK\r\n\r\n"),
             HostileCase("a status below 100", .badServerResponse, 8, "HTTP/1.1 099 OK\r\n\r\n"),
             HostileCase("a negative status", .badServerResponse, 8, "HTTP/1.1 -20 OK\r\n\r\n"),

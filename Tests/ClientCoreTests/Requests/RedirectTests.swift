@@ -48,6 +48,22 @@ internal import Testing
         #expect(last.values(of: "Content-Type").isEmpty == (method == "GET"))
     }
 
+    @Test(arguments: [
+        (Array("/caf\u{e9}".utf8), "/caf%C3%A9"), ([0x2f, 0xe9], "/%E9"),
+        ([0x2f, 0xc3, 0xa9, 0xff], "/%C3%A9%FF"),
+    ])
+    func `bytes beyond ASCII in a location are escaped one by one`(location: [UInt8], target: String)
+        async throws
+    {
+        let server = try ScriptedServer { request in
+            guard request.number == 1 else { return .respond("here") }
+            let head = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: "
+            return .send(Array(head.utf8) + location + Array("\r\n\r\n".utf8), then: .keep)
+        }
+        #expect(await session.request(server.url).responseString().value == "here")
+        #expect(server.requests.last?.target == target)
+    }
+
     @Test func `the seventeenth redirect is an error`() async throws {
         let server = try ScriptedServer { Self.redirect(302, to: "/\($0.number)") }
         let response = await session.request(server.url).response()

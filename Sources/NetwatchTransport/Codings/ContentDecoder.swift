@@ -1,0 +1,99 @@
+/// A decoder of a response body with one or more content codings.
+///
+/// libcurl's own decoders are not used: libcurl 7.88.1 takes a truncated body for a complete one, and reports bytes
+/// after the end of a gzip body as a failed write.
+final class ContentDecoder {
+    /// A body that cannot be decoded.
+    enum Failure: Error, Equatable {
+        /// The head names an unknown coding, or more than ``maximumCodings``. The value is the `Content-Encoding`.
+        case unsupported(String)
+        /// The body is not valid in its codings. The value is the `Content-Encoding`.
+        case invalid(String)
+    }
+
+    /// The maximum number of codings of a body. Each one needs its own memory, and none is expected to be applied
+    /// twice.
+    static let maximumCodings = 5
+    /// The number of decoded bytes that are passed on at a time.
+    private static let bufferSize = 16 * 1024
+
+    /// The values of `Content-Encoding`, joined.
+    let codings: String
+    /// The decoders in the order in which they are applied; `nil` until the first bytes arrive.
+    private var decoders: [any CodingDecoder]?
+
+    /// Returns `nil` if the body has no coding.
+    ///
+    /// - Parameter values: The values of all `Content-Encoding` fields.
+    init?(_ values: [String]) {
+        codings = values.joined(separator: ", ")
+        if names.isEmpty { return nil }
+    }
+
+    /// The names of the codings that can be decoded, as used in `Accept-Encoding`.
+    static let supported = [
+        ("br", BrotliDecoder.isAvailable), ("gzip", InflateDecoder.isAvailable),
+        ("deflate", InflateDecoder.isAvailable), ("zstd", ZstandardDecoder.isAvailable),
+    ].filter(\.1).map(\.0)
+
+    /// Whether the body is complete. A body without any bytes is, because HEAD and an empty response have none.
+    var isComplete: Bool { decoders?.allSatisfy(\.isComplete) ?? true }
+
+    /// Decodes the next bytes of the body.
+    ///
+    /// - Parameters:
+    ///   - bytes: The bytes, at least one.
+    ///   - emit: Called with each part of the decoded bytes. If it returns `false`, the rest is not decoded.
+    /// - Throws: ``Failure``.
+    func decode(_ bytes: UnsafeRawBufferPointer, _ emit: (UnsafeRawBufferPointer) -> Bool) throws {
+        let decoders = try decoders ?? makeDecoders()
+        self.decoders = decoders
+        do {
+            _ = try decode(bytes, decoders[...], emit)
+        } catch is InvalidCoding {
+            throw Failure.invalid(codings)
+        }
+    }
+
+    private func decode(
+        _ bytes: UnsafeRawBufferPointer,
+        _ decoders: ArraySlice<any CodingDecoder>,
+        _ emit: (UnsafeRawBufferPointer) -> Bool
+    ) throws -> Bool {
+        guard let decoder = decoders.first else { return emit(bytes) }
+        return try withUnsafeTemporaryAllocation(byteCount: Self.bufferSize, alignment: 1) { buffer in
+            var input = bytes
+            var count = 0
+            repeat {
+                count = try decoder.decode(&input, into: buffer)
+                let decoded = UnsafeRawBufferPointer(rebasing: buffer.prefix(count))
+                if count > 0, try !decode(decoded, decoders.dropFirst(), emit) { return false }
+            } while !input.isEmpty || count == buffer.count
+            return true
+        }
+    }
+
+    /// The names of the codings in lower case, in the order in which they were applied.
+    private var names: [String] {
+        codings.split(separator: ",").map { $0.lowercased().filter { !$0.isWhitespace } }
+            .filter { !$0.isEmpty && $0 != "identity" }
+    }
+
+    private func makeDecoders() throws -> [any CodingDecoder] {
+        let decoders = names.reversed().map(Self.decoder)
+        guard decoders.count <= Self.maximumCodings, !decoders.contains(where: { $0 == nil }) else {
+            throw Failure.unsupported(codings)
+        }
+        return decoders.compactMap(\.self)
+    }
+
+    private static func decoder(of name: String) -> (any CodingDecoder)? {
+        switch name {
+        case "gzip", "x-gzip": InflateDecoder(.gzip)
+        case "deflate": InflateDecoder(.deflate)
+        case "br": BrotliDecoder()
+        case "zstd": ZstandardDecoder()
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,38 @@
+/// Text that represents arbitrary bytes of a header field, so that they can be sent again unchanged.
+///
+/// Bytes that are valid UTF-8 are represented by their text. If they are not, each byte from 0x80 is represented by a
+/// private character, U+F700 plus the byte.
+package enum ExactText {
+    private static let base: UInt32 = 0xf700
+    private static let escapes: ClosedRange<UInt32> = 0xf780...0xf7ff
+    /// The first byte of each private character in UTF-8.
+    private static let leadByte: UInt8 = 0xef
+
+    package static func decode(_ bytes: some Collection<UInt8>) -> String {
+        if let text = String(validating: bytes, as: UTF8.self), !hasEscapes(text) { return text }
+        var text = String.UnicodeScalarView()
+        for byte in bytes {
+            text.append(byte < 0x80 ? Unicode.Scalar(byte) : Unicode.Scalar(base + UInt32(byte))!)
+        }
+        return String(text)
+    }
+
+    /// Returns the bytes that the text represents.
+    package static func encode(_ text: String) -> [UInt8] {
+        guard hasEscapes(text) else { return Array(text.utf8) }
+        return text.unicodeScalars.flatMap { scalar in
+            escapes.contains(scalar.value) ? [UInt8(scalar.value - base)] : Array(String(scalar).utf8)
+        }
+    }
+
+    /// Calls `body` with the bytes that the text represents and a zero byte.
+    static func withCString<Result>(of text: String, _ body: (UnsafePointer<CChar>) -> Result) -> Result {
+        guard hasEscapes(text) else { return text.withCString(body) }
+        let bytes = (encode(text) + [0]).map(CChar.init(bitPattern:))
+        return bytes.withUnsafeBufferPointer { body($0.baseAddress!) }
+    }
+
+    private static func hasEscapes(_ text: String) -> Bool {
+        text.utf8.contains(leadByte) && text.unicodeScalars.contains { escapes.contains($0.value) }
+    }
+}
