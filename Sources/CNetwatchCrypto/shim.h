@@ -115,6 +115,8 @@ extern X509_STORE *X509_STORE_new(void);
 extern void X509_STORE_free(X509_STORE *store);
 extern int X509_STORE_add_cert(X509_STORE *store, X509 *certificate);
 extern int X509_STORE_add_crl(X509_STORE *store, X509_CRL *list);
+// Adds the certificates of a file, and those of a directory when they are needed. Either may be NULL.
+extern int X509_STORE_load_locations(X509_STORE *store, const char *file, const char *directory);
 extern X509_STORE_CTX *X509_STORE_CTX_new(void);
 extern void X509_STORE_CTX_free(X509_STORE_CTX *evaluation);
 extern int X509_STORE_CTX_init(X509_STORE_CTX *evaluation, X509_STORE *store, X509 *certificate,

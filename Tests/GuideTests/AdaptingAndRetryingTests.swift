@@ -55,6 +55,34 @@ import Testing
         #expect(server.requests.isEmpty)
     }
 
+    @Test func `a request whose adapter throws has the request as it was created`() async throws {
+        let created = try URLRequest(url: "http://127.0.0.1:1/", method: .get, headers: ["X-Own": "1"])
+        sessionManager.adapter = Expiring(validCount: 0)
+        let request = sessionManager.request(created)
+        #expect(request.request == created)
+        #expect(request.task?.currentRequest == created)
+        let response = await once { request.response(completionHandler: $0) }
+        #expect(response.request == created)
+        #expect(response.error is Expiring.Expired)
+    }
+
+    /// An adapter that throws after a number of calls.
+    private final class Expiring: RequestAdapter {
+        struct Expired: Error {}
+        let calls = Recorder<URLRequest>()
+        private let validCount: Int
+
+        init(validCount: Int) { self.validCount = validCount }
+
+        func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+            calls.record(urlRequest)
+            guard calls.values.count <= validCount else { throw Expired() }
+            var urlRequest = urlRequest
+            urlRequest.setValue("yes", forHTTPHeaderField: "X-Adapted")
+            return urlRequest
+        }
+    }
+
     // MARK: The retrier
 
     private class Backoff: RequestRetrier {
@@ -148,6 +176,23 @@ import Testing
         }
         #expect((response.error as? URLError)?.code == .requestBodyStreamExhausted)
         #expect(server.requests.map(\.body) == [Array("once".utf8)])
+    }
+
+    @Test func `an adapter's error in a retry ends the request`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 503) }
+        let asked = Recorder<UInt>()
+        let adapter = Expiring(validCount: 1)
+        sessionManager.adapter = adapter
+        sessionManager.retrier = Retrying {
+            asked.record($0.retryCount)
+            return (true, 0)
+        }
+        let request = sessionManager.request(server.url).validate()
+        let response = await once { request.response(completionHandler: $0) }
+        #expect(response.error is Expiring.Expired)
+        #expect(asked.values == [0])
+        #expect(adapter.calls.values.count == 2)
+        #expect(request.request?.value(forHTTPHeaderField: "X-Adapted") == "yes")
     }
 
     // MARK: One refresh for many failures

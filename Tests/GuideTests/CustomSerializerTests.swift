@@ -72,6 +72,25 @@ import Testing
         #expect((error as? URLError)?.code == .cannotConnectToHost)
     }
 
+    @Test func `a result is created, transformed and described`() throws {
+        func parsed(_ text: String) throws -> Int { try Int(text) ?? { throw Refused() }() }
+        let one = Result(value: { try parsed("1") })
+        let broken = Result(value: { try parsed("one") })
+        #expect(one.value == 1 && broken.error is Refused)
+        let text = Result<String, Error>.success("2")
+        let two = text.flatMap { try parsed($0) }
+        #expect(two.value == 2)
+        #expect(two.flatMap { _ in try parsed("two") }.error is Refused)
+        #expect(broken.flatMap { _ in 3 }.error is Refused)
+        // Swift's own `flatMap` keeps its meaning.
+        let nested = text.flatMap { text in Result { try parsed(text) } }
+        #expect(nested.value == 2)
+        let timedOut = broken.flatMapError { _ in URLError(.timedOut) }
+        #expect((timedOut.error as? URLError)?.code == .timedOut)
+        #expect(one.description == "SUCCESS" && broken.description == "FAILURE")
+        #expect(one.debugDescription == "SUCCESS: 1" && broken.debugDescription == "FAILURE: Refused()")
+    }
+
     @Test func `a custom download serializer reads the file`() async throws {
         let server = try users()
         let length = DownloadResponseSerializer<Int> { _, _, fileURL, error in
@@ -84,6 +103,32 @@ import Testing
         }
         #expect(response.value == 15)
         try response.temporaryURL.map(FileManager.default.removeItem(at:))
+    }
+
+    @Test func `a custom download serializer uses the standard ones`() async throws {
+        let server = try users()
+        let name = DownloadResponseSerializer<String> { request, response, fileURL, error in
+            DownloadRequest.jsonResponseSerializer().serializeResponse(request, response, fileURL, error)
+                .map { object($0)["name"] as? String ?? "" }
+        }
+        let response = await once {
+            ClientCore.download("\(server.url)/users/1")
+                .response(responseSerializer: name, completionHandler: $0)
+        }
+        #expect(response.value == "Ada")
+        let file = response.temporaryURL
+        let data = DownloadRequest.dataResponseSerializer().serializeResponse(nil, nil, file, nil)
+        #expect(data.value == Data(#"{"name": "Ada"}"#.utf8))
+        let text = DownloadRequest.stringResponseSerializer(encoding: .utf8).serializeResponse(
+            nil,
+            nil,
+            file,
+            nil
+        )
+        #expect(text.value == #"{"name": "Ada"}"#)
+        let list = DownloadRequest.propertyListResponseSerializer().serializeResponse(nil, nil, file, nil)
+        #expect((list.error as? AFError)?.isResponseSerializationError == true)
+        try file.map(FileManager.default.removeItem(at:))
     }
 
     @Test func `generic serializers create objects and collections`() async throws {

@@ -79,6 +79,7 @@ import Testing
                 continue
             }
             #expect(destination == fileURL)
+            #expect(response.destinationURL == fileURL)
             #expect(try Data(contentsOf: source).count == 10)
             try FileManager.default.removeItem(at: source)
         }

@@ -4,7 +4,26 @@ import FoundationNetworking
 import NetwatchTestSupport
 import Testing
 
+// The line that keeps the calls of a program for Alamofire 4; see *Migrating from Alamofire 4*.
+// swift-format-ignore: AlwaysUseLowerCamelCase
+private let Alamofire = SessionManager.default
+
 @Suite(.timeLimit(.minutes(5))) struct MakingRequestsTests {
+    @Test func `calls with the name Alamofire need one alias`() async throws {
+        let server = try ScriptedServer { .respond($0.target) }
+        let requested = await once {
+            Alamofire.request("\(server.url)/a").responseString(completionHandler: $0)
+        }
+        let uploaded = await once { done in
+            Alamofire.upload(Data("x".utf8), to: "\(server.url)/b").responseString(completionHandler: done)
+        }
+        let downloaded = await once { done in
+            Alamofire.download("\(server.url)/c").responseString(completionHandler: done)
+        }
+        #expect([requested.value, uploaded.value, downloaded.value] == ["/a", "/b", "/c"])
+        try downloaded.temporaryURL.map(FileManager.default.removeItem(at:))
+    }
+
     @Test func `a request with only a URL is a GET`() async throws {
         let httpbin = try await HTTPBin.shared()
         let json: [String: Any]? = await once { done in
@@ -35,10 +54,11 @@ import Testing
     }
 
     @Test func `an invalid request calls its handlers with an error`() async throws {
-        let invalid: Error? = await once { done in
-            ClientCore.request("").responseJSON { done($0.result.error) }
+        let invalid = await once { done in
+            ClientCore.request("").responseJSON { done(($0.result.error, $0.data)) }
         }
-        #expect((invalid as? AFError)?.isInvalidURLError == true)
+        #expect((invalid.0 as? AFError)?.isInvalidURLError == true)
+        #expect(invalid.1 == Data())
         let unencodable: Error? = await once { done in
             let parameters: Parameters = ["number": Double.nan]
             ClientCore.request(

@@ -52,6 +52,25 @@ private final class SuspensionMonitor: EventMonitor {
         #expect(text == "/held")
     }
 
+    @Test func `a task has the state of its request`() async throws {
+        let server = try ScriptedServer { _ in .stall(then: .respond("ok")) }
+        let sessionManager = SessionManager()
+        sessionManager.startRequestsImmediately = false
+        let request = sessionManager.request(server.url)
+        #expect(request.task?.state == .suspended)
+        let states = Recorder<URLSessionTask.State?>()
+        request.response { _ in states.record(request.task?.state) }
+        request.resume()
+        _ = await server.requests(atLeast: 1)
+        #expect(request.task?.state == .running)
+        server.release()
+        try await states.wait { $0.count == 1 }
+        #expect(states.values == [.completed])
+        let cancelled = sessionManager.request(server.url).resume().cancel()
+        _ = await cancelled.response()
+        #expect(cancelled.task?.state == .canceling)
+    }
+
     @Test func `cancelling calls every handler once`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let codes = Recorder<URLError.Code?>()

@@ -74,6 +74,26 @@ private struct Page: Decodable, Equatable, Sendable {
         }
     }
 
+    @Test func `responsePropertyList returns the archive of a keyed archiver`() async throws {
+        let nginx = try await Nginx.shared()
+        let archive = try NSKeyedArchiver.archivedData(
+            withRootObject: ["tea"] as NSArray,
+            requiringSecureCoding: true
+        )
+        try archive.write(to: nginx.root.appendingPathComponent("archive.plist"))
+        let response = await once { done in
+            ClientCore.request("\(nginx.url)/archive.plist").responsePropertyList(completionHandler: done)
+        }
+        let list = object(response.value)
+        #expect(list["$archiver"] as? String == "NSKeyedArchiver")
+        #expect((list["$objects"] as? [Any])?.contains { $0 as? String == "tea" } == true)
+        let names = try NSKeyedUnarchiver.unarchivedObject(
+            ofClasses: [NSArray.self, NSString.self],
+            from: response.data ?? Data()
+        )
+        #expect(names as? [String] == ["tea"])
+    }
+
     @Test func `responseDecodable returns a decoded value`() async throws {
         let httpbin = try await HTTPBin.shared()
         let named: Page? = await once { done in

@@ -281,7 +281,14 @@ import Testing
         try third.temporaryURL.map(FileManager.default.removeItem(at:))
     }
 
-    @Test func `cancelling can discard the partial file`() async throws {
+    @Test(
+        arguments: [
+            { $0.cancel(producingResumeData: false) }, { $0.cancel(createResumeData: false) },
+        ] as [@Sendable (DownloadRequest) -> DownloadRequest]
+    )
+    func `cancelling can discard the partial file`(
+        cancel: @Sendable (DownloadRequest) -> DownloadRequest
+    ) async throws {
         let versions = Versions(Self.bytes(200_000, seed: 12))
         let server = try ScriptedServer { versions.answer($0) }
         let progress = Recorder<Int64>()
@@ -291,7 +298,7 @@ import Testing
             }
         async let response = once { request.response(completionHandler: $0) }
         try await progress.waitForLast { $0 > 0 }
-        request.cancel(producingResumeData: false)
+        _ = cancel(request)
         let ended = await response
         #expect(ended.resumeData == nil)
         #expect((ended.error as? URLError)?.code == .cancelled)

@@ -56,6 +56,26 @@ struct ServerTrustGuideTests {
         withExtendedLifetime(scratch) {}
     }
 
+    @Test func `a program evaluates a policy with its own certificates`() throws {
+        let chain = URL(fileURLWithPath: authority.file("server.chain"))
+        let certificates = try Certificate.certificates(in: Data(contentsOf: chain))
+        let trust = ServerTrust(certificates: certificates)
+        #expect(trust.verdict.problem == .unknownIssuer)
+        #expect(trust.certificates == certificates)
+        let root = try Certificate(contentsOf: URL(fileURLWithPath: authority.root))
+        let pinned = ServerTrustPolicy.pinCertificates(
+            certificates: [root],
+            validateCertificateChain: true,
+            validateHost: true
+        )
+        #expect(pinned.evaluate(trust, forHost: "localhost"))
+        #expect(!pinned.evaluate(trust, forHost: "example.com"))
+        let standard = ServerTrustPolicy.performDefaultEvaluation(validateHost: true)
+        #expect(!standard.evaluate(trust, forHost: "localhost"))
+        let empty = ServerTrust(certificates: [])
+        #expect(!empty.isTrustedByDefault && !pinned.evaluate(empty, forHost: "localhost"))
+    }
+
     @Test func `pins are read from a bundle, and other files are skipped`() throws {
         let (scratch, bundle) = try bundle()
         let root = try Certificate(contentsOf: URL(fileURLWithPath: authority.root))

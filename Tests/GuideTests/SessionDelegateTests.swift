@@ -114,6 +114,80 @@ import Testing
         #expect(response.response?.statusCode == 200)
     }
 
+    @Test func `closures with a completion decide later`() async throws {
+        let server = try ScriptedServer { request in
+            request.target == "/old"
+                ? .respond(status: 302, headers: [.init("Location", "/new")]) : .respond(request.target)
+        }
+        let queue = DispatchQueue(label: "later")
+        let delegate = sessionManager.delegate
+        // The closures with a completion replace those without.
+        delegate.taskWillPerformHTTPRedirection = { _, _, _, _ in nil }
+        delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, request, completion in
+            queue.async {
+                completion(request)
+                completion(nil)
+            }
+        }
+        delegate.dataTaskDidReceiveResponseWithCompletion = { _, _, response, completion in
+            queue.async { completion(response.url?.path == "/refused" ? .cancel : .allow) }
+        }
+        let response = await once {
+            sessionManager.request("\(server.url)/old").responseString(completionHandler: $0)
+        }
+        #expect(response.value == "/new")
+        let refused = await once {
+            sessionManager.request("\(server.url)/refused").response(completionHandler: $0)
+        }
+        #expect((refused.error as? URLError)?.code == .cancelled)
+        // A completion that is released counts as the default.
+        delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, _, _ in }
+        delegate.dataTaskDidReceiveResponseWithCompletion = { _, _, _, _ in }
+        let followed = await once {
+            sessionManager.request("\(server.url)/old").responseString(completionHandler: $0)
+        }
+        #expect(followed.value == "/new")
+        // The redirect itself is the response.
+        delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, _, completion in completion(nil) }
+        let redirect = await once {
+            sessionManager.request("\(server.url)/old").response(completionHandler: $0)
+        }
+        #expect(redirect.response?.statusCode == 302)
+    }
+
+    @Test(arguments: [true, false])
+    func `a request can be cancelled while a closure decides`(isComplete: Bool) async throws {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+        let server = try ScriptedServer { _ in
+            isComplete ? .respond("ok") : .send(head + "o", then: .stall(then: .close))
+        }
+        let kept = Recorder<@Sendable (ResponseDisposition) -> Void>()
+        sessionManager.delegate.dataTaskDidReceiveResponseWithCompletion = { _, _, _, completion in
+            kept.record(completion)
+        }
+        let request = sessionManager.request(server.url)
+        async let response = once { request.response(completionHandler: $0) }
+        try await kept.wait { $0.count == 1 }
+        request.cancel()
+        #expect((await response.error as? URLError)?.code == .cancelled)
+        kept.values.first?(.allow)
+    }
+
+    @Test func `a long body waits for the decision`() async throws {
+        let body = [UInt8](repeating: 7, count: 5_000_000)
+        let server = try ScriptedServer { _ in .respond(status: 200, headers: [], body: body) }
+        let kept = Recorder<@Sendable (ResponseDisposition) -> Void>()
+        sessionManager.delegate.dataTaskDidReceiveResponseWithCompletion = { _, _, _, completion in
+            kept.record(completion)
+        }
+        async let response = once {
+            sessionManager.request(server.url).responseData(completionHandler: $0)
+        }
+        try await kept.wait { $0.count == 1 }
+        kept.values.first?(.allow)
+        #expect(await response.value == Data(body))
+    }
+
     @Test func `the completion closure is called at the end`() async throws {
         let httpbin = try await HTTPBin.shared()
         let ended = Recorder<String>()

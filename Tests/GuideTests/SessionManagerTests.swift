@@ -73,6 +73,23 @@ import Testing
         #expect(server.requests.isEmpty)
     }
 
+    @Test func `returnCacheDataDontLoad never sends a request`() async throws {
+        let server = try ScriptedServer()
+        var urlRequest = try URLRequest(url: server.url, method: .get)
+        urlRequest.cachePolicy = .returnCacheDataDontLoad
+        let response = await once { ClientCore.request(urlRequest).response(completionHandler: $0) }
+        #expect((response.error as? URLError)?.code == .resourceUnavailable)
+        let configuration = URLSessionConfiguration.default
+        configuration.requestCachePolicy = .returnCacheDataDontLoad
+        let session = SessionManager(configuration: configuration)
+        let refused = await once { session.request(server.url).response(completionHandler: $0) }
+        guard case AFError.sessionConfigurationRefused? = refused.error else {
+            Issue.record("\(String(describing: refused.error))")
+            return
+        }
+        #expect(server.connectionCount == 0)
+    }
+
     @Test func `the session's idle timeout ends a request to a silent server`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let configuration = URLSessionConfiguration.default

@@ -216,6 +216,8 @@ import Testing
         }
         #expect((error as? AFError)?.isMultipartEncodingError == true)
         #expect((error as? AFError)?.url == missing)
+        let cause = String(describing: (error as? AFError)?.underlyingError)
+        #expect(cause.contains("No such file"))
         #expect(server.connectionCount == 0)
     }
 

@@ -26,6 +26,31 @@ internal import Testing
         #expect(!owner.loop.isCurrent)
     }
 
+    /// The engine's thread writes to sockets and pipes whose other end may be closed. Without this, SIGPIPE would end
+    /// the program.
+    @Test(arguments: [SIGPIPE, SIGTERM, SIGCHLD])
+    func `signals are blocked on a loop's thread`(signal: CInt) throws {
+        let loop = try EventLoop(label: "test")
+        let isBlocked = loop.runAndWait {
+            var blocked = sigset_t()
+            pthread_sigmask(SIG_BLOCK, nil, &blocked)
+            return sigismember(&blocked, signal) == 1
+        }
+        #expect(isBlocked)
+    }
+
+    @Test func `writing to a closed pipe on a loop's thread is an error`() throws {
+        let loop = try EventLoop(label: "test")
+        let errno = loop.runAndWait {
+            var pipe: [CInt] = [0, 0]
+            Glibc.pipe(&pipe)
+            close(pipe[0])
+            defer { close(pipe[1]) }
+            return write(pipe[1], "x", 1) < 0 ? Glibc.errno : 0
+        }
+        #expect(errno == EPIPE)
+    }
+
     @Test func `closures run in the order in which they were enqueued`() async throws {
         let loop = try EventLoop(label: "test")
         let order = await withCheckedContinuation { continuation in

@@ -32,14 +32,22 @@ extension TransferRequest {
     ///
     /// The fields are sorted by name, because the order of a dictionary differs from run to run.
     ///
-    /// - Parameter isCrossOrigin: Whether a redirect has led to a different origin than the program's URL. That origin
-    ///   must not receive the session's secret fields.
-    static func headers(of request: URLRequest, settings: SessionSettings, isCrossOrigin: Bool) -> [Header] {
+    /// - Parameters:
+    ///   - isCrossOrigin: Whether a redirect has led to a different origin than the program's URL. That origin must not
+    ///     receive the session's secret fields.
+    ///   - redirects: What redirects may do. Without ``RedirectOptions/crossOriginData``, a different origin receives
+    ///     only the session's fields that browsers send to every origin.
+    static func headers(
+        of request: URLRequest,
+        settings: SessionSettings,
+        isCrossOrigin: Bool,
+        redirects: RedirectOptions = []
+    ) -> [Header] {
         let own = request.allHTTPHeaderFields ?? [:]
         var headers =
             own.isEmpty && !isCrossOrigin
             ? settings.sortedHeaders
-            : own.merged(over: isCrossOrigin ? settings.headers.withoutOriginFields : settings.headers)
+            : own.merged(over: isCrossOrigin ? settings.headers.acrossOrigins(redirects) : settings.headers)
                 .sortedFields
         if !headers.contains(where: { $0.isNamed("User-Agent") }) {
             headers.append(Header("User-Agent", defaultUserAgent))
@@ -54,9 +62,18 @@ extension TransferRequest {
 }
 
 extension HTTPHeaders {
-    /// The fields that may be sent to a different origin: all except secret fields, and except `Host`, which names the
+    /// The fields that describe the program, and no origin.
+    private static let forEveryOrigin: Set<String> = [
+        "accept", "accept-encoding", "accept-language", "user-agent",
+    ]
+
+    /// The fields that may be sent to a different origin. Never secret fields, and never `Host`, which names the
     /// original host.
-    fileprivate var withoutOriginFields: HTTPHeaders {
-        filter { !SecretHeaderFields.originBound.contains($0.key.lowercased()) }
+    fileprivate func acrossOrigins(_ redirects: RedirectOptions) -> HTTPHeaders {
+        filter { field in
+            let name = field.key.lowercased()
+            return redirects.contains(.crossOriginData)
+                ? !SecretHeaderFields.originBound.contains(name) : Self.forEveryOrigin.contains(name)
+        }
     }
 }

@@ -22,7 +22,8 @@ extension URLRequest {
     /// - Parameters:
     ///   - body: The source of the body that is sent. Default: the request itself.
     ///   - fields: The header fields that are sent. Default: the header fields of the request.
-    /// - Throws: ``AFError/invalidURL(url:)`` or ``AFError/urlRequestValidationFailed(reason:)``.
+    /// - Throws: ``AFError/invalidURL(url:)`` or ``AFError/urlRequestValidationFailed(reason:)``;
+    ///   `URLError.resourceUnavailable` for the cache policy `returnCacheDataDontLoad`.
     func validateForSending(
         body: Body = .own,
         fields: [TransferRequest.Header]? = nil
@@ -30,6 +31,7 @@ extension URLRequest {
         try validateURL()
         try validateMethod()
         try validateTimeout()
+        try validateCachePolicy()
         try validate(body)
         let length = bodyLength(body)
         // Sorted, so that a request with several invalid fields fails with the same error each time.
@@ -69,6 +71,14 @@ extension URLRequest {
         guard timeoutInterval >= 0 else {
             let accepted = "a positive number of seconds, or 0 for the session's timeout"
             throw AFError.invalidOption("timeoutInterval", "\(timeoutInterval)", accepted: accepted)
+        }
+    }
+
+    /// Throws URLSession's error for a response that is not in the cache if the request permits only cached responses.
+    private func validateCachePolicy() throws {
+        guard cachePolicy != .returnCacheDataDontLoad else {
+            let words = "the cache policy `returnCacheDataDontLoad` allows only cached responses, but there is no cache"
+            throw URLError(.resourceUnavailable, userInfo: [NSLocalizedDescriptionKey: words])
         }
     }
 

@@ -17,6 +17,20 @@ public struct ServerTrust: Hashable, Sendable {
     /// ignores the host name, which ``certificateNamesHost`` checks.
     public let verdict: Verdict
 
+    /// Creates the trust of a chain that was not presented in a handshake, for example to test a policy with
+    /// ``ServerTrustPolicy/evaluate(_:forHost:)``. Reads the system's certificate authorities, so do not call it often.
+    ///
+    /// - Parameters:
+    ///   - certificates: The server's certificate, then certificates that may link it to an authority. Without any,
+    ///     ``verdict-swift.property`` has the problem ``Problem/other``. ``Certificate/certificates(in:)`` reads them
+    ///     from DER or PEM.
+    ///   - host: The host that ``certificateNamesHost`` expects. Default: empty, which no certificate names.
+    public init(certificates: [Certificate], host: String = "") {
+        self.init(
+            ChainEvaluation.presented(certificates, by: host, anchors: .system) ?? .none(host: host)
+        )
+    }
+
     init(_ presented: PresentedTrust) {
         host = TrustHost.normalized(presented.host) ?? presented.host
         certificates = CertificateChain.linked(presented.chain).compactMap(Certificate.init)

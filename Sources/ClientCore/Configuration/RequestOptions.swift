@@ -34,6 +34,21 @@ public struct RequestOptions: Sendable, Hashable {
     /// fails with `URLError.dataLengthExceedsMaximum`. Downloads, and responses streamed to a closure, are not
     /// limited. Default: 16 MiB.
     public var maximumDataBytes: Int?
+    /// What redirects may do although it is refused by default. Default: nothing.
+    ///
+    /// - A redirect from https to http fails with ``AFError/redirectRefused(reason:)``.
+    /// - A redirect with the status 307 or 308 that would send the body to another origin fails with the same error.
+    /// - After a redirect to another origin, only the fields `Accept`, `Accept-Encoding`, `Accept-Language` and
+    ///   `User-Agent` of the session are sent.
+    public var redirects: RedirectOptions?
+    /// The oldest version of TLS that is accepted, whatever OpenSSL's configuration says. A server without such a
+    /// version is refused with `URLError.secureConnectionFailed`. Default: ``TLSVersion/tls12``.
+    ///
+    /// OpenSSL's security level may refuse TLS 1.0 and 1.1 even if this option permits them.
+    public var minimumTLSVersion: TLSVersion?
+    /// Whether NTLM and Negotiate may answer a challenge over plain http, where an attacker can relay the answer to
+    /// another server. Default: false.
+    public var allowsNTLMAndNegotiateOverHTTP: Bool?
 
     /// Creates options. The session's value applies to each option that is `nil`.
     public init(
@@ -41,13 +56,19 @@ public struct RequestOptions: Sendable, Hashable {
         idleTimeout: TimeInterval? = nil,
         totalTimeout: TimeInterval? = nil,
         priority: Float? = nil,
-        maximumDataBytes: Int? = nil
+        maximumDataBytes: Int? = nil,
+        redirects: RedirectOptions? = nil,
+        minimumTLSVersion: TLSVersion? = nil,
+        allowsNTLMAndNegotiateOverHTTP: Bool? = nil
     ) {
         self.connectTimeout = connectTimeout
         self.idleTimeout = idleTimeout
         self.totalTimeout = totalTimeout
         self.priority = priority
         self.maximumDataBytes = maximumDataBytes
+        self.redirects = redirects
+        self.minimumTLSVersion = minimumTLSVersion
+        self.allowsNTLMAndNegotiateOverHTTP = allowsNTLMAndNegotiateOverHTTP
     }
 }
 
@@ -63,7 +84,11 @@ extension RequestOptions {
             idleTimeout: idleTimeout ?? others.idleTimeout,
             totalTimeout: totalTimeout ?? others.totalTimeout,
             priority: priority ?? others.priority,
-            maximumDataBytes: maximumDataBytes ?? others.maximumDataBytes
+            maximumDataBytes: maximumDataBytes ?? others.maximumDataBytes,
+            redirects: redirects ?? others.redirects,
+            minimumTLSVersion: minimumTLSVersion ?? others.minimumTLSVersion,
+            allowsNTLMAndNegotiateOverHTTP: allowsNTLMAndNegotiateOverHTTP
+                ?? others.allowsNTLMAndNegotiateOverHTTP
         )
     }
 

@@ -50,7 +50,7 @@ struct CurlSecrets {
 
     private static func suggestsSecret(_ name: String) -> Bool {
         let name = name.lowercased()
-        if SecretQueryItems.names.contains(name) { return true }
+        if SecretQueryItems.redacted.contains(name) { return true }
         return !exceptions.contains(name) && secretWords.contains(where: name.contains)
     }
 

@@ -65,6 +65,12 @@ public final class DownloadRequest: Request, @unchecked Sendable {
         return cancel()
     }
 
+    /// Alamofire 4's name for ``cancel(producingResumeData:)``.
+    @discardableResult
+    public func cancel(createResumeData: Bool) -> Self {
+        cancel(producingResumeData: createResumeData)
+    }
+
     /// Sets a closure that is called repeatedly while the response arrives. A second call replaces the closure.
     ///
     /// - Parameters:

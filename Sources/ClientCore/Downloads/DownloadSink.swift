@@ -52,8 +52,10 @@ struct DownloadSink: ResponseSink {
     private var rangeEnd: Int64?
     /// The offset in the file at which the current body starts.
     private(set) var offset: Int64 = 0
-    /// The destination of the file after it was moved.
-    private var moved: URL?
+    /// The destination that the program's closure has returned.
+    private var destinationURL: URL?
+    /// Whether the file was moved to ``destinationURL``.
+    private var isMoved = false
     /// The result that ``finish(_:)`` returned. Afterwards, no file is moved or removed.
     private var result: ResponseBody?
 
@@ -69,7 +71,7 @@ struct DownloadSink: ResponseSink {
         // result.
         if isWholeFile { needsWholeFile = true }
         result = nil
-        moved = nil
+        (destinationURL, isMoved) = (nil, false)
         // After a redirect, the original request is kept, because the target of a redirect may be valid only once.
         let original = self.request ?? request
         self.request = original
@@ -176,15 +178,16 @@ struct DownloadSink: ResponseSink {
             return
         }
         let (url, options) = destination(file.url, response)
+        destinationURL = url
         try file.move(to: url, options: options)
-        moved = url
+        isMoved = true
     }
 
     mutating func finish(_ failure: (any Error)?) -> ResponseBody {
         if let result { return result }
         var body = self.body
         if !keepsPartialFile { try? partialFile?.discard() }
-        if moved == nil, isComplete { try? current?.leaveInPlace() }
+        if !isMoved, isComplete { try? current?.leaveInPlace() }
         if keepsPartialFile, !isWholeFile { body.resumeData = partialFile?.resumeRecord()?.data }
         if !isComplete, !staysInPartialFile(body) { body.temporaryURL = nil }
         partialFile = nil
@@ -211,6 +214,6 @@ struct DownloadSink: ResponseSink {
     }
 
     var body: ResponseBody {
-        result ?? ResponseBody(temporaryURL: current?.url, destinationURL: moved)
+        result ?? ResponseBody(temporaryURL: current?.url, destinationURL: destinationURL)
     }
 }

@@ -8,7 +8,8 @@ extension AFError: LocalizedError {
     private var text: String {
         switch self {
         case .invalidURL(let url):
-            "The URL `\(url)` is not valid" + (Self.fault(of: "\(url)").map { ": \($0)" } ?? "")
+            "The URL `\(URL.redacted("\(url)"))` is not valid"
+                + (Self.fault(of: "\(url)").map { ": \($0)" } ?? "")
         case .urlRequestValidationFailed(let reason): "The request was not sent: \(reason.text)"
         case .parameterEncodingFailed(let reason): "The parameters cannot be encoded\(reason.text)"
         case .multipartEncodingFailed(let reason): "The multipart body cannot be encoded: \(reason.text)"
@@ -18,6 +19,7 @@ extension AFError: LocalizedError {
             "The download could not be moved from \(source.path) to \(destination.path): \(error.message)"
         case .downloadResumeFailed(let reason): "The download cannot be resumed: \(reason.text)"
         case .fileFailed(let error, let url): "The file \(url.path) cannot be used: \(error.message)"
+        case .redirectRefused(let reason): "The redirect is not followed: \(reason.text)"
         case .serverTrustEvaluationFailed(let reason): "The server is not trusted: \(reason.text)"
         case .sessionConfigurationRefused(let property): "The session's configuration is refused: \(property)"
         case .sessionDeinitialized: "The session was released before the request had ended"
@@ -42,7 +44,7 @@ extension AFError.URLRequestValidationFailureReason {
         case .unsupportedScheme(let url):
             "the scheme \((url.scheme ?? "").debugDescription) is not supported; http and https are accepted"
         case .invalidOption(let name, let value, let accepted): "\(name) is \(value); accepted: \(accepted)"
-        case .missingHost(let url): "the URL \(url.absoluteString.debugDescription) has no host"
+        case .missingHost(let url): "the URL \(URL.redacted(url.absoluteString).debugDescription) has no host"
         }
     }
 }
@@ -110,6 +112,24 @@ extension AFError.ResponseSerializationFailureReason {
             "the body is not a valid property list: \(error.message)"
         case .decodingFailed(let error): "the body could not be decoded: \(error.message)"
         }
+    }
+}
+
+extension AFError.RedirectRefusalReason {
+    fileprivate var text: String {
+        switch self {
+        case .insecure(let source, let target):
+            "it leads from \(source.originText) to \(target.originText), where the request is not encrypted"
+        case .bodyToOtherOrigin(let source, let target):
+            "it would send the body from \(source.originText) to another origin, \(target.originText)"
+        }
+    }
+}
+
+extension URL {
+    /// The scheme, host and port. The rest of the URL may contain secrets.
+    fileprivate var originText: String {
+        "\(scheme ?? "")://\(host ?? "")" + (port.map { ":\($0)" } ?? "")
     }
 }
 

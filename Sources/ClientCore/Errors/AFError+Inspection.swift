@@ -43,6 +43,11 @@ extension AFError {
         if case .downloadResumeFailed = self { true } else { false }
     }
 
+    /// Whether a redirect was refused.
+    public var isRedirectRefusedError: Bool {
+        if case .redirectRefused = self { true } else { false }
+    }
+
     /// Whether the server was not trusted.
     public var isServerTrustEvaluationError: Bool {
         if case .serverTrustEvaluationFailed = self { true } else { false }
@@ -72,6 +77,7 @@ extension AFError {
             .downloadResumeFailed(.partialFileInUse(let url)):
             url
         case .fileFailed(_, let url): url
+        case .redirectRefused(.insecure(_, let url)), .redirectRefused(.bodyToOtherOrigin(_, let url)): url
         default: nil
         }
     }

@@ -21,9 +21,10 @@ public enum AFError: Error {
         case bodyPartURLInvalid(url: URL)
         /// The URL of a part has no file name.
         case bodyPartFilenameInvalid(in: URL)
-        /// The file of a part does not exist or is not readable.
+        /// The file of a part does not exist or is not readable. netwatch itself always reports
+        /// ``bodyPartFileNotReachableWithError(atURL:error:)``, which contains the system's error.
         case bodyPartFileNotReachable(at: URL)
-        /// The attributes of a part's file cannot be read. The error is the system's.
+        /// The file of a part does not exist or is not readable. The error is the system's.
         case bodyPartFileNotReachableWithError(atURL: URL, error: any Error)
         /// The URL of a part is a directory.
         case bodyPartFileIsDirectory(at: URL)
@@ -112,6 +113,16 @@ public enum AFError: Error {
         case rangeResponseInvalid(String)
     }
 
+    /// The reasons why a redirect is not followed.
+    public enum RedirectRefusalReason: Sendable {
+        /// The redirect leads from https to http. ``RedirectOptions/insecure`` permits this, unless the host has a
+        /// ``ServerTrustPolicy``.
+        case insecure(from: URL, to: URL)
+        /// The redirect would send the request's body to another origin. ``RedirectOptions/crossOriginData`` permits
+        /// this.
+        case bodyToOtherOrigin(from: URL, to: URL)
+    }
+
     /// The value is not a valid URL.
     case invalidURL(url: any URLConvertible)
     /// The request was rejected before anything was sent.
@@ -133,6 +144,8 @@ public enum AFError: Error {
     /// The session's configuration has a property that netwatch does not support and must not ignore. `property` names
     /// it, with the reason.
     case sessionConfigurationRefused(property: String)
+    /// The redirect was not followed, because it would send data unencrypted or to another origin.
+    case redirectRefused(reason: RedirectRefusalReason)
     /// The server is not trusted, or the policy of its host cannot trust any server. The request was not sent.
     case serverTrustEvaluationFailed(reason: ServerTrustFailureReason)
     /// The last reference to the request's ``SessionManager`` was released before the request had ended. Retain the

@@ -58,7 +58,7 @@ extension URLError {
             code == .notConnectedToInternet
             ? "no route to `\(url?.host ?? "")`: \(failure.message)" : failure.message
         var userInfo: [String: Any] = [transferFailureKey: failure]
-        userInfo[NSURLErrorFailingURLErrorKey] = url
+        userInfo[NSURLErrorFailingURLErrorKey] = url?.withoutUserInfo
         self.init(code, message: message, userInfo: userInfo)
     }
 

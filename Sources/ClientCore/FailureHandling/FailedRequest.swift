@@ -36,8 +36,8 @@ package final class FailedRequest: Sendable {
 
     /// The request as the caller created it, before any adapter changed it.
     package let original: URLRequest
-    /// The request as it was last adapted; `nil` if the adapter rejected it at each attempt.
-    package let adapted: URLRequest?
+    /// The request as it was last adapted; ``original`` if the adapter threw in the first attempt.
+    package let adapted: URLRequest
     /// The body that was sent instead of the request's own; `nil` if the request is not an upload. If the body is a
     /// temporary file, that file is deleted when the request ends.
     package let upload: UploadBody?
@@ -73,7 +73,7 @@ package final class FailedRequest: Sendable {
         answer: @escaping @Sendable (Answer) -> Void
     ) {
         self.original = original
-        adapted = outcome.request
+        adapted = outcome.request ?? original
         self.upload = upload
         self.error = error
         response = outcome.response

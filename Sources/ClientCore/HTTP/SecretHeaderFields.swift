@@ -11,7 +11,7 @@ package enum SecretHeaderFields {
     private static let ofAPIs: Set<String> = [
         "x-api-key", "api-key", "apikey", "x-apikey", "x-api-token", "x-auth-token", "x-auth-key",
         "x-access-token",
-        "x-access-key", "x-secret-key", "x-session-token",
+        "x-access-key", "x-secret-key", "x-session-token", "x-auth", "x-session-id",
         // GitLab, HashiCorp, Cloudflare, AWS, Google, Azure, Datadog, Honeycomb, Shopify, RapidAPI, Docker, Sentry
         "private-token", "job-token", "deploy-token", "x-gitlab-token", "x-vault-token", "x-consul-token",
         "x-nomad-token", "x-auth-user-service-key", "x-amz-security-token", "x-goog-api-key",

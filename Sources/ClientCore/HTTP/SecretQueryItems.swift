@@ -5,16 +5,22 @@ internal import Foundation
 /// A query is a list of items, `name=value`, which `&` separates. The functions change nothing else in a URL: they do
 /// not decode and encode it again.
 package enum SecretQueryItems {
-    /// The names of the items, in lower case.
+    /// The names of the items that are certainly secrets, in lower case. The queue refuses a URL with such an item.
     ///
-    /// The list does not contain names that usually mean something else, such as `key`, `code`, `id`, `session` and
-    /// `hash`. It does not contain the parts of a signed URL that are useless without the signature, such as
+    /// The list does not contain names that often mean something else, such as `key`, `id` and `hash`, nor those of
+    /// ``redacted``. It does not contain the parts of a signed URL that are useless without the signature, such as
     /// `X-Amz-Credential`, `OSSAccessKeyId` and `q-ak`.
     package static let names: Set<String> = signatures.union([
         "access_key", "access_token", "accesskey", "api_key", "api_secret", "api_token", "api-key", "apikey",
         "apitoken", "auth_token", "auth-token", "authtoken", "client_secret", "id_token", "job_token", "jwt",
         "oauth_signature", "oauth_token", "passphrase", "passwd", "password", "private_token", "pwd",
         "refresh_token", "secret", "secret_key", "subscription-key", "token", "x-api-key", "x-auth-token",
+    ])
+
+    /// The names of the items whose values descriptions and reports do not show, in lower case: ``names``, and names
+    /// that are secrets in some APIs, such as the `code` of OAuth.
+    package static let redacted = names.union([
+        "code", "credential", "credentials", "session", "session_id", "sessionid", "sid",
     ])
 
     /// The items of signed URLs, in lower case. They permit one operation on one resource until the signature expires.
@@ -38,15 +44,15 @@ package enum SecretQueryItems {
     /// - Parameter accepted: The names in lower case of items that do not count. Default: none.
     package static func firstName(in url: String, except accepted: Set<String> = []) -> String? {
         guard let query = query(of: url) else { return nil }
-        return url[query].split(separator: "&").lazy.compactMap(secretName)
+        return url[query].split(separator: "&").lazy.compactMap { name(of: $0, in: names) }
             .first { !accepted.contains(decoded($0)) }
     }
 
-    /// Returns the URL with `REDACTED` in place of the values of items that contain secrets.
+    /// Returns the URL with `REDACTED` in place of the values of the items of ``redacted``.
     package static func redacting(_ url: String) -> String {
-        guard let query = query(of: url), firstName(in: url) != nil else { return url }
+        guard let query = query(of: url) else { return url }
         let items = url[query].split(separator: "&", omittingEmptySubsequences: false)
-            .map { item in secretName(item).map { "\($0)=REDACTED" } ?? String(item) }
+            .map { item in name(of: item, in: redacted).map { "\($0)=REDACTED" } ?? String(item) }
         return url[..<query.lowerBound] + items.joined(separator: "&") + url[query.upperBound...]
     }
 
@@ -54,7 +60,7 @@ package enum SecretQueryItems {
     package static func removing(from url: String) -> String {
         guard let query = query(of: url), firstName(in: url) != nil else { return url }
         let kept = url[query].split(separator: "&", omittingEmptySubsequences: false)
-            .filter { secretName($0) == nil }
+            .filter { name(of: $0, in: names) == nil }
         // Without items, the question mark is removed, too.
         let start = kept.isEmpty ? url.index(before: query.lowerBound) : query.lowerBound
         return url[..<start] + kept.joined(separator: "&") + url[query.upperBound...]
@@ -67,10 +73,11 @@ package enum SecretQueryItems {
         return url.index(after: mark)..<end
     }
 
-    private static func secretName(_ item: Substring) -> String? {
+    /// Returns the name of an item as it is written; `nil` if it is not in the list or the item has no value.
+    private static func name(of item: Substring, in list: Set<String>) -> String? {
         guard let end = item.firstIndex(of: "="), item.index(after: end) < item.endIndex else { return nil }
         let name = String(item[..<end])
-        return names.contains(decoded(name)) ? name : nil
+        return list.contains(decoded(name)) ? name : nil
     }
 
     private static func decoded(_ name: String) -> String {

@@ -8,6 +8,11 @@ extension URL {
             && effectivePort == other.effectivePort
     }
 
+    /// Returns whether this URL is http and the other is https.
+    func isLessSecure(than other: URL) -> Bool {
+        other.scheme?.lowercased() == "https" && scheme?.lowercased() == "http"
+    }
+
     /// The default ports by lower-case scheme (RFC 9110 §4.2).
     package static let defaultPorts = ["http": 80, "https": 443]
 
@@ -31,6 +36,12 @@ extension URL {
         let authority = bytes[start...].prefix { !isDelimiter($0) }
         guard let end = authority.lastIndex(of: UInt8(ascii: "@")) else { return text }
         return String(text[..<start] + text[bytes.index(after: end)...])
+    }
+
+    /// Returns the text of a URL for descriptions and messages: without user name and password, and with `REDACTED` in
+    /// place of the values of ``SecretQueryItems/redacted``.
+    static func redacted(_ text: String) -> String {
+        SecretQueryItems.redacting(removingUserInfo(from: text))
     }
 
     /// Returns a message that says why a connection to this host and port is impossible; `nil` if it is possible.

@@ -90,10 +90,7 @@ private struct OpenedFile: ~Copyable {
     }
 
     private static func notReachable(_ url: URL, _ error: SystemError) -> AFError {
-        switch error.errno {
-        case ENOENT, ENOTDIR, EACCES: failure(.bodyPartFileNotReachable(at: url))
-        default: failure(.bodyPartFileNotReachableWithError(atURL: url, error: error))
-        }
+        failure(.bodyPartFileNotReachableWithError(atURL: url, error: error))
     }
 
     private static func failure(_ reason: AFError.MultipartEncodingFailureReason) -> AFError {

@@ -42,9 +42,18 @@ struct Hop {
     var disposition = Disposition.undecided
     /// Whether the hop has ended while the request is suspended. The next hop starts when the request is resumed.
     var isHeld = false
+    /// The events that arrived while the delegate decides about the response; `nil` if it is not deciding.
+    var deferredEvents: [TransferEvent]?
     var drainedBytes = 0
     /// The error that made the client cancel the transfer, for example a full disk; `nil` if the client did not cancel
     /// it.
     var failure: (any Error)?
     var head: ResponseHead?
+
+    /// Whether no transfer is running any more.
+    var hasEnded: Bool {
+        if isHeld { return true }
+        guard case .end? = deferredEvents?.last else { return false }
+        return true
+    }
 }

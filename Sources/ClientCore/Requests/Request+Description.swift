@@ -3,11 +3,12 @@ internal import FoundationNetworking
 
 extension Request: CustomStringConvertible {
     /// The method, the URL and the status, for example `GET https://example.com/ (200)`. The status is missing until
-    /// there is a response. The text is empty if creating the request failed.
+    /// there is a response. The text is empty if creating the request failed. It contains neither a user name and
+    /// password nor query values that may be secrets.
     public var description: String {
         guard let request, let url = request.url else { return "" }
         let status = response.map { " (\($0.statusCode))" } ?? ""
-        return "\(request.httpMethod ?? "GET") \(url.absoluteString)\(status)"
+        return "\(request.httpMethod ?? "GET") \(URL.redacted(url.absoluteString))\(status)"
     }
 }
 

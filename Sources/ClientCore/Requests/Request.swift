@@ -25,7 +25,8 @@ public class Request: SessionTask, @unchecked Sendable {
     /// What the request does at the moment. It changes before the request's handlers are called.
     public var state: State { core.snapshot.now.state }
 
-    /// The request that the last attempt began with, after adapters have changed it; `nil` if it could not be created.
+    /// The request that the last attempt began with, after adapters have changed it. If the adapter threw in the first
+    /// attempt, the request as it was created; `nil` if it could not be created.
     public var request: URLRequest? { core.snapshot.now.request }
 
     /// The head of the final response; `nil` until it has arrived.

@@ -62,6 +62,26 @@ struct RequestAttempt {
 
     mutating func decide(_ disposition: Hop.Disposition) { hop?.disposition = disposition }
 
+    /// From now on, events are deferred, because the delegate decides later about the response.
+    mutating func beginDeciding() { hop?.deferredEvents = [] }
+
+    /// Defers an event while the delegate is deciding. The failure of the transfer is not deferred, so that a cancelled
+    /// request does not wait for the delegate.
+    ///
+    /// - Returns: Whether the event was deferred.
+    mutating func deferring(_ event: TransferEvent) -> Bool {
+        guard hop?.deferredEvents != nil else { return false }
+        if case .end(let end) = event, end.failure != nil { return false }
+        hop?.deferredEvents?.append(event)
+        return true
+    }
+
+    /// Returns the deferred events; `nil` if none were deferred.
+    mutating func endDeciding() -> [TransferEvent]? {
+        defer { hop?.deferredEvents = nil }
+        return hop?.deferredEvents
+    }
+
     /// Counts bytes of a body that is not used.
     mutating func drained(_ count: Int) { hop?.drainedBytes += count }
 

@@ -19,11 +19,11 @@ extension RequestCore {
         sendHop(request, upload, ownCredentials, isCrossOrigin: false)
     }
 
-    /// Ends the attempt: cancels the current transfer. If the next hop is held because the request is suspended, no
-    /// transfer is running, and the attempt ends immediately.
+    /// Ends the attempt: cancels the current transfer. If the transfer has ended, because the next hop is held or the
+    /// delegate is still deciding, the attempt ends immediately.
     func stop() {
         guard let hop = current.hop else { return }
-        if hop.isHeld {
+        if hop.hasEnded {
             attemptEnded(URLError.requestCancelled)
         } else {
             hop.control.cancel()
@@ -56,6 +56,7 @@ extension RequestCore {
             var transfer = try transfer(of: sent, upload, credentials, isCrossOrigin: isCrossOrigin)
             let trust = try context.trust.decision(for: request.url)
             if let trust { transfer.trust = trust.trust }
+            if let version = options.minimumTLSVersion { transfer.trust.minimumVersion = version.transfer }
             if let identity = plan.policy.identity { transfer.trust.identity = identity.transfer }
             let hop = Hop(
                 id: id,
@@ -105,14 +106,19 @@ extension RequestCore {
         }
         try options.check()
         let settings = context.settings
-        let fields = TransferRequest.headers(of: request, settings: settings, isCrossOrigin: isCrossOrigin)
+        let fields = TransferRequest.headers(
+            of: request,
+            settings: settings,
+            isCrossOrigin: isCrossOrigin,
+            redirects: options.redirects ?? []
+        )
         try request.validateForSending(
             body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own,
             fields: fields
         )
         var transfer = try TransferRequest(request, fields, upload: upload, settings: settings)
         try plan.policy.checkOrigin(of: transfer)
-        transfer.credentials = credentials
+        transfer.credentials = credentials.flatMap { permitted($0, for: request.url) }
         transfer.maximumResponseBodyBytes = plan.policy.maximumResponseBytes
         if let allowsReuse = plan.policy.allowsConnectionReuse {
             transfer.allowsConnectionReuse = allowsReuse
@@ -143,7 +149,8 @@ extension RequestCore {
 
     // MARK: Transfer events
 
-    private func received(_ event: TransferEvent) {
+    func received(_ event: TransferEvent) {
+        if current.deferring(event) { return }
         switch event {
         case .head(let head): headArrived(head)
         case .body(let piece): bodyArrived(piece.bytes)
@@ -164,33 +171,7 @@ extension RequestCore {
         notifyMonitors { monitor, request in
             response.response.map { monitor.request(request, didReceive: $0) }
         }
-        do {
-            let disposition = try disposition(of: response, hop)
-            current.decide(disposition)
-        } catch {
-            abandonHop(error)
-        }
-    }
-
-    private func disposition(of response: ResponseHead, _ hop: Hop) throws -> Hop.Disposition {
-        if let next = try redirection(response, hop) { return next }
-        if let next = try answerToChallenge(response, hop) { return next }
-        switch try sink.begin(response) {
-        case .sendAgain: return .follow(hop.request, .withoutRange)
-        case .accept: break
-        }
-        outcome.head = response
-        outcome.clock.responseBegan()
-        snapshot.change { $0.head = response }
-        try askResponseDelegate(response)
-        return .accept
-    }
-
-    private func askResponseDelegate(_ response: ResponseHead) throws {
-        guard let ask = context.delegate.dataTaskDidReceiveResponse, let session = context.manager,
-            let response = response.response
-        else { return }
-        if case .cancel = ask(session, task, response) { throw URLError.requestCancelled }
+        decide(on: response, hop)
     }
 
     private func bodyArrived(_ bytes: [UInt8]) {
@@ -221,7 +202,7 @@ extension RequestCore {
         )
     }
 
-    private func abandonHop(_ error: any Error) {
+    func abandonHop(_ error: any Error) {
         current.failed(error)
         current.hop?.control.cancel()
     }
@@ -280,12 +261,14 @@ extension RequestCore {
             )
         }
     }
+
     // MARK: Metrics
 
     private func record(_ metrics: TransferMetrics, of hop: Hop) {
         if !metrics.reusedConnection, metrics.connected != nil, let address = metrics.remoteAddress {
             context.recordConnection(to: address)
         }
+        context.plainAuthentication.note(metrics.offeredSchemes, offeredBy: hop.url)
         current.record(Transaction(metrics: metrics, request: hop.sent, head: hop.head))
     }
 

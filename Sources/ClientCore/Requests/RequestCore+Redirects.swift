@@ -2,20 +2,33 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTransport
 
-// Decides about redirects and challenges, by the delegate's closures or by default.
+// Redirects and challenges, and what answers them.
 
 extension RequestCore {
-    /// Returns the redirect to follow; `nil` if the response is not a redirect or must not be followed.
-    func redirection(_ response: ResponseHead, _ hop: Hop) throws -> Hop.Disposition? {
-        guard plan.policy.followsRedirects,
-            let redirection = try Redirection(
-                of: hop.request,
-                status: response.status,
-                location: response.head.fields.exactValues(of: "Location").first
-            ),
-            let next = answer(to: redirection, response)
-        else { return nil }
+    /// Returns the redirect; `nil` if the response is not a redirect or must not be followed.
+    func redirection(of response: ResponseHead, _ hop: Hop) throws -> Redirection? {
+        guard plan.policy.followsRedirects else { return nil }
+        return try Redirection(
+            of: hop.request,
+            status: response.status,
+            location: response.head.fields.exactValues(of: "Location").first
+        )
+    }
+
+    /// Returns the redirect as a decision.
+    ///
+    /// - Parameter next: The request that the delegate has chosen.
+    /// - Throws: `URLError.httpTooManyRedirects` or ``AFError/redirectRefused(reason:)``.
+    func follow(
+        _ next: URLRequest,
+        _ redirection: Redirection,
+        _ response: ResponseHead,
+        _ hop: Hop
+    ) throws -> Hop.Disposition {
         try current.countRedirect()
+        if let target = next.url, let reason = refusal(ofSending: next, to: target, redirection, after: hop) {
+            throw AFError.redirectRefused(reason: reason)
+        }
         notifyMonitors { monitor, request in
             response.response.map { monitor.request(request, willFollow: $0, to: next) }
         }
@@ -28,11 +41,24 @@ extension RequestCore {
         )
     }
 
-    private func answer(to redirection: Redirection, _ response: ResponseHead) -> URLRequest? {
-        guard let decide = context.delegate.taskWillPerformHTTPRedirection, let session = context.manager,
-            let response = response.response
-        else { return redirection.request }
-        return decide(session, task, response, redirection.request)
+    /// Returns why the redirect must not be followed; `nil` if it may.
+    private func refusal(
+        ofSending next: URLRequest,
+        to target: URL,
+        _ redirection: Redirection,
+        after hop: Hop
+    ) -> AFError.RedirectRefusalReason? {
+        let permitted = options.redirects ?? []
+        let source = hop.url.withoutUserInfo ?? hop.url
+        let isEvaluated = hop.trustPolicy.map { $0 != .disableEvaluation } ?? false
+        if target.isLessSecure(than: hop.url), isEvaluated || !permitted.contains(.insecure) {
+            return .insecure(from: source, to: target)
+        }
+        let sendsBody = redirection.keepsBody && (next.httpBody != nil || hop.upload != nil)
+        if sendsBody, !target.hasSameOrigin(as: hop.url), !permitted.contains(.crossOriginData) {
+            return .bodyToOtherOrigin(from: source, to: target)
+        }
+        return nil
     }
 
     /// Returns a body that can be sent. If the body is a stream that was already read, asks the delegate for a new
@@ -58,7 +84,8 @@ extension RequestCore {
         else { return nil }
         current.hasAnsweredChallenge = true
         guard let credential = try credential(for: challenge, hop),
-            let credentials = TransferCredentials(credential, answering: response)
+            let credentials = TransferCredentials(credential, answering: response),
+            permitted(credentials, for: hop.url) != nil
         else { return nil }
         return .follow(hop.request, .credential(credentials))
     }
@@ -70,6 +97,13 @@ extension RequestCore {
             !hop.isCrossOrigin, plan.policy.followsRedirects
         else { return nil }
         return snapshot.now.credential.flatMap { TransferCredentials($0, answering: hop.head) }
+            .flatMap { permitted($0, for: hop.url) }
+    }
+
+    /// Returns the credentials without the schemes that must not be used for the URL; `nil` if no scheme remains.
+    func permitted(_ credentials: TransferCredentials, for url: URL?) -> TransferCredentials? {
+        let relayable = options.allowsNTLMAndNegotiateOverHTTP ?? false
+        return context.plainAuthentication.permitted(credentials, for: url, relayable: relayable)
     }
 
     private func credential(

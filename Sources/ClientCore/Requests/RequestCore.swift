@@ -43,7 +43,7 @@ actor RequestCore {
 
     private nonisolated let firstRequest: Result<URLRequest, any Error>
     private var validators: [Validator] = []
-    private var work: Task<Void, Never>?
+    var work: Task<Void, Never>?
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { queue.asUnownedSerialExecutor() }
 
@@ -52,6 +52,7 @@ actor RequestCore {
         let now = snapshot.now
         return RequestTask(
             taskIdentifier: identifier,
+            state: URLSessionTask.State(now.state),
             originalRequest: now.request,
             currentRequest: now.current,
             response: now.head?.response
@@ -69,7 +70,7 @@ actor RequestCore {
         isTakenUnsent = plan.policy.asksRetrier && hooks.failedRequestOwner?.takesUnsentRequests ?? false
         maximumDataBytes = options.maximumDataBytes ?? RequestOptions.defaultMaximumDataBytes
         sink = plan.sink(maximumDataBytes)
-        snapshot = RequestSnapshot(firstRequest.value)
+        snapshot = RequestSnapshot(firstRequest.value ?? plan.original.value)
     }
 
     nonisolated func perform(_ body: @escaping @Sendable (isolated RequestCore) -> Void) {
@@ -212,14 +213,14 @@ actor RequestCore {
         }
     }
 
-    private static func result<Value>(_ body: () async throws -> Value) async -> Result<Value, any Error> {
+    static func result<Value>(_ body: () async throws -> Value) async -> Result<Value, any Error> {
         do { return .success(try await body()) } catch { return .failure(error) }
     }
 
     private func prepared(_ attempt: Int, _ adapted: Result<URLRequest, any Error>) {
         guard attempt == state.attempt, !state.isFinished else { return }
-        if let request = adapted.value { outcome.request = request }
-        let request = outcome.request
+        let request = adapted.value ?? outcome.request ?? plan.original.value
+        outcome.request = request
         snapshot.change { values in
             values.request = request
             values.current = request
@@ -271,13 +272,15 @@ actor RequestCore {
         guard let retrier = hooks.retrier else {
             return askInterceptor(attempt, about: error)
         }
-        let retryCompletion = RetryCompletion { delay in
+        let answer = DelayedAnswer<Duration?>(default: nil) { delay in
             self.perform { core in
                 guard let delay else { return core.askInterceptor(attempt, about: error) }
                 core.decide(attempt, .retry(after: delay), about: error)
             }
         }
-        retrier.should(session, retry: request, with: error, completion: retryCompletion.closure)
+        retrier.should(session, retry: request, with: error) { shouldRetry, delay in
+            answer.give(shouldRetry ? Duration(seconds: delay) : nil)
+        }
     }
 
     private func askInterceptor(_ attempt: Int, about error: any Error) {

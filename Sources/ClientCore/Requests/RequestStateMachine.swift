@@ -218,7 +218,8 @@ struct RequestStateMachine<Handler> {
 
     private mutating func prepared(_ failure: (any Error)?) -> [Action] {
         guard case .preparing = phase else { return [] }
-        if let failure { return failed(failure) }
+        // In a retry the retrier is not asked, or an adapter that always throws could be called forever.
+        if let failure { return attempt == 1 ? failed(failure) : offer(failure) }
         phase = .sending
         return unlessSuspended(.send(attempt: attempt))
     }

@@ -21,6 +21,7 @@ final class TransferControl: Sendable {
         var isCancelled = false
         var isSuspended = false
         var isFull = false
+        var isHeld = false
         var events: [TransferEvent] = []
         /// The memory in bytes that the buffered events take, including overhead.
         var bytes = 0
@@ -28,7 +29,7 @@ final class TransferControl: Sendable {
 
         var wanted: TransferPause {
             if isSuspended { return .all }
-            return isFull ? .receiving : []
+            return isFull || isHeld ? .receiving : []
         }
     }
 
@@ -56,6 +57,11 @@ final class TransferControl: Sendable {
 
     func suspend(_ isSuspended: Bool) {
         update { $0.isSuspended = isSuspended }
+    }
+
+    /// Sets whether no more of the response is received, because the delegate has not decided about it.
+    func hold(_ isHeld: Bool) {
+        update { $0.isHeld = isHeld }
     }
 
     /// Buffers events for the request's queue.

@@ -10,7 +10,7 @@ extension DataResponse {
     ///
     /// - Parameter transform: Transforms the value. Not called for a failure, which is returned unchanged.
     public func flatMap<T>(_ transform: (Value) throws -> T) -> DataResponse<T> {
-        with(result.transformed(transform))
+        with(result.flatMap(transform))
     }
 
     /// Alamofire 5's name for ``flatMap(_:)``.
@@ -29,7 +29,7 @@ extension DataResponse {
     ///
     /// - Parameter transform: Transforms the error. Not called for a success, which is returned unchanged.
     public func flatMapError<E: Error>(_ transform: (any Error) throws -> E) -> DataResponse {
-        with(result.errorTransformed(transform))
+        with(result.flatMapError(transform))
     }
 
     /// Alamofire 5's name for ``flatMapError(_:)``.

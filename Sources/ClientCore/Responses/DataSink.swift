@@ -5,7 +5,8 @@ internal import NetwatchTransport
 /// The sink that keeps a body in memory, or passes it to a closure as it arrives.
 struct DataSink: ResponseSink {
     let maximumBytes: Int
-    private var data: Data?
+    /// The received bytes; `nil` if a closure receives them.
+    private var data: Data? = Data()
     private var closure: (@Sendable (Data) -> Void)?
 
     init(maximumBytes: Int) {
@@ -17,13 +18,12 @@ struct DataSink: ResponseSink {
     /// - Parameter closure: Receives the body, beginning with the bytes that have already arrived.
     mutating func stream(to closure: (@Sendable (Data) -> Void)?) {
         self.closure = closure
-        guard let closure, let data else { return }
-        self.data = nil
-        if !data.isEmpty { closure(data) }
+        if let closure, let data, !data.isEmpty { closure(data) }
+        data = closure == nil ? data ?? Data() : nil
     }
 
     mutating func prepare(_ request: inout URLRequest) throws {
-        data = nil
+        data = closure == nil ? Data() : nil
     }
 
     mutating func begin(_ head: ResponseHead) throws -> SinkDecision {
@@ -34,16 +34,10 @@ struct DataSink: ResponseSink {
         if let closure {
             closure(Data(bytes))
         } else {
-            if data == nil { data = Data() }
             let capacity = maximumBytes - (data?.count ?? 0)
             data?.append(contentsOf: bytes.prefix(capacity))
             if bytes.count > capacity { throw TransferFailure.tooMuchData(maximumBytes).urlError(for: nil) }
         }
-    }
-
-    mutating func end(_ failure: (any Error)?) throws {
-        // After a request was sent, its data is not `nil`, unless a closure received the body.
-        if closure == nil { data = data ?? Data() }
     }
 
     mutating func finish(_ failure: (any Error)?) -> ResponseBody { body }

@@ -7,7 +7,8 @@ public struct DefaultDataResponse: Sendable {
     public let request: URLRequest?
     /// The head of the response, even if the body is incomplete; `nil` if no head arrived.
     public var response: HTTPURLResponse? { lazyResponse?.value }
-    /// The body, as far as it was received; `nil` if no request was sent or a stream closure received the body.
+    /// The body, as far as it was received. It is empty if no request was sent, and `nil` if a stream closure received
+    /// the body.
     public let data: Data?
     /// The error of the request; `nil` for a success. A status of 4xx or 5xx is an error only if a validator rejects
     /// the response.

@@ -9,7 +9,8 @@ public struct DownloadResponse<Value> {
     public let response: HTTPURLResponse?
     /// The file that the body was first written to.
     public let temporaryURL: URL?
-    /// The file that the body was moved to; `nil` without a destination.
+    /// The file that the body was moved to, or should have been moved to if moving it failed; `nil` without a
+    /// destination, or if the body was not accepted.
     public let destinationURL: URL?
     /// The data with which the download can be continued later; `nil` if it cannot be continued.
     public let resumeData: Data?

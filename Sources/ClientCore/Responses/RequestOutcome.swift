@@ -21,7 +21,7 @@ struct ResponseBody: Sendable {
     var data: Data?
     /// The file that the body was written to.
     var temporaryURL: URL?
-    /// The file's final location.
+    /// The file's final location, even if moving it there failed.
     var destinationURL: URL?
     /// The resume data, with which the download can be continued later.
     var resumeData: Data?

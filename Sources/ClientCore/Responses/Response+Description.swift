@@ -1,24 +1,32 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchTransport
 
 extension DataResponse: CustomStringConvertible {
     /// `SUCCESS: ` and the value, or `FAILURE: ` and the error.
-    public var description: String { result.text }
+    public var description: String { result.debugDescription }
 }
 
 extension DataResponse: CustomDebugStringConvertible {
     /// The request, the response, their bodies, the result and the timeline.
     ///
     /// Text bodies and the result are truncated to 2000 bytes. Other bodies are replaced by their size. The header
-    /// fields of the request are omitted, because they may contain credentials.
+    /// fields of the request are omitted, because they may contain credentials. Secrets in the URL and in the header
+    /// fields of the response are replaced by `REDACTED`.
     public var debugDescription: String {
-        Sections(request, response, ["[Response Body]: \(BodyText.of(data))"], result.text, timeline).text
+        Sections(
+            request,
+            response,
+            ["[Response Body]: \(BodyText.of(data))"],
+            result.debugDescription,
+            timeline
+        ).text
     }
 }
 
 extension DownloadResponse: CustomStringConvertible {
     /// `SUCCESS: ` and the value, or `FAILURE: ` and the error.
-    public var description: String { result.text }
+    public var description: String { result.debugDescription }
 }
 
 extension DownloadResponse: CustomDebugStringConvertible {
@@ -32,7 +40,7 @@ extension DownloadResponse: CustomDebugStringConvertible {
             "[DestinationURL]: \(destinationURL?.path ?? "none")",
             "[ResumeData]: \(resumeData.map { "\($0.count) bytes" } ?? "none")",
         ]
-        return Sections(request, response, files, result.text, timeline).text
+        return Sections(request, response, files, result.debugDescription, timeline).text
     }
 }
 
@@ -56,26 +64,21 @@ private struct Sections {
         text = (head + body + end).joined(separator: "\n")
     }
 
-    /// Returns the status and the header fields. Values are quoted and escaped, because the server may send control
-    /// characters.
+    /// Returns the status and the header fields without secrets. Values are quoted and escaped, because the server may
+    /// send control characters.
     private static func head(of response: HTTPURLResponse) -> String {
+        let secrets = CurlSecrets(isRedacting: true)
         let fields = response.allHeaderFields
-            .map { "  \($0.key): \("\($0.value)".debugDescription)" }
+            .map { secrets.field(.init("\($0.key)", "\($0.value)")) }
+            .map { "  \($0.name): \($0.value.debugDescription)" }
             .sorted()
         return (["\(response.statusCode)"] + fields).joined(separator: "\n")
     }
 }
 
 extension URLRequest {
-    /// The method and the URL, for example `GET http://host/path`.
-    var methodAndURL: String { "\(httpMethod ?? "GET") \(url?.absoluteString ?? "without a URL")" }
-}
-
-extension Result {
-    fileprivate var text: String {
-        switch self {
-        case .success(let value): "SUCCESS: \(value)"
-        case .failure(let error): "FAILURE: \(error)"
-        }
+    /// The method and the URL without secrets, for example `GET http://host/path`.
+    var methodAndURL: String {
+        "\(httpMethod ?? "GET") \(url.map { URL.redacted($0.absoluteString) } ?? "without a URL")"
     }
 }

@@ -52,16 +52,46 @@ extension Result {
 }
 
 extension Result where Failure == any Error {
-    /// Returns the result with a transformed value, or with the error that `transform` throws. A failure is returned
-    /// unchanged.
-    func transformed<T>(_ transform: (Success) throws -> T) -> Result<T, any Error> {
-        flatMap { value in Result<T, any Error> { try transform(value) } }
+    /// Creates a success with the value that `value` returns, or a failure with the error that it throws.
+    @_disfavoredOverload  // `Result { try … }` means Swift's `init(catching:)`, which does the same.
+    public init(value: () throws -> Success) {
+        self.init(catching: value)
     }
 
-    /// Returns the result with the error that `transform` returns or throws. A success is returned unchanged.
-    func errorTransformed<E: Error>(_ transform: (any Error) throws -> E) -> Self {
+    /// Returns the result with a transformed value, or with the error that `transform` throws.
+    ///
+    /// - Parameter transform: Transforms the value. Not called for a failure, which is returned unchanged.
+    public func flatMap<T>(_ transform: (Success) throws -> T) -> Result<T, any Error> {
+        Result<T, any Error> { try transform(get()) }
+    }
+
+    /// Returns the result that `transform` returns, or a failure with the error that it throws. Without this function,
+    /// a closure that returns a result would create a result of a result.
+    ///
+    /// - Parameter transform: Transforms the value. Not called for a failure, which is returned unchanged.
+    public func flatMap<T>(_ transform: (Success) throws -> Result<T, any Error>) -> Result<T, any Error> {
+        Result<T, any Error> { try transform(get()).get() }
+    }
+
+    /// Returns the result with the error that `transform` returns or throws.
+    ///
+    /// - Parameter transform: Transforms the error. Not called for a success, which is returned unchanged.
+    public func flatMapError<E: Error>(_ transform: (any Error) throws -> E) -> Self {
         flatMapError { error in
             do { return .failure(try transform(error)) } catch { return .failure(error) }
+        }
+    }
+}
+
+extension Result {
+    /// `SUCCESS` or `FAILURE`. String interpolation uses Swift's own description of the enumeration instead.
+    public var description: String { isSuccess ? "SUCCESS" : "FAILURE" }
+
+    /// `SUCCESS: ` and the value, or `FAILURE: ` and the error.
+    public var debugDescription: String {
+        switch self {
+        case .success(let value): "SUCCESS: \(value)"
+        case .failure(let error): "FAILURE: \(error)"
         }
     }
 }

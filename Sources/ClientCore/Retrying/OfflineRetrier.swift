@@ -38,6 +38,7 @@ public final class OfflineRetrier: RequestInterceptor, SessionIndependentInterce
     ///     underlying medium. Default: none.
     ///   - isOfflineError: Returns whether a request that failed with this error waits for a path. May be called on
     ///     any thread, without a lock held. Default: ``isNotConnected(_:)``.
+    @preconcurrency
     public init(
         monitor: PathMonitor? = nil,
         maximumWait: Duration? = .seconds(5),
@@ -100,6 +101,7 @@ extension RequestInterceptor where Self == OfflineRetrier {
     ///   - maximumWait: The maximum time to wait; `nil` for no limit. Default: 5 s.
     ///   - isOfflineError: Returns whether a request that failed with this error waits for a path. Default:
     ///     ``OfflineRetrier/isNotConnected(_:)``.
+    @preconcurrency
     public static func offlineRetrier(
         maximumWait: Duration? = .seconds(5),
         isOfflineError: @escaping @Sendable (any Error) -> Bool = OfflineRetrier.isNotConnected

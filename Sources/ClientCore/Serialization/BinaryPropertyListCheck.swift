@@ -102,8 +102,8 @@ struct BinaryPropertyListCheck {
             guard let (count, start) = length(marker, offset + 1) else { return nil }
             try checkKeys(table: start, count: count)
             return (start, count * 2)
-        // Booleans, integers, reals, dates, data, and two types of strings.
-        case 0x0 where marker == 0x08 || marker == 0x09, 0x1...0x6: return nil
+        // Booleans, integers, reals, dates, data, two types of strings, and the references of keyed archives.
+        case 0x0 where marker == 0x08 || marker == 0x09, 0x1...0x6, 0x8: return nil
         default: throw HostilePropertyList.objectKind(marker: marker)
         }
     }

@@ -22,6 +22,7 @@ public struct DataResponseSerializer<Value>: DataResponseSerializerProtocol {
 
     /// The closure that creates the value. The arguments are the request, the head of the response, its body, and the
     /// request's error, which is `nil` for a success.
+    @preconcurrency
     public var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, Data?, (any Error)?) -> Result<Value, any Error>
     {

@@ -47,7 +47,7 @@ extension DownloadRequest {
     ) -> Self {
         response(
             queue: queue,
-            responseSerializer: DownloadResponseSerializer<Data>.data(),
+            responseSerializer: DownloadRequest.dataResponseSerializer(),
             completionHandler: completionHandler
         )
     }
@@ -68,7 +68,7 @@ extension DownloadRequest {
     ) -> Self {
         response(
             queue: queue,
-            responseSerializer: DownloadResponseSerializer<String>.string(encoding: encoding),
+            responseSerializer: DownloadRequest.stringResponseSerializer(encoding: encoding),
             completionHandler: completionHandler
         )
     }
@@ -89,7 +89,7 @@ extension DownloadRequest {
     ) -> Self {
         response(
             queue: queue,
-            responseSerializer: DownloadResponseSerializer<Any>.json(options: options),
+            responseSerializer: DownloadRequest.jsonResponseSerializer(options: options),
             completionHandler: completionHandler
         )
     }
@@ -110,7 +110,7 @@ extension DownloadRequest {
     ) -> Self {
         response(
             queue: queue,
-            responseSerializer: DownloadResponseSerializer<Any>.propertyList(options: options),
+            responseSerializer: DownloadRequest.propertyListResponseSerializer(options: options),
             completionHandler: completionHandler
         )
     }
@@ -133,7 +133,7 @@ extension DownloadRequest {
     ) -> Self {
         response(
             queue: queue,
-            responseSerializer: DownloadResponseSerializer<Value>.decodable(decoder: decoder),
+            responseSerializer: DownloadRequest.decodableResponseSerializer(of: type, decoder: decoder),
             completionHandler: completionHandler
         )
     }
@@ -153,19 +153,19 @@ extension DownloadRequest {
 
     /// Waits for the file and returns its content. Cancelling the waiting task cancels the request.
     public func responseData() async -> DownloadResponse<Data> {
-        await response(responseSerializer: DownloadResponseSerializer<Data>.data())
+        await response(responseSerializer: DownloadRequest.dataResponseSerializer())
     }
 
     /// Waits for the file and returns its content as text. Cancelling the waiting task cancels the request.
     public func responseString(encoding: String.Encoding? = nil) async -> DownloadResponse<String> {
-        await response(responseSerializer: DownloadResponseSerializer<String>.string(encoding: encoding))
+        await response(responseSerializer: DownloadRequest.stringResponseSerializer(encoding: encoding))
     }
 
     /// Waits for the file and returns its content as JSON. Cancelling the waiting task cancels the request.
     public func responseJSON(
         options: JSONSerialization.ReadingOptions = .allowFragments
     ) async -> sending DownloadResponse<Any> {
-        await response(responseSerializer: DownloadResponseSerializer<Any>.json(options: options))
+        await response(responseSerializer: DownloadRequest.jsonResponseSerializer(options: options))
     }
 
     /// Waits for the file and returns its content as a property list. Cancelling the waiting task cancels the
@@ -173,7 +173,7 @@ extension DownloadRequest {
     public func responsePropertyList(
         options: PropertyListSerialization.ReadOptions = []
     ) async -> sending DownloadResponse<Any> {
-        await response(responseSerializer: DownloadResponseSerializer<Any>.propertyList(options: options))
+        await response(responseSerializer: DownloadRequest.propertyListResponseSerializer(options: options))
     }
 
     /// Waits for the file and returns its content as a `Decodable` value. Cancelling the waiting task cancels
@@ -182,7 +182,9 @@ extension DownloadRequest {
         of type: Value.Type = Value.self,
         decoder: any DataDecoder = JSONDecoder()
     ) async -> DownloadResponse<Value> {
-        await response(responseSerializer: DownloadResponseSerializer<Value>.decodable(decoder: decoder))
+        await response(
+            responseSerializer: DownloadRequest.decodableResponseSerializer(of: type, decoder: decoder)
+        )
     }
 
     /// The file's content. Cancelling the waiting task cancels the request.

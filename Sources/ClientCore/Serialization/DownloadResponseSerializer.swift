@@ -22,6 +22,7 @@ public struct DownloadResponseSerializer<Value>: DownloadResponseSerializerProto
 
     /// The closure that creates the value. The arguments are the request, the head of the response, the file, and the
     /// request's error, which is `nil` for a success.
+    @preconcurrency
     public var serializeResponse:
         @Sendable (URLRequest?, HTTPURLResponse?, URL?, (any Error)?) -> Result<Value, any Error>
 

@@ -38,9 +38,11 @@ extension DataRequest {
     }
 }
 
-extension DownloadResponseSerializer where Value == Data {
-    /// Returns the equivalent of ``DataRequest/dataResponseSerializer()`` for a file.
-    static func data() -> Self {
-        Self { Request.serializeResponseData(response: $0, data: $1, error: nil) }
+extension DownloadRequest {
+    /// Returns a serializer that reads the file; otherwise like ``DataRequest/dataResponseSerializer()``.
+    public static func dataResponseSerializer() -> DownloadResponseSerializer<Data> {
+        DownloadResponseSerializer {
+            Request.serializeResponseData(response: $0, data: $1, error: nil)
+        }
     }
 }

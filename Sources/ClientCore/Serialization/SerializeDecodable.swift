@@ -90,9 +90,20 @@ extension DataRequest {
     }
 }
 
-extension DownloadResponseSerializer where Value: Decodable & SendableMetatype {
-    /// Returns the equivalent of ``DataRequest/decodableResponseSerializer(of:decoder:)`` for a file.
-    static func decodable(decoder: any DataDecoder = JSONDecoder()) -> Self {
-        Self { Request.serializeResponseDecodable(decoder: decoder, response: $0, data: $1, error: nil) }
+extension DownloadRequest {
+    /// Returns a serializer that decodes a value from the file; otherwise like
+    /// ``DataRequest/decodableResponseSerializer(of:decoder:)``.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the value. Default: inferred from the result.
+    ///   - decoder: The decoder. Default: a `JSONDecoder`.
+    @preconcurrency
+    public static func decodableResponseSerializer<T: Decodable & SendableMetatype>(
+        of type: T.Type = T.self,
+        decoder: any DataDecoder = JSONDecoder()
+    ) -> DownloadResponseSerializer<T> {
+        DownloadResponseSerializer {
+            Request.serializeResponseDecodable(decoder: decoder, response: $0, data: $1, error: nil)
+        }
     }
 }

@@ -46,9 +46,16 @@ extension DataRequest {
     }
 }
 
-extension DownloadResponseSerializer where Value == Any {
-    /// Returns the equivalent of ``DataRequest/jsonResponseSerializer(options:)`` for a file.
-    static func json(options: JSONSerialization.ReadingOptions = .allowFragments) -> Self {
-        Self { Request.serializeResponseJSON(options: options, response: $0, data: $1, error: nil) }
+extension DownloadRequest {
+    /// Returns a serializer that parses the JSON in the file; otherwise like
+    /// ``DataRequest/jsonResponseSerializer(options:)``.
+    ///
+    /// - Parameter options: Options for reading JSON. Default: `.allowFragments`, any JSON value at the top level.
+    public static func jsonResponseSerializer(
+        options: JSONSerialization.ReadingOptions = .allowFragments
+    ) -> DownloadResponseSerializer<Any> {
+        DownloadResponseSerializer {
+            Request.serializeResponseJSON(options: options, response: $0, data: $1, error: nil)
+        }
     }
 }

@@ -68,9 +68,16 @@ extension DataRequest {
     }
 }
 
-extension DownloadResponseSerializer where Value == Any {
-    /// Returns the equivalent of ``DataRequest/propertyListResponseSerializer(options:)`` for a file.
-    static func propertyList(options: PropertyListSerialization.ReadOptions = []) -> Self {
-        Self { Request.serializeResponsePropertyList(options: options, response: $0, data: $1, error: nil) }
+extension DownloadRequest {
+    /// Returns a serializer that parses the property list in the file; otherwise like
+    /// ``DataRequest/propertyListResponseSerializer(options:)``.
+    ///
+    /// - Parameter options: Options for reading the property list. Default: immutable objects.
+    public static func propertyListResponseSerializer(
+        options: PropertyListSerialization.ReadOptions = []
+    ) -> DownloadResponseSerializer<Any> {
+        DownloadResponseSerializer {
+            Request.serializeResponsePropertyList(options: options, response: $0, data: $1, error: nil)
+        }
     }
 }

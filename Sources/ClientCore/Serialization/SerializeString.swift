@@ -53,10 +53,17 @@ extension DataRequest {
     }
 }
 
-extension DownloadResponseSerializer where Value == String {
-    /// Returns the equivalent of ``DataRequest/stringResponseSerializer(encoding:)`` for a file.
-    static func string(encoding: String.Encoding? = nil) -> Self {
-        Self { Request.serializeResponseString(encoding: encoding, response: $0, data: $1, error: nil) }
+extension DownloadRequest {
+    /// Returns a serializer that decodes the text of the file; otherwise like
+    /// ``DataRequest/stringResponseSerializer(encoding:)``.
+    ///
+    /// - Parameter encoding: The file's encoding. Default: the charset of the response's `Content-Type`, or ISO 8859-1.
+    public static func stringResponseSerializer(
+        encoding: String.Encoding? = nil
+    ) -> DownloadResponseSerializer<String> {
+        DownloadResponseSerializer {
+            Request.serializeResponseString(encoding: encoding, response: $0, data: $1, error: nil)
+        }
     }
 }
 

@@ -9,6 +9,7 @@ public import FoundationNetworking
     ///
     /// - Parameter urlRequest: The request as it was created. This is the same for each attempt, never the adapted
     ///   request of the previous attempt.
-    /// - Throws: Any error. The attempt fails with this error, and the retrier may be called with it.
+    /// - Throws: Any error. The attempt fails with this error. In the first attempt, the retrier is called with it. In
+    ///   a retry, the error ends the request.
     func adapt(_ urlRequest: URLRequest) throws -> URLRequest
 }

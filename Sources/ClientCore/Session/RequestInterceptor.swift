@@ -24,7 +24,7 @@ public enum RetryResult: Sendable {
 public protocol RequestInterceptor: Sendable {
     /// Returns the request to send, changed or unchanged. Called before each attempt.
     ///
-    /// - Throws: Any error. The attempt fails with this error.
+    /// - Throws: Any error. The attempt fails with this error. In a retry, the error ends the request.
     func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest
 
     /// Decides whether a failed attempt is retried.

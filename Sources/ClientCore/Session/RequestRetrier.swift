@@ -10,7 +10,7 @@ public typealias RequestRetryCompletion = @Sendable (_ shouldRetry: Bool, _ time
 ///
 /// A session has at most one retrier, ``SessionManager/retrier``. It is called for each failed attempt, including
 /// attempts whose validation failed. The call runs on the request's own queue. It is not called for a cancelled
-/// request.
+/// request, nor for a retry that failed because its adapter threw.
 ///
 /// For a retry, the adapter is called again, but `asURLRequest()` of the ``URLRequestConvertible`` is not.
 @preconcurrency public protocol RequestRetrier: Sendable {

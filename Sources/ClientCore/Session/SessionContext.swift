@@ -41,6 +41,7 @@ final class SessionContext: Sendable {
     let trust: SessionTrust
     let paths: SessionPaths
     let connections: ConnectionWatches
+    let plainAuthentication = PlainAuthentication()
     private let state = Mutex(State())
     // Every request reads the hooks often, from many threads. They therefore have their own lock, and `hasMonitors`
     // avoids it in the usual case, a session without monitors.

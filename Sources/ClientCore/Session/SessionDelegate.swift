@@ -16,6 +16,14 @@ public final class SessionDelegate: Sendable {
             _ newRequest: URLRequest
         ) -> URLRequest?
 
+    /// A closure that decides about a redirect by calling `completion` with the request to send next, or with `nil` to
+    /// use the redirect itself as the response.
+    public typealias RedirectionWithCompletion =
+        @Sendable (
+            _ session: SessionManager, _ task: RequestTask, _ response: HTTPURLResponse,
+            _ newRequest: URLRequest, _ completion: @escaping @Sendable (URLRequest?) -> Void
+        ) -> Void
+
     /// A closure that answers an authentication challenge (401) for a request without credentials.
     public typealias ChallengeAnswer =
         @Sendable (
@@ -28,6 +36,13 @@ public final class SessionDelegate: Sendable {
             _ session: SessionManager, _ task: RequestTask, _ response: HTTPURLResponse
         ) -> ResponseDisposition
 
+    /// A closure that decides whether to receive the body of a response by calling `completion`.
+    public typealias ResponseAnswerWithCompletion =
+        @Sendable (
+            _ session: SessionManager, _ task: RequestTask, _ response: HTTPURLResponse,
+            _ completion: @escaping @Sendable (ResponseDisposition) -> Void
+        ) -> Void
+
     /// A closure that is called when an attempt has ended, with or without an error.
     public typealias Completion =
         @Sendable (_ session: SessionManager, _ task: RequestTask, _ error: (any Error)?) -> Void
@@ -38,8 +53,10 @@ public final class SessionDelegate: Sendable {
 
     private struct Closures: Sendable {
         var redirection: Redirection?
+        var laterRedirection: RedirectionWithCompletion?
         var challenge: ChallengeAnswer?
         var response: ResponseAnswer?
+        var laterResponse: ResponseAnswerWithCompletion?
         var bodyStream: BodyStream?
         var completion: Completion?
     }
@@ -68,6 +85,15 @@ public final class SessionDelegate: Sendable {
         set { change { $0.redirection = newValue } }
     }
 
+    /// Decides about each redirect later; it replaces ``taskWillPerformHTTPRedirection``. The request waits until the
+    /// closure calls its completion, on any thread. Only the first call counts. If the closure releases the completion
+    /// without calling it, the redirect is followed.
+    @preconcurrency
+    public var taskWillPerformHTTPRedirectionWithCompletion: RedirectionWithCompletion? {
+        get { read { $0.laterRedirection } }
+        set { change { $0.laterRedirection = newValue } }
+    }
+
     /// Answers authentication challenges. Default: none is answered, and the 401 becomes the request's response.
     ///
     /// Called at most once per attempt, and only if the request has no credentials from
@@ -85,6 +111,20 @@ public final class SessionDelegate: Sendable {
     public var dataTaskDidReceiveResponse: ResponseAnswer? {
         get { read { $0.response } }
         set { change { $0.response = newValue } }
+    }
+
+    /// Decides later whether to receive the body of a response; it replaces ``dataTaskDidReceiveResponse``. The request
+    /// waits until the closure calls its completion, on any thread. Only the first call counts. If the closure releases
+    /// the completion without calling it, the body is received.
+    @preconcurrency
+    public var dataTaskDidReceiveResponseWithCompletion: ResponseAnswerWithCompletion? {
+        get { read { $0.laterResponse } }
+        set { change { $0.laterResponse = newValue } }
+    }
+
+    /// Whether a closure is set that answers later.
+    var answersLater: Bool {
+        taskWillPerformHTTPRedirectionWithCompletion != nil || dataTaskDidReceiveResponseWithCompletion != nil
     }
 
     /// Returns a new stream when a request with a stream as its body must be sent again: for a retry, or after a

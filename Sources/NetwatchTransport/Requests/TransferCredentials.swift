@@ -58,6 +58,15 @@ package struct TransferCredentials: Hashable, Sendable {
 }
 
 extension TransferCredentials.Schemes {
+    /// Creates the schemes of libcurl's `CURLAUTH_…` bits. Other bits are ignored.
+    init(mask: Int) {
+        let bits: [(Self, UInt)] = [
+            (.basic, netwatch_auth_basic), (.digest, netwatch_auth_digest), (.ntlm, netwatch_auth_ntlm),
+            (.negotiate, netwatch_auth_negotiate),
+        ]
+        self = Self(bits.filter { UInt(bitPattern: mask) & $0.1 != 0 }.map(\.0))
+    }
+
     /// The value of `CURLOPT_HTTPAUTH`.
     var mask: Int {
         // With a single scheme, libcurl would send the credentials before the server has asked. `netwatch_auth_only`

@@ -46,6 +46,9 @@ package struct TransferMetrics: Hashable, Sendable {
     /// The bytes received over the wire, before decoding.
     package var responseBodyBytes: Int64 = 0
 
+    /// The authentication schemes that the server has offered in any response of the transfer.
+    package var offeredSchemes: TransferCredentials.Schemes = []
+
     /// Whether the connection was reused from an earlier transfer.
     package var reusedConnection = false
     /// Whether the request went over TLS.

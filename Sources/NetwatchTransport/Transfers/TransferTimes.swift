@@ -74,6 +74,7 @@ extension TransferMetrics {
         remoteAddress = easy.string(CURLINFO_PRIMARY_IP)
         remotePort = Self.port(easy.long(CURLINFO_PRIMARY_PORT))
         httpVersion = Self.name(ofVersion: easy.long(CURLINFO_HTTP_VERSION))
+        offeredSchemes = TransferCredentials.Schemes(mask: easy.long(CURLINFO_HTTPAUTH_AVAIL))
         requestHeaderBytes = Int64(easy.long(CURLINFO_REQUEST_SIZE))
         requestBodyBytes = easy.offset(CURLINFO_SIZE_UPLOAD_T)
         responseHeaderBytes = Int64(easy.long(CURLINFO_HEADER_SIZE))

@@ -1,5 +1,4 @@
 internal import CNetwatchCurl
-internal import Glibc
 
 extension EasyHandle {
     /// Sets the options for server trust and for the client's certificate.
@@ -9,6 +8,7 @@ extension EasyHandle {
         // libcurl calls the verify callback only if it verifies the peer.
         try set(CURLOPT_SSL_VERIFYPEER, trust.anchors != nil || trust.check != nil ? 1 : 0)
         try set(CURLOPT_SSL_VERIFYHOST, trust.checksHost ? 2 : 0)
+        try set(CURLOPT_SSLVERSION, trust.minimumVersion.option)
         if trust.requiresStapledStatus { try set(CURLOPT_SSL_VERIFYSTATUS, 1) }
         switch trust.anchors {
         case .system, nil: try useSystemAnchors()
@@ -22,11 +22,7 @@ extension EasyHandle {
     /// libcurl (since 7.87) caches the parsed file of authorities for all connections, but not if it also has a
     /// directory of authorities. Debian sets both by default, so the directory is removed if the file is readable.
     private func useSystemAnchors() throws(TransferFailure) {
-        guard let bundle = curl_version_info(CURLVERSION_SEVENTH).pointee.cainfo, access(bundle, R_OK) == 0
-        else {
-            return
-        }
-        try set(CURLOPT_CAPATH, pointer: nil)
+        if SystemAuthorities.bundle != nil { try set(CURLOPT_CAPATH, pointer: nil) }
     }
 
     private func use(anchors pem: [UInt8]) throws(TransferFailure) {
@@ -40,5 +36,17 @@ extension EasyHandle {
         try set(CURLOPT_SSLCERT_BLOB, blob: identity.certificates)
         try set(CURLOPT_SSLKEYTYPE, "PEM")
         try set(CURLOPT_SSLKEY_BLOB, blob: identity.key)
+    }
+}
+
+extension TransferTrust.TLSVersion {
+    /// The value of `CURLOPT_SSLVERSION`, which sets only a minimum.
+    fileprivate var option: Int {
+        switch self {
+        case .tls10: CURL_SSLVERSION_TLSv1_0
+        case .tls11: CURL_SSLVERSION_TLSv1_1
+        case .tls12: CURL_SSLVERSION_TLSv1_2
+        case .tls13: CURL_SSLVERSION_TLSv1_3
+        }
     }
 }

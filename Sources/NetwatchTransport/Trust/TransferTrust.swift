@@ -12,6 +12,14 @@ package struct TransferTrust: Hashable, Sendable {
         case only(pem: [UInt8])
     }
 
+    /// The versions of TLS.
+    package enum TLSVersion: Sendable {
+        case tls10, tls11, tls12, tls13
+    }
+
+    /// The oldest version of TLS that the transfer accepts, whatever OpenSSL's configuration says. Default 1.2: RFC
+    /// 8996 deprecates older versions.
+    package var minimumVersion = TLSVersion.tls12
     /// The anchors to which a server's chain must lead; `nil` accepts any certificate. Default ``Anchors/system``.
     package var anchors: Anchors? = .system
     /// Whether the server's certificate must name the URL's host. Default true.
@@ -42,6 +50,7 @@ extension TransferTrust {
     package func hash(into hasher: inout Hasher) {
         if case .only(let pem) = anchors { hasher.combine(pem.count) }
         hasher.combine(anchors == nil)
+        hasher.combine(minimumVersion)
         hasher.combine(checksHost)
         hasher.combine(requiresStapledStatus)
         hasher.combine(revocationLists.count)

@@ -50,6 +50,17 @@ public struct NetworkHost: Hashable, Sendable {
     }
 }
 
+extension NetworkHost {
+    /// The addresses that need no lookup: those of an address, of `localhost`, and of names below `localhost`; `nil` if
+    /// the name must be looked up.
+    var knownAddresses: [IPAddress]? {
+        switch kind {
+        case .address(let address): [address]
+        case .name(let name): NameResolver.localAddresses(of: name)
+        }
+    }
+}
+
 extension NetworkHost: CustomStringConvertible {
     /// The text from which the host was created.
     public var description: String { text }

@@ -117,6 +117,7 @@ public final class NetworkReachabilityManager: Sendable {
 
     /// The closure that receives the statuses, on ``listenerQueue``. The calls begin with ``startListening()``. The
     /// closure can be replaced at any time.
+    @preconcurrency
     public var listener: Listener? {
         get { state.withLock { $0.listener } }
         set { state.withLock { $0.listener = newValue } }
@@ -158,6 +159,7 @@ public final class NetworkReachabilityManager: Sendable {
     ///   - listener: The closure to call.
     /// - Returns: Whether netlink is available.
     @discardableResult
+    @preconcurrency
     public func startListening(
         onQueue queue: DispatchQueue = .main,
         onUpdatePerforming listener: @escaping Listener
@@ -188,6 +190,7 @@ public final class NetworkReachabilityManager: Sendable {
     ///   - listener: The closure to call: first with the current status, then with each status that differs from the
     ///     previous one.
     /// - Returns: An object that must be retained for as long as the listener should be called.
+    @preconcurrency
     public func addListener(
         onQueue queue: DispatchQueue = .main,
         _ listener: @escaping Listener

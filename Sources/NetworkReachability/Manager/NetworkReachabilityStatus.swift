@@ -21,7 +21,7 @@ extension NetworkReachabilityManager {
         public static var cellular: ConnectionType { .wwan }
     }
 
-    /// The current status. For a name it is `unknown` until the first lookup has finished.
+    /// The current status. For a name other than `localhost` it is `unknown` until the first lookup has finished.
     public var networkReachabilityStatus: NetworkReachabilityStatus {
         NetworkReachabilityStatus(pathStatus)
     }

@@ -15,8 +15,8 @@ extension MonitorCore {
         }
     }
 
-    /// Looks up the name of a target, now or when the budget allows it. Has no effect for an address or the general
-    /// target.
+    /// Looks up the name of a target, now or when the budget allows it. Has no effect for a target that needs no
+    /// lookup.
     func resolve(_ target: WatchedTarget, _ cause: NameResolution.Cause = .schedule) {
         guard let name = target.name else { return }
         let lookup = names.request(name, cause, now: now)
@@ -29,8 +29,6 @@ extension MonitorCore {
         statistics.nameLookups += 1
         names.start(name) { [weak self] outcome in
             guard let self else { return }
-            // The result is handled in a later turn of the loop: for `localhost`, this closure is called before `start`
-            // returns.
             loop.execute { self.assumeIsolated { $0.resolved(key, lookup, outcome) } }
         }
     }

@@ -26,7 +26,7 @@ extension MonitorCore {
         case .general:
             assign(configuration.generalAddresses, to: target)
         case .host(let host):
-            if case .address(let address) = host.kind { assign([address], to: target) }
+            if let addresses = host.knownAddresses { assign(addresses, to: target) }
         }
         resolve(target)
         refreshMarked(now: now)

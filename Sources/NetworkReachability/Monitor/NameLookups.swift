@@ -32,7 +32,7 @@ struct NameLookups {
 
     /// Starts a lookup of a name. Abandons an earlier one.
     ///
-    /// - Parameter onEnd: Called once with the outcome, on any thread; for `localhost`, before this method returns.
+    /// - Parameter onEnd: Called once with the outcome, on any thread.
     func start(_ name: WatchedName, onEnd: @escaping @Sendable (NameResolver.Outcome) -> Void) {
         let earlier = name.lookup
         name.lookup = resolver.resolve(name.resolution.name, urgency: .refresh, completion: onEnd)

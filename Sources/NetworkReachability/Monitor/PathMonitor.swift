@@ -113,6 +113,7 @@ public final class PathMonitor: Sendable {
     ///     each status that differs from the previous one. For a name, the first call follows the first lookup, but
     ///     comes after 2 s at the latest. For an address it comes immediately.
     /// - Returns: The watch. It lasts until it is cancelled or released.
+    @preconcurrency
     public func watch(
         _ target: PathTarget,
         options: PathOptions = PathOptions(),

@@ -58,7 +58,7 @@ public final class PathWatch: Sendable {
         cancel()
     }
 
-    /// The newest status. For a name it is `unknown` until the first lookup has finished.
+    /// The newest status. For a name other than `localhost` it is `unknown` until the first lookup has finished.
     ///
     /// Before the first delivery, the getter reads the status on the monitor's thread. The caller then waits briefly
     /// for this thread, which never blocks.

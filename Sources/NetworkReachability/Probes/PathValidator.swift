@@ -37,6 +37,7 @@ public final class PathValidator: Sendable {
     ///     Minimum: 1 s. With `nil`, each path is probed only once, unless ``check()`` is called.
     ///   - onUpdate: Called on the probe thread, which it must not block: first with the current status, then with each
     ///     new status and with each result. The calls do not overlap.
+    @preconcurrency
     public init(
         monitor: PathMonitor = .shared,
         target: PathTarget,

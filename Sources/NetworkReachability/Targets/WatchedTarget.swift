@@ -5,7 +5,7 @@ final class WatchedTarget {
     let key: WatchKey
     /// The published status, and a change that is held back.
     var hold: StatusHold
-    /// The name lookups; `nil` if the target is not a name.
+    /// The name lookups; `nil` if the target needs none.
     ///
     /// A separate object, so that targets that are addresses need no memory for it. There may be thousands of them.
     let name: WatchedName?
@@ -32,7 +32,7 @@ final class WatchedTarget {
         self.key = key
         subscribers = subscriber.map { [$0] } ?? []
         hold = StatusHold(target: key.target, settle: settle)
-        if case .host(let host) = key.target, case .name(let name) = host.kind {
+        if case .host(let host) = key.target, host.knownAddresses == nil, case .name(let name) = host.kind {
             self.name = WatchedName(NameResolution(name: name, interval: refreshInterval, now: now))
         } else {
             name = nil

@@ -30,7 +30,7 @@ extension OfflineOptions {
     private func mayBeSentTwice(_ failed: FailedRequest) -> Bool {
         guard !enqueue.isAtMostOnce else { return false }
         // An adapter may have changed the method or the key. The queue sends those of the original request.
-        let (stored, sent) = (failed.original, failed.adapted ?? failed.original)
+        let (stored, sent) = (failed.original, failed.adapted)
         if let key = key(of: stored), key == self.key(of: sent) { return true }
         return [stored, sent].allSatisfy { HTTPMethod.isIdempotent($0.httpMethod ?? "GET") }
     }

@@ -7,8 +7,9 @@ extension QueueRequest {
     /// The cache policy, the timeout and other properties for `URLSession` have no counterpart. `Content-Length` is
     /// omitted, because the client sets it.
     ///
-    /// - Throws: ``QueueError``: `invalidURL` if the request has no URL, `bodyUnavailable` if it has a body stream. A
-    ///   stream can be read only once; upload it with ``OfflineQueue/appendToBody(_:_:at:for:)`` instead.
+    /// - Throws: ``QueueError``: `invalidURL` if the request has no URL, `bodyUnavailable` if it has a body stream,
+    ///   `invalidOption` if its cache policy is `returnCacheDataDontLoad`, which forbids sending it. A stream can be
+    ///   read only once; upload it with ``OfflineQueue/appendToBody(_:_:at:for:)`` instead.
     public init(_ request: URLRequest) throws(QueueError) {
         guard request.httpBodyStream == nil else {
             throw QueueError(
@@ -22,6 +23,9 @@ extension QueueRequest {
     /// Creates a queue's request from a `URLRequest`, with another body.
     init(_ request: URLRequest, body: Body) throws(QueueError) {
         guard let url = request.url else { throw QueueError(.invalidURL, "the request has no URL") }
+        guard request.cachePolicy != .returnCacheDataDontLoad else {
+            throw QueueError(.invalidOption, "the cache policy `returnCacheDataDontLoad` forbids sending the request")
+        }
         let fields = request.allHTTPHeaderFields ?? [:]
         self.init(
             method: request.httpMethod ?? "GET",

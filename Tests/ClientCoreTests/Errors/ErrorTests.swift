@@ -56,7 +56,7 @@ internal import Testing
         let response = await request.responseData()
         #expect((response.error as? AFError)?.isInvalidURLError == true)
         #expect(response.request == nil)
-        #expect(response.data == nil)
+        #expect(response.data == Data())
         #expect(request.request == nil)
     }
 

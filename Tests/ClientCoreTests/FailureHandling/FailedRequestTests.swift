@@ -79,7 +79,7 @@ internal import Testing
         async let response = request.responseString()
         let failed = try await holding.first()
         #expect(failed.original.url?.absoluteString == server.url)
-        #expect(failed.adapted?.httpMethod == "POST")
+        #expect(failed.adapted.httpMethod == "POST")
         #expect((failed.error as? AFError)?.responseCode == 503)
         #expect(failed.response?.statusCode == 503)
         #expect(failed.retryCount == 1)

@@ -43,22 +43,28 @@ internal import Testing
         }
     }
 
-    @Test(arguments: ["missing", "file/child", "a%00b"])
-    func `a missing file is reported as not reachable`(path: String) throws {
+    @Test(arguments: [("missing", ENOENT), ("file/child", ENOTDIR), ("a%00b", ENOENT)])
+    func `a missing file is reported as not reachable, with the system's error`(
+        path: String,
+        errno: CInt
+    ) throws {
         try scratch.makeFile("file")
         let bad = url(path)
         form.append(bad, withName: "a")
-        guard case .bodyPartFileNotReachable(bad) = try failure() else {
+        let reason = try failure()
+        guard case .bodyPartFileNotReachableWithError(bad, let error) = reason else {
             Issue.record("not refused")
             return
         }
+        #expect((error as? SystemError)?.errno == errno)
+        #expect(AFError.multipartEncodingFailed(reason: reason).underlyingError is SystemError)
     }
 
     @Test func `an unreadable file is reported as not reachable`() throws {
         let bad = try scratch.makeFile("secret")
         chmod(bad.path, 0)
         asNobody { form.append(bad, withName: "a") }
-        guard case .bodyPartFileNotReachable(bad) = try failure() else {
+        guard case .bodyPartFileNotReachableWithError(bad, _) = try failure() else {
             Issue.record("not refused")
             return
         }
@@ -108,7 +114,7 @@ internal import Testing
         form.append(url("first"), withName: "a")
         form.append(url("second"), withName: "b\0")
         form.append(Data("x".utf8), withName: "c")
-        guard case .bodyPartFileNotReachable(url("first")) = try failure() else {
+        guard case .bodyPartFileNotReachableWithError(url("first"), _) = try failure() else {
             Issue.record("another error")
             return
         }
@@ -121,7 +127,7 @@ internal import Testing
         let file = try scratch.makeFile("a")
         form.append(file, withName: "a")
         unlink(file.path)
-        guard case .bodyPartFileNotReachable(file) = try failure() else {
+        guard case .bodyPartFileNotReachableWithError(file, _) = try failure() else {
             Issue.record("not noticed")
             return
         }

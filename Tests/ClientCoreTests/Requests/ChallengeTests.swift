@@ -52,6 +52,49 @@ internal import Testing
         #expect(await wrong.response().response?.statusCode == 401)
     }
 
+    @Test func `Basic is not sent over http after a stronger scheme was offered`() async throws {
+        let digest = ScriptedServer.Header(
+            "WWW-Authenticate",
+            "Digest realm=\"a\", nonce=\"1\", qop=\"auth\""
+        )
+        let server = try ScriptedServer { request in
+            .respond(status: 401, headers: request.target == "/digest" ? [digest, Self.basic] : [Self.basic])
+        }
+        /// Sends a request, and returns the schemes of the credentials that the server received.
+        func sent(_ path: String) async -> [String] {
+            let before = server.requests.count
+            let request = session.request(server.url + path).authenticate(user: "user", password: "secret")
+            #expect(await request.response().response?.statusCode == 401)
+            let fields = server.requests.dropFirst(before).flatMap { $0.values(of: "Authorization") }
+            return fields.map { String($0.prefix { $0 != " " }) }
+        }
+        #expect(await sent("/basic") == ["Basic"])
+        #expect(await sent("/digest").first == "Digest")
+        #expect(await sent("/basic") == [])
+        session.delegate.taskDidReceiveChallenge = { _, _, _ in
+            (.useCredential, URLCredential(user: "user", password: "secret", persistence: .none))
+        }
+        #expect(await session.request(server.url + "/basic").response().response?.statusCode == 401)
+        #expect(server.requests.last?.values(of: "Authorization") == [])
+        // Another session has not received the offer.
+        let other = SessionManager(engine: try TransferEngine())
+        let request = other.request(server.url + "/basic").authenticate(user: "user", password: "secret")
+        _ = await request.response()
+        #expect(server.requests.last?.values(of: "Authorization").count == 1)
+    }
+
+    @Test(arguments: [false, true])
+    func `NTLM over http needs an option`(isPermitted: Bool) async throws {
+        let server = try ScriptedServer { _ in
+            .respond(status: 401, headers: [.init("WWW-Authenticate", "NTLM")])
+        }
+        session.requestOptions.allowsNTLMAndNegotiateOverHTTP = isPermitted
+        let request = session.request(server.url).authenticate(user: "user", password: "secret")
+        #expect(await request.response().response?.statusCode == 401)
+        let fields = server.requests.flatMap { $0.values(of: "Authorization") }
+        #expect(fields.contains { $0.hasPrefix("NTLM ") } == isPermitted)
+    }
+
     @Test func `the delegate's closure answers a challenge`() async throws {
         let server = try ScriptedServer { request in
             guard request.values(of: "Authorization").isEmpty else { return .respond("welcome") }

@@ -84,6 +84,31 @@ internal import Testing
         #expect(other.requests.first?.values(of: "X-Other") == ["2"])
     }
 
+    @Test(arguments: [307, 308], [false, true])
+    func `a body is sent to another origin only if permitted`(status: Int, isPermitted: Bool) async throws {
+        let other = try ScriptedServer { .respond($0.target) }
+        let elsewhere = other.url
+        let server = try ScriptedServer { _ in Self.redirect(status, to: elsewhere + "/new") }
+        session.requestOptions.redirects = isPermitted ? .crossOriginData : []
+        var request = try URLRequest(url: server.url, method: .put)
+        request.httpBody = Data("x".utf8)
+        for sent in [session.request(request), session.upload(Data("x".utf8), to: server.url, method: .put)] {
+            let response = await sent.responseString()
+            #expect(response.value == (isPermitted ? "/new" : nil))
+            if isPermitted { continue }
+            guard case AFError.redirectRefused(.bodyToOtherOrigin(_, let target))? = response.error else {
+                Issue.record("\(response.result)")
+                continue
+            }
+            #expect(target.absoluteString == elsewhere + "/new")
+            #expect(response.error?.localizedDescription.contains(elsewhere) == true)
+        }
+        #expect(other.requests.map(\.body) == (isPermitted ? [Array("x".utf8), Array("x".utf8)] : []))
+        // A request without a body is redirected with its method.
+        request.httpBody = nil
+        #expect(try await session.request(request).string == "/new")
+    }
+
     @Test func `the delegate's closure can change the redirect's target`() async throws {
         let server = try ScriptedServer { request in
             request.target == "/" ? Self.redirect(302, to: "/new", body: "moved") : .respond(request.target)

@@ -70,6 +70,13 @@ internal import Testing
         #expect(after(.ended(attempt: 1, failure: nil)) == [])
     }
 
+    @Test mutating func `a retry that cannot be prepared is not retried again`() {
+        _ = after(.resumed, .prepared(attempt: 1, failure: Failure()))
+        _ = after(.decided(attempt: 1, .retry(after: .zero)))
+        #expect(after(.prepared(attempt: 2, failure: Failure(number: 2))) == ["offer 2 2"])
+        #expect(after(.declined(attempt: 2)) == ["failed 2"])
+    }
+
     @Test mutating func `a retry without a delay does not wait`() {
         _ = after(.resumed, .prepared(attempt: 1, failure: Failure()))
         #expect(after(.decided(attempt: 1, .retry(after: .zero))) == ["prepare 2"])

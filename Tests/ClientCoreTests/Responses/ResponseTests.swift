@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchTransport
 internal import Testing
 
 @testable internal import ClientCore
@@ -154,6 +155,46 @@ internal import Testing
         #expect(
             nothing.debugDescription.hasPrefix("[Request]: none\n[Request Body]: none\n[Response]: none\n")
         )
+    }
+
+    @Test func `descriptions contain no secrets of URLs and header fields`() throws {
+        let url =
+            "https://user:hush@host/path?code=hush&sid=hush&page=2&credential=hush&X-Amz-Credential=known"
+        let request = URLRequest(url: try #require(URL(string: url)))
+        let fields = [
+            "Set-Cookie": "a=hush", "X-Refresh-Token": "hush", "X-Session-Id": "hush", "Server": "known",
+        ]
+        let response = DataResponse<Int>(
+            request: request,
+            response: HTTPURLResponse(
+                url: try #require(request.url),
+                statusCode: 200,
+                httpVersion: nil,
+                headerFields: fields
+            ),
+            data: nil,
+            result: .success(1)
+        )
+        let expected =
+            "https://host/path?code=REDACTED&sid=REDACTED&page=2&credential=REDACTED&X-Amz-Credential=known"
+        #expect(response.debugDescription.contains("GET \(expected)"))
+        #expect(response.debugDescription.contains("Server: \"known\""))
+        #expect(response.debugDescription.components(separatedBy: "\"REDACTED\"").count == 4)
+        let session = SessionManager()
+        session.startRequestsImmediately = false
+        let described = session.request(request)
+        #expect(described.description == "GET \(expected)")
+        #expect(described.debugDescription.contains("user:hush@"), "the explicit form contains everything")
+        let errors: [any Error] = [
+            AFError.invalidURL(url: url),
+            AFError.urlRequestValidationFailed(reason: .missingHost(try url.asURL())),
+            TransferFailure(code: 7, phase: .connect, message: "refused").urlError(
+                for: URL(string: "https://user:hush@host/")
+            ),
+        ]
+        for text in [response.debugDescription] + errors.map(\.localizedDescription) + ["\(errors[2])"] {
+            #expect(!text.contains("hush"), "\(text)")
+        }
     }
 
     @Test func `the description contains a body only if it is text`() {

@@ -108,11 +108,23 @@ internal import Testing
         }
     }
 
-    @Test(arguments: [0x00, 0x07, 0x0F, 0x70, 0x80, 0x90, 0xB0, 0xC0, 0xE0, 0xF0] as [UInt8])
+    @Test(arguments: [0x00, 0x07, 0x0F, 0x70, 0x90, 0xB0, 0xC0, 0xE0, 0xF0] as [UInt8])
     func `an unknown object type is refused`(marker: UInt8) {
         let body = binaryPropertyList([[1]], last: [marker, 1])
         let result = list.serializeResponse(nil, head(), body, nil)
         #expect((result.error as? AFError)?.underlyingError is HostilePropertyList)
+    }
+
+    @Test(arguments: UInt8(0)...15)
+    func `a keyed archive's reference of any length is decoded or refused`(length: UInt8) {
+        for filling in [0, 1, 0xFF] as [UInt8] {
+            for count in 0...Int(length) + 1 {
+                let reference = [0x80 + length] + Array(repeating: filling, count: count)
+                let result = list.serializeResponse(nil, head(), binaryPropertyList([[1]], last: reference), nil)
+                let failure = serializationFailure(result)
+                #expect(failure.map { $0 == "propertyListSerializationFailed" } ?? result.isSuccess)
+            }
+        }
     }
 
     @Test func `a key that is not a string is refused`() {

@@ -39,7 +39,7 @@ internal import Testing
             DataRequest.propertyListResponseSerializer().serializeResponse(nil, head, data, failure).error,
             DataRequest.decodableResponseSerializer(of: Int.self)
                 .serializeResponse(nil, head, data, failure).error,
-            DownloadResponseSerializer<Data>.data().serializeResponse(nil, head, nil, failure).error,
+            DownloadRequest.dataResponseSerializer().serializeResponse(nil, head, nil, failure).error,
         ]
         for error in failures { #expect((error as? URLError)?.code == .timedOut) }
     }
@@ -176,21 +176,28 @@ internal import Testing
         try Data("[1]".utf8).write(to: file)
         let head = head()
         #expect(
-            DownloadResponseSerializer.data().serializeResponse(nil, head, file, nil).value
+            DownloadRequest.dataResponseSerializer().serializeResponse(nil, head, file, nil).value
                 == Data("[1]".utf8)
         )
-        #expect(DownloadResponseSerializer.string().serializeResponse(nil, head, file, nil).value == "[1]")
-        let json = DownloadResponseSerializer.json().serializeResponse(nil, head, file, nil)
+        #expect(
+            DownloadRequest.stringResponseSerializer().serializeResponse(nil, head, file, nil).value == "[1]"
+        )
+        let json = DownloadRequest.jsonResponseSerializer().serializeResponse(nil, head, file, nil)
         #expect(json.value as? [Int] == [1])
-        let decoded = DownloadResponseSerializer<[Int]>.decodable().serializeResponse(nil, head, file, nil)
+        let decoded = DownloadRequest.decodableResponseSerializer(of: [Int].self).serializeResponse(
+            nil,
+            head,
+            file,
+            nil
+        )
         #expect(decoded.value == [1])
         try PropertyListEncoder().encode([1]).write(to: file)
-        let list = DownloadResponseSerializer.propertyList().serializeResponse(nil, head, file, nil)
+        let list = DownloadRequest.propertyListResponseSerializer().serializeResponse(nil, head, file, nil)
         #expect(list.value as? [Int] == [1])
     }
 
     @Test func `a missing file is an error that names it`() {
-        let serializer = DownloadResponseSerializer.data()
+        let serializer = DownloadRequest.dataResponseSerializer()
         #expect(serializationFailure(serializer.serializeResponse(nil, head(), nil, nil)) == "inputFileNil")
         let missing = serializer.serializeResponse(nil, head(), file, nil)
         #expect(serializationFailure(missing) == "inputFileReadFailed")
@@ -199,7 +206,7 @@ internal import Testing
 
     @Test func `a URL that is not a file URL is not loaded`() async throws {
         let server = try ScriptedServer { _ in .respond("x") }
-        let result = DownloadResponseSerializer.data()
+        let result = DownloadRequest.dataResponseSerializer()
             .serializeResponse(nil, head(), URL(string: server.url), nil)
         #expect(serializationFailure(result) == "inputFileReadFailed")
         #expect(server.requests.isEmpty)

@@ -42,17 +42,26 @@ internal import Testing
         #expect(server.requests.last?.values(of: "DNT") == ["1"])
     }
 
-    @Test func `a session's credentials are not sent to another origin`() async throws {
+    @Test(arguments: [RedirectOptions(), .crossOriginData])
+    func `a session's fields are sent to another origin only if permitted, and its credentials never`(
+        redirects: RedirectOptions
+    ) async throws {
         let other = try ScriptedServer()
         let elsewhere = other.url
         let server = try ScriptedServer { _ in
             .respond(status: 302, headers: [.init("Location", elsewhere)])
         }
-        let session = try session { $0.httpAdditionalHeaders = ["Authorization": "Bearer 1", "DNT": "1"] }
+        let session = try session {
+            $0.httpAdditionalHeaders = [
+                "Authorization": "Bearer 1", "X-Tenant": "1", "Accept-Language": "de",
+            ]
+        }
+        session.requestOptions.redirects = redirects
         _ = await session.request(server.url).response()
         #expect(server.requests.last?.values(of: "Authorization") == ["Bearer 1"])
         #expect(other.requests.last?.values(of: "Authorization") == [])
-        #expect(other.requests.last?.values(of: "DNT") == ["1"])
+        #expect(other.requests.last?.values(of: "X-Tenant") == (redirects.isEmpty ? [] : ["1"]))
+        #expect(other.requests.last?.values(of: "Accept-Language") == ["de"])
     }
 
     @Test func `a session's Host field is not sent to another server`() async throws {

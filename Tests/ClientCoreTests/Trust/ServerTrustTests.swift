@@ -295,6 +295,28 @@ struct ServerTrustTests {
         #expect(Outcome(refused) == .certificatePin)
     }
 
+    @Test(arguments: [RedirectOptions(), .insecure])
+    func `a host with a policy is never left for plain http, and others only if permitted`(
+        redirects: RedirectOptions
+    ) async throws {
+        let session = server.session(["self.test": .disableEvaluation, "valid.test": try pins("root")])
+        session.requestOptions.redirects = redirects
+        for host in ["self.test", "valid.test"] {
+            let response = await session.request("\(server.url(host))/to/plain").response()
+            if host == "self.test", redirects.contains(.insecure) {
+                // The server's answer to plain http on its TLS port.
+                #expect(response.response?.statusCode == 400)
+                continue
+            }
+            guard case AFError.redirectRefused(.insecure(let source, let target))? = response.error else {
+                Issue.record("\(host): \(String(describing: response.error))")
+                continue
+            }
+            #expect(source.host == host && target.scheme == "http")
+            #expect((response.error as? AFError)?.isRedirectRefusedError == true)
+        }
+    }
+
     private final class Changing: ServerTrustPolicyManager, @unchecked Sendable {
         private let lock = NSLock()
         private var policy: ServerTrustPolicy?

@@ -77,6 +77,7 @@ extension TLSServer {
                 ssl_certificate \(issued.chain); ssl_certificate_key \(issued.key);
                 location / { return 200 "$ssl_client_s_dn"; default_type text/plain; }
                 location /to/valid { return 302 https://valid.test:\(port)/; }
+                location /to/plain { return 302 http://localhost:\(port)/; }
                 location /to/wrong { return 302 https://wrong.test:\(port)/; }
                 \(more)
             }

@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import Foundation
+internal import FoundationNetworking
 internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
@@ -37,5 +38,19 @@ struct TrustTests {
         #expect((error as any Error).transferFailure?.phase == .tls)
         #expect((error as any Error).transferFailure?.bytesSent == 0)
         #expect(response.response == nil)
+    }
+
+    @Test func `a server with an older TLS version is refused`() async throws {
+        let server = try await TLSServer.shared(.tls12)
+        let session = server.session(["self.test": .disableEvaluation])
+        let url = server.url("self.test")
+        #expect(await session.request(url).response().response?.statusCode == 200)
+        session.requestOptions.minimumTLSVersion = .tls13
+        let refused = await session.request(url).response()
+        #expect((refused.error as? URLError)?.code == .secureConnectionFailed)
+        let request = try URLRequest(url: url, method: .get)
+        let permitted = await session.request(request.with(RequestOptions(minimumTLSVersion: .tls12)))
+            .response()
+        #expect(permitted.response?.statusCode == 200)
     }
 }

@@ -23,6 +23,7 @@ struct HostileRun {
             serverTrustPolicyManager: options.trustsAnyCertificate
                 ? ServerTrustPolicyManager(policies: ["127.0.0.1": policy]) : nil
         )
+        session.requestOptions.allowsNTLMAndNegotiateOverHTTP = true
     }
 
     func run() async throws {

@@ -42,6 +42,12 @@ internal import Testing
         #expect(error?.code == .bodyUnavailable)
     }
 
+    @Test func `a request that permits only cached responses cannot be converted`() throws {
+        var request = try urlRequest()
+        request.cachePolicy = .returnCacheDataDontLoad
+        #expect(#expect(throws: QueueError.self) { try QueueRequest(request) }?.code == .invalidOption)
+    }
+
     @Test func `a file becomes a body stream, and a missing file is an error`() throws {
         let scratch = try ScratchDirectory()
         let path = scratch.file("body")

@@ -1,0 +1,21 @@
+/// What a redirect may do although it is refused by default; see ``RequestOptions/redirects``.
+public struct RedirectOptions: OptionSet, Sendable, Hashable {
+    /// The options as bits.
+    public let rawValue: Int
+
+    /// Creates options from bits.
+    public init(rawValue: Int) {
+        self.rawValue = rawValue
+    }
+
+    /// A redirect from https to http is followed. Everything that is sent there, and the response, can be read and
+    /// changed by any device on the network path.
+    ///
+    /// Even with this option, a redirect is refused if the redirecting host has a ``ServerTrustPolicy`` other than
+    /// `disableEvaluation`.
+    public static let insecure = RedirectOptions(rawValue: 1 << 0)
+
+    /// A redirect to another origin takes along the header fields of the session, except those with secrets, and after
+    /// the statuses 307 and 308 the body. An origin is a scheme, a host and a port.
+    public static let crossOriginData = RedirectOptions(rawValue: 1 << 1)
+}

@@ -1,0 +1,52 @@
+internal import Foundation
+internal import NetwatchTransport
+internal import Synchronization
+
+/// Decides which credentials a session sends over plain http.
+///
+/// A device on the network path can remove the offers of stronger schemes from a response, so that the client sends the
+/// password in plain text (Basic). Therefore, Basic is not sent to an origin that has offered a stronger scheme. NTLM
+/// and Negotiate over http can be relayed to another server, and are sent only if the program permits it.
+final class PlainAuthentication: Sendable {
+    private struct Origin: Hashable {
+        let host: String
+        let port: Int
+    }
+
+    /// The maximum number of remembered origins, which take about 100 bytes each. A program with more http servers that
+    /// ask for credentials is unlikely.
+    private static let limit = 10_000
+
+    private let strongOrigins = Mutex<Set<Origin>>([])
+
+    /// Remembers the schemes that a server has offered in a transfer.
+    func note(_ schemes: TransferCredentials.Schemes, offeredBy url: URL) {
+        guard !schemes.subtracting(.basic).isEmpty, let origin = Self.plainOrigin(of: url) else { return }
+        strongOrigins.withLock { origins in
+            if origins.count == Self.limit { origins.removeFirst() }
+            origins.insert(origin)
+        }
+    }
+
+    /// Returns the credentials without the schemes that must not be used for the URL; `nil` if no scheme remains.
+    ///
+    /// - Parameter relayable: Whether NTLM and Negotiate may be used over http.
+    func permitted(
+        _ credentials: TransferCredentials,
+        for url: URL?,
+        relayable: Bool
+    ) -> TransferCredentials? {
+        guard let origin = url.flatMap(Self.plainOrigin) else { return credentials }
+        var permitted = credentials
+        if !relayable { permitted.schemes.subtract([.ntlm, .negotiate]) }
+        if strongOrigins.withLock({ $0.contains(origin) }) { permitted.schemes.remove(.basic) }
+        return permitted.schemes.isEmpty ? nil : permitted
+    }
+
+    private static func plainOrigin(of url: URL) -> Origin? {
+        guard url.scheme?.lowercased() == "http", let host = url.host?.lowercased(),
+            let port = url.effectivePort
+        else { return nil }
+        return Origin(host: host, port: port)
+    }
+}
