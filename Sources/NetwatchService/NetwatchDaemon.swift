@@ -94,6 +94,7 @@ package struct NetwatchDaemon: Sendable {
         limits.fit(descriptors: descriptors)
         // A body in Base64 is a third longer. The rest of the space is for the other JSON members.
         limits.bodyBytes = ControlMessage.maximumBodyBytes * 3 / 2
+        limits.userConnections = configuration.userConnections
         let history = openHistory()
         let hosts = HostMonitor(monitor: monitor, history: history, logger: logger)
         let view = HostsView(monitor: hosts, history: history)
@@ -103,7 +104,11 @@ package struct NetwatchDaemon: Sendable {
             + PageRoutes(state: state).routes
         let server = try ControlServer(
             path: configuration.socket,
-            router: ControlRouter(QueueRoutes(queue: queue, isRunning: true).routes + readOnly),
+            mode: configuration.access.hasGroups ? 0o666 : 0o660,
+            router: ControlRouter(
+                QueueRoutes(queue: queue, isRunning: true, quota: configuration.quota).routes + readOnly,
+                policy: configuration.access
+            ),
             limits: limits,
             logger: logger
         ) { () throws(ControlSocketError) in try makeSocketDirectory() }

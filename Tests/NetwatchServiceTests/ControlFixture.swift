@@ -37,19 +37,21 @@ final class ControlFixture: Sendable {
 
     private static func router(_ gate: HandlerGate) -> ControlRouter {
         ControlRouter([
-            .init(.GET, "/hello") { _ in ControlResponse(status: .ok, body: Array("hello".utf8)) },
-            .init(.POST, "/echo") { ControlResponse(status: .ok, body: $0.body) },
-            .init(.GET, "/query") { request in
+            .init(.GET, "/hello", access: .none) { _ in
+                ControlResponse(status: .ok, body: Array("hello".utf8))
+            },
+            .init(.POST, "/echo", access: .none) { ControlResponse(status: .ok, body: $0.body) },
+            .init(.GET, "/query", access: .none) { request in
                 .json(request.query.map { "\($0.name)=\($0.value ?? "nil")" })
             },
-            .init(.GET, "/peer") { request in
+            .init(.GET, "/peer", access: .none) { request in
                 .json(request.peer.map { [Int($0.pid), Int($0.uid), Int($0.gid)] })
             },
-            .init(.GET, "/large") { _ in
+            .init(.GET, "/large", access: .none) { _ in
                 ControlResponse(status: .ok, body: Array(repeating: 120, count: 8 << 20))
             },
-            .init(.GET, "/gate", classify: { _ in .wait }) { _ in await pass(gate) },
-            .init(.POST, "/gate", classify: { _ in .wait }) { _ in await pass(gate) },
+            .init(.GET, "/gate", access: .none, classify: { _ in .wait }) { _ in await pass(gate) },
+            .init(.POST, "/gate", access: .none, classify: { _ in .wait }) { _ in await pass(gate) },
         ])
     }
 

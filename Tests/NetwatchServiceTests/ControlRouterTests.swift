@@ -6,10 +6,10 @@ internal import Testing
 
 @Suite struct ControlRouterTests {
     private let router = ControlRouter([
-        .init(.GET, "/v1/things") { _ in .json(["list"]) },
-        .init(.GET, "/v1/things/{id}") { .json($0.parameters) },
-        .init(.DELETE, "/v1/things/{id}") { _ in .json(["gone"]) },
-        .init(.POST, "/v1/things/{id}/{verb}") { .json($0.parameters) },
+        .init(.GET, "/v1/things", access: .none) { _ in .json(["list"]) },
+        .init(.GET, "/v1/things/{id}", access: .none) { .json($0.parameters) },
+        .init(.DELETE, "/v1/things/{id}", access: .none) { _ in .json(["gone"]) },
+        .init(.POST, "/v1/things/{id}/{verb}", access: .none) { .json($0.parameters) },
     ])
 
     private func answer(_ method: HTTPMethod, _ target: String) async throws -> (UInt, String) {

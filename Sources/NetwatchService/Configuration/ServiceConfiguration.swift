@@ -11,6 +11,12 @@ package struct ServiceConfiguration: Sendable {
     package var credentials: String?
     /// The URL with which paths are probed for captive portals; `nil` for no probes.
     package var portalProbe: String?
+    /// Decides what each user may do with the control API.
+    package var access = AccessPolicy()
+    /// What the requests and uploads of each user without full access may use of the queue.
+    package var quota = UserQuota()
+    /// The maximum number of connections of each user without full access to the control socket.
+    package var userConnections = ControlServer.Limits().userConnections
     /// The settings of the queue. The service itself sets the stop timeout and the probe.
     package var queue: OfflineQueue.Configuration
     /// The path of the file with the encryption keys of the queue; `nil` for no encryption.

@@ -151,6 +151,21 @@ extension Setting {
         }
     }
 
+    /// An array of groups that exist on this machine.
+    static func groups(_ name: String, _ path: Path<[SystemGroup]>, _ help: String) -> Setting {
+        .texts(
+            "access",
+            name,
+            accepted: "an array of names of groups that exist on this machine",
+            help
+        ) { configuration, names in
+            let groups = names.compactMap(SystemGroup.init(named:))
+            guard groups.count == names.count else { return nil }
+            configuration[keyPath: path] = groups
+            return ()
+        }
+    }
+
     /// A table of weights by name.
     static func weights(
         _ table: String,

@@ -5,7 +5,7 @@ internal import OfflineQueue
 /// All keys of the configuration file, in the order of the default file. The keys of `[[host]]` are in
 /// ``HostTable``.
 enum SettingTable {
-    static let settings: [Setting] = service + web + queue + limits + hosts
+    static let settings: [Setting] = service + access + quota + web + queue + limits + hosts
 
     /// The paths of the keys that a reload does not change.
     static var restartKeys: [String] { settings.filter { !$0.isReloadable }.map(\.path) }
@@ -35,6 +35,50 @@ enum SettingTable {
             configuration.portalProbe = text
             return ()
         },
+    ]
+
+    private static let access: [Setting] = [
+        .groups(
+            "submit-groups",
+            \.access.submitGroups,
+            "The groups whose members may submit requests, and read and edit their own. Root and the user of the "
+                + "service may do everything."
+        ),
+        .groups(
+            "read-groups",
+            \.access.readGroups,
+            "The groups whose members may read the state of the service and, of each request, its id, state and host."
+        ),
+    ]
+
+    private static let quota: [Setting] = [
+        .integer(
+            "access.quota",
+            "requests",
+            1...Int.max,
+            \.quota.requests,
+            "The maximum number of unfinished requests of each user. The keys of this table do not apply to root and the "
+                + "user of the service."
+        ),
+        .size(
+            "access.quota",
+            "bytes",
+            \.quota.bytes,
+            "The maximum size of all unfinished requests of each user."
+        ),
+        .size(
+            "access.quota",
+            "staged-bytes",
+            \.quota.stagedBytes,
+            "The maximum size of all uploads of each user that no request uses yet."
+        ),
+        .integer(
+            "access.quota",
+            "connections",
+            1...65_536,
+            \.userConnections,
+            "The maximum number of connections of each user to the control socket."
+        ),
     ]
 
     private static let web: [Setting] = [

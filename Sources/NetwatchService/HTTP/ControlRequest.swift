@@ -28,6 +28,8 @@ package struct ControlRequest: Sendable {
     package let body: [UInt8]
     /// The process that sent the request; `nil` if it came over TCP.
     package let peer: PeerCredentials?
+    /// The user who sent the request, and the access of that user. Set by the router.
+    package internal(set) var caller = Caller(user: nil, access: .none)
 
     init(
         method: HTTPMethod,

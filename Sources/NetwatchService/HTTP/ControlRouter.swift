@@ -14,21 +14,25 @@ package struct ControlRouter: Sendable {
     package struct Route: Sendable {
         let method: HTTPMethod
         let path: String
+        let access: Access
         let handler: Handler
         fileprivate let classify: Classifier
         fileprivate let segments: [Segment]
 
         /// - Parameters:
         ///   - path: For example `/v1/requests/{id}`. A name in braces matches any one segment that is not empty.
+        ///   - access: The least access that a caller must have.
         ///   - classify: Returns the class in which a request is served. Default: always ``ConnectionClass/call``.
         package init(
             _ method: HTTPMethod,
             _ path: String,
+            access: Access,
             classify: @escaping Classifier = { _ in .call },
             _ handler: @escaping Handler
         ) {
             self.method = method
             self.path = path
+            self.access = access
             self.classify = classify
             self.handler = handler
             segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map(
@@ -63,12 +67,20 @@ package struct ControlRouter: Sendable {
     }
 
     private let routes: [Route]
+    private let policy: AccessPolicy
     private let hosts: HostAllowList?
 
     /// Creates a router. Traps if a route is given twice, which is a programming error.
     ///
-    /// - Parameter hosts: The accepted values of the `Host` header. Default: `nil`, all.
-    package init(_ routes: [Route], hosts: HostAllowList? = nil) {
+    /// - Parameters:
+    ///   - policy: Decides what each user may do. Default: root and the user of this process may do everything.
+    ///   - hosts: The accepted values of the `Host` header. Default: `nil`, all.
+    package init(
+        _ routes: [Route],
+        policy: AccessPolicy = AccessPolicy(),
+        hosts: HostAllowList? = nil
+    ) {
+        self.policy = policy
         self.hosts = hosts
         var seen: Set<String> = []
         for route in routes {
@@ -80,13 +92,31 @@ package struct ControlRouter: Sendable {
 
     /// Returns the class in which a complete request is served.
     func connectionClass(_ method: HTTPMethod, _ target: RequestTarget) -> ConnectionClass {
-        let method = method == .HEAD ? .GET : method
-        let route = routes.first { $0.method == method && $0.parameters(in: target.segments) != nil }
-        return route?.classify(target.query) ?? .call
+        route(method, target.segments)?.classify(target.query) ?? .call
     }
 
-    /// Returns the response of the route's handler; 404 if no route has the path; 405 with `Allow` if routes have the
-    /// path, but none of them has the method; 421 for a `Host` that is not accepted. HEAD uses the handler of GET.
+    private func route(_ method: HTTPMethod, _ segments: [String]) -> Route? {
+        let method = method == .HEAD ? .GET : method
+        return routes.first { $0.method == method && $0.parameters(in: segments) != nil }
+    }
+
+    /// Returns the user and the access of a client.
+    func caller(_ peer: PeerCredentials?) -> Caller { policy.caller(peer) }
+
+    /// Returns the problem of a request for which the caller's access is not sufficient; `nil` if it is. The server asks
+    /// before it reads a long body.
+    func refusal(of method: HTTPMethod, _ target: RequestTarget, from peer: PeerCredentials?) -> Problem? {
+        route(method, target.segments).flatMap { refusal(of: $0, to: caller(peer)) }
+    }
+
+    private func refusal(of route: Route, to caller: Caller) -> Problem? {
+        guard caller.access < route.access else { return nil }
+        return .forbidden(caller, "\(route.method.rawValue) \(route.path)", policy.remedy(for: route.access))
+    }
+
+    /// Returns the response of the route's handler; 403 if the caller's access is not sufficient; 404 if no route has
+    /// the path; 405 with `Allow` if routes have the path, but none of them has the method; 421 for a `Host` that is not
+    /// accepted. HEAD uses the handler of GET.
     package func respond(to request: ControlRequest) async -> ControlResponse {
         if let problem = hosts?.problem(of: request) { return ControlResponse(problem) }
         let found = routes.compactMap { route in
@@ -98,6 +128,8 @@ package struct ControlRouter: Sendable {
             return Self.refusal(of: request, allowing: found.map(\.route.method.rawValue))
         }
         var request = request
+        request.caller = caller(request.peer)
+        if let problem = refusal(of: match.route, to: request.caller) { return ControlResponse(problem) }
         request.parameters = match.parameters
         return await match.route.handler(request)
     }

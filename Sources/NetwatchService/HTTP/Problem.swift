@@ -81,6 +81,14 @@ extension Problem {
         detail: "the response could not be encoded"
     )
 
+    /// The caller's access is not sufficient for a route.
+    ///
+    /// - Parameter remedy: How the caller gets this access.
+    static func forbidden(_ caller: Caller, _ operation: String, _ remedy: String) -> Problem {
+        let user = caller.user.map { "the user \($0)" } ?? "this client"
+        return Problem(.forbidden, code: "forbidden", detail: "\(user) may not \(operation): \(remedy)")
+    }
+
     static func notFound(_ path: String) -> Problem {
         Problem(.notFound, code: "not_found", detail: "there is no resource `\(path)` here")
     }

@@ -4,7 +4,7 @@ extension ControlMessage {
     /// The response to `GET /v1/requests`.
     package struct List: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        package var requests: [Entry]
+        package var requests: [Listed]
         /// The number of requests of the whole queue in each state.
         package var counts: [String: Int]
         /// The value of `after` for the next page; `nil` on the last page.
@@ -32,6 +32,8 @@ extension ControlMessage {
         package var priority: Int
         /// The tag; `nil` for none.
         package var tag: String?
+        /// The id of the user who submitted the request; `nil` if that is not known.
+        package var submitter: UInt32?
         package var bodyBytes: Int64
         package var attempts: Int
         /// The number of attempts that did not count, because the network was down, this machine was short of a

@@ -7,9 +7,12 @@ internal import OfflineQueue
 extension QueueRoutes {
     var archiveRoutes: [ControlRouter.Route] {
         [
-            route(.GET, "/v1/queue/export", query: ["dead", "after"]) { try await export($0) },
-            route(.POST, "/v1/queue/import", classify: { _ in .wait }) { try await importStaged($0) },
-            route(.GET, "/v1/queue/verify", classify: { _ in .wait }) { _ in try await verify() },
+            route(.GET, "/v1/queue/export", access: .full, query: ["dead", "after"]) { try await export($0) },
+            route(.POST, "/v1/queue/import", access: .full, classify: { _ in .wait }) {
+                try await importStaged($0)
+            },
+            route(.GET, "/v1/queue/verify", access: .full, classify: { _ in .wait }) { _ in try await verify()
+            },
         ]
     }
 

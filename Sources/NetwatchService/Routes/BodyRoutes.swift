@@ -6,12 +6,12 @@ internal import OfflineQueue
 extension QueueRoutes {
     var bodyRoutes: [ControlRouter.Route] {
         [
-            route(.PATCH, "/v1/bodies/{id}", query: ["offset", "for"]) { try await append($0) },
-            route(.DELETE, "/v1/bodies/{id}") { try await remove($0) },
-            route(.DELETE, "/v1/bodies") { _ in
-                Self.message(await queue.removeStagedBodies())
+            route(.PATCH, "/v1/bodies/{id}", access: .submit, query: ["offset", "for"]) {
+                try await append($0)
             },
-            route(.GET, "/v1/bodies") { _ in await list() },
+            route(.DELETE, "/v1/bodies/{id}", access: .submit) { try await remove($0) },
+            route(.DELETE, "/v1/bodies", access: .submit) { try await removeAll($0) },
+            route(.GET, "/v1/bodies", access: .submit) { await list($0) },
         ]
     }
 
@@ -33,21 +33,33 @@ extension QueueRoutes {
             )
         }
         let purpose = try purpose(of: request)
-        let size = try await queue.appendToBody(id, Data(request.body), at: offset, for: purpose)
+        let submitter = request.caller.submitter(quota)
+        let size = try await queue.appendToBody(
+            id,
+            Data(request.body),
+            at: offset,
+            for: purpose,
+            by: submitter
+        )
         return .json(ControlMessage.Piece(id: id, size: size), encoder: ControlMessage.encoder)
     }
 
     private func purpose(of request: ControlRequest) throws(Problem) -> StagedBodyPurpose {
         guard let text = request.value(of: "for") else { return .request }
-        guard let purpose = StagedBodyPurpose(rawValue: text) else {
-            let accepted = StagedBodyPurpose.allCases.map(\.rawValue).joined(separator: " or ")
-            throw .malformedQuery("for", text, accepted: accepted)
+        // Only callers with full access may import, and uploads for an import may be longer.
+        let accepted = StagedBodyPurpose.allCases.filter { $0 == .request || request.caller.access == .full }
+        guard let purpose = accepted.first(where: { $0.rawValue == text }) else {
+            throw .malformedQuery("for", text, accepted: accepted.map(\.rawValue).joined(separator: " or "))
         }
         return purpose
     }
 
-    private func list() async -> ControlResponse {
-        let bodies = await queue.stagedBodies().map { body in
+    private func bodies(of caller: Caller) async -> [StagedBody] {
+        await queue.stagedBodies().filter { caller.owns($0.submitter) }
+    }
+
+    private func list(_ request: ControlRequest) async -> ControlResponse {
+        let bodies = await bodies(of: request.caller).map { body in
             ControlMessage.StagedBodies.Upload(
                 id: body.id,
                 size: body.bytes,
@@ -58,7 +70,19 @@ extension QueueRoutes {
     }
 
     private func remove(_ request: ControlRequest) async throws -> ControlResponse {
-        Self.message([try await queue.removeStagedBody(id(in: request))])
+        let id = id(in: request)
+        let found = await queue.stagedBodies().first { $0.id == id }
+        if let found, !request.caller.owns(found.submitter) { throw Problem.notSubmitter(id) }
+        return Self.message([try await queue.removeStagedBody(id)])
+    }
+
+    private func removeAll(_ request: ControlRequest) async throws -> ControlResponse {
+        var removed: [StagedBody] = []
+        // A request may have used an upload since it was listed.
+        for body in await bodies(of: request.caller) {
+            removed += [try? await queue.removeStagedBody(body.id)].compactMap(\.self)
+        }
+        return Self.message(removed)
     }
 
     private static func message(_ removed: [StagedBody]) -> ControlResponse {

@@ -6,15 +6,15 @@ extension QueueRoutes {
     var editRoutes: [ControlRouter.Route] {
         let actions: [EditAction] = [.retry, .hold, .release]
         return actions.map { action in
-            route(.POST, "/v1/requests/{id}/\(action)") { try await editOne(action, $0) }
+            route(.POST, "/v1/requests/{id}/\(action)", access: .submit) { try await editOne(action, $0) }
         }
             + (actions + [.drop]).map { action in
-                route(.POST, "/v1/queue/\(action)", classify: { _ in .wait }) {
+                route(.POST, "/v1/queue/\(action)", access: .submit, classify: { _ in .wait }) {
                     try await editMany(action, $0)
                 }
             } + [
-                route(.DELETE, "/v1/requests/{id}") { try await editOne(.drop, $0) },
-                route(.POST, "/v1/requests/{id}/credential") { try await setCredential($0) },
+                route(.DELETE, "/v1/requests/{id}", access: .submit) { try await editOne(.drop, $0) },
+                route(.POST, "/v1/requests/{id}/credential", access: .submit) { try await setCredential($0) },
             ]
     }
 
@@ -42,6 +42,7 @@ extension QueueRoutes {
     private func editOne(_ action: EditAction, _ request: ControlRequest) async throws -> ControlResponse {
         let id = id(in: request)
         let options = try request.optionalMessage(RetryOptions.self)
+        try await requireOwnership(of: id, by: request.caller)
         let result = try await perform(action, [id], newKey: options?.newKey ?? false)[0]
         return try Self.response(to: "\(action)", id, result)
     }
@@ -49,6 +50,7 @@ extension QueueRoutes {
     private func setCredential(_ request: ControlRequest) async throws -> ControlResponse {
         let id = id(in: request)
         let message = try request.message(ControlMessage.Credential.self)
+        try await requireOwnership(of: id, by: request.caller)
         try await requireCredentials([message.credential], usable: true)
         return try Self.response(
             to: "a change of the credential",
@@ -72,8 +74,8 @@ extension QueueRoutes {
     private func editMany(_ action: EditAction, _ request: ControlRequest) async throws -> ControlResponse {
         let message = try request.message(ControlMessage.Edit.self)
         switch (message.ids, message.filter) {
-        case (let ids?, nil): return try await edit(action, ids, message)
-        case (nil, let filter?): return try await edit(action, filter, message)
+        case (let ids?, nil): return try await edit(action, ids, message, for: request.caller)
+        case (nil, let filter?): return try await edit(action, filter, message, for: request.caller)
         default: throw Problem.malformedBody("either `ids` or `filter` is required")
         }
     }
@@ -81,7 +83,8 @@ extension QueueRoutes {
     private func edit(
         _ action: EditAction,
         _ ids: [String],
-        _ message: ControlMessage.Edit
+        _ message: ControlMessage.Edit,
+        for caller: Caller
     ) async throws -> ControlResponse {
         guard ids.count <= ControlMessage.mostIDs else {
             throw Problem.malformedBody(
@@ -89,15 +92,20 @@ extension QueueRoutes {
             )
         }
         guard message.dryRun != true else { throw Problem.malformedBody("`dry_run` requires `filter`") }
-        let done = try await perform(action, ids, newKey: message.newKey ?? false)
-        let results = zip(ids, done).map { Self.message("\(action)", $0, $1) }
+        let foreign = try await foreign(ids, to: caller)
+        let own = ids.filter { !foreign.contains($0) }
+        var done = try await perform(action, own, newKey: message.newKey ?? false)[...]
+        let results = ids.map { id in
+            foreign.contains(id) ? Self.foreign(id) : Self.message("\(action)", id, done.removeFirst())
+        }
         return .json(ControlMessage.Edited(results: results), encoder: ControlMessage.encoder)
     }
 
     private func edit(
         _ action: EditAction,
         _ filter: ControlMessage.Filter,
-        _ message: ControlMessage.Edit
+        _ message: ControlMessage.Edit,
+        for caller: Caller
     ) async throws -> ControlResponse {
         let edit = try action.edit(newKey: message.newKey ?? false)
         var matching = RequestFilter(
@@ -105,6 +113,7 @@ extension QueueRoutes {
             lane: filter.lane,
             tag: try filter.tag.map(Problem.tag)
         )
+        matching.submitter = caller.onlyUser
         if let names = filter.state, !names.isEmpty { matching.states = try QueuedRequest.State.named(names) }
         let result = try await queue.edit(edit, matching: matching, isDryRun: message.dryRun ?? false)
         return .json(
@@ -132,6 +141,11 @@ extension QueueRoutes {
     }
 
     // MARK: Messages
+
+    private static func foreign(_ id: String) -> ControlMessage.Edited.Result {
+        let problem = Problem.notSubmitter(id)
+        return ControlMessage.Edited.Result(id: id, done: false, code: problem.code, detail: problem.detail)
+    }
 
     private static func message(
         _ action: String,

@@ -8,6 +8,7 @@ extension QueueRoutes {
             route(
                 .GET,
                 "/v1/events",
+                access: .read,
                 query: ["state", "host", "lane", "tag", "after"],
                 lists: ["state"],
                 classify: { _ in .wait }
@@ -22,7 +23,7 @@ extension QueueRoutes {
         let events = try await queue.events
         let client = eventRetention.connected(to: events)
         let resumed = position.flatMap { $0.run == events.run ? events.resumed(after: $0.number) : nil }
-        let stream = EventStream(resumed ?? events, filter, client)
+        let stream = EventStream(resumed ?? events, filter, client, for: request.caller)
         var response = ControlResponse(
             status: .ok,
             headers: ["content-type": "text/event-stream", "cache-control": "no-store"],

@@ -13,14 +13,21 @@ actor EventStream {
     private let filter: QueueEventFilter
     private let run: String
     private let client: EventRetention.Client
+    private let caller: Caller
     private let encoder = ControlMessage.encoder
     /// The number of the last event whose id the client has received.
     private var lastNumber: UInt64
 
-    init(_ events: QueueEvents, _ filter: QueueEventFilter, _ client: EventRetention.Client) {
+    init(
+        _ events: QueueEvents,
+        _ filter: QueueEventFilter,
+        _ client: EventRetention.Client,
+        for caller: Caller
+    ) {
         self.events = events.makeAsyncIterator()
         self.filter = filter
         self.client = client
+        self.caller = caller
         run = events.run
         lastNumber = events.startNumber
     }
@@ -52,7 +59,8 @@ actor EventStream {
     }
 
     private func text(_ batch: [QueueEvent], last: UInt64) -> String {
-        let matching = batch.filter(filter.matches)
+        // The filter must not match what the caller may not read.
+        let matching = batch.map { $0.visible(to: caller) }.filter(filter.matches)
         if let number = matching.last?.number { lastNumber = number }
         let text = matching.map { encoded(ControlMessage.Event($0, id: id($0.number))) }.joined()
         guard last - lastNumber >= Self.idInterval else { return text }

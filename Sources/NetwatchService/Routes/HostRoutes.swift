@@ -7,9 +7,15 @@ struct HostRoutes: Sendable {
 
     var routes: [ControlRouter.Route] {
         [
-            .init(.GET, "/v1/hosts", throwing: { _ in try await list() }),
-            .init(.GET, "/v1/hosts/{name}", throwing: { try await show($0) }),
-            .init(.GET, "/v1/hosts/{name}/history", query: ["window"], throwing: { try await history($0) }),
+            .init(.GET, "/v1/hosts", access: .read, throwing: { _ in try await list() }),
+            .init(.GET, "/v1/hosts/{name}", access: .read, throwing: { try await show($0) }),
+            .init(
+                .GET,
+                "/v1/hosts/{name}/history",
+                access: .read,
+                query: ["window"],
+                throwing: { try await history($0) }
+            ),
         ]
     }
 

@@ -5,7 +5,7 @@ internal import NetwatchEventLoop
 extension QueueRoutes {
     var nameRoutes: [ControlRouter.Route] {
         [
-            route(.GET, "/v1/names") { _ in
+            route(.GET, "/v1/names", access: .read) { _ in
                 try requireRunning()
                 let names = ControlMessage.Names(NameResolver.shared.snapshot())
                 return .json(names, encoder: ControlMessage.encoder)

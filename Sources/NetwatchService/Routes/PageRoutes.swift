@@ -13,20 +13,28 @@ struct PageRoutes: Sendable {
 
     var routes: [ControlRouter.Route] {
         [
-            .init(.GET, "/", throwing: { _ in try await page() }),
+            .init(.GET, "/", access: .read, throwing: { _ in try await page() }),
             .init(
                 .GET,
                 "/page.css",
+                access: .read,
                 throwing: { _ in .text(PageAssets.style, type: "text/css; charset=utf-8") }
             ),
             .init(
                 .GET,
                 "/page.js",
+                access: .read,
                 throwing: { _ in
                     .text(PageAssets.script, type: "text/javascript; charset=utf-8")
                 }
             ),
-            .init(.GET, "/badge/{name}/{kind}", query: ["window"], throwing: { try await badge($0) }),
+            .init(
+                .GET,
+                "/badge/{name}/{kind}",
+                access: .read,
+                query: ["window"],
+                throwing: { try await badge($0) }
+            ),
         ]
     }
 

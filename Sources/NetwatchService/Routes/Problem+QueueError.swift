@@ -19,6 +19,8 @@ extension Problem {
         case .unknownRequest, .unknownLane, .unknownStagedBody: .notFound
         case .wrongOffset, .dead, .cancelled, .leftToQueue: .conflict
         case .idConflict: .unprocessableEntity
+        case .notSubmitter: .forbidden
+        case .quotaExceeded: .tooManyRequests
         case .bodyTooLarge: .payloadTooLarge
         // RFC 4918 §11.5: the request is valid, but the queue or its disk has no space left.
         case .queueFull, .storeFailed, .insufficientSpace, .spoolFailed: .insufficientStorage

@@ -8,6 +8,8 @@ package struct QueueRoutes: Sendable {
     /// Whether the queue was started. If not, nothing is sent, and routes that need the running service throw
     /// `not_running`.
     let isRunning: Bool
+    /// The quota of each user without full access.
+    let quota: UserQuota
     /// Limits how many responses of about 1 MiB are built at once. Building one takes several times its size in memory.
     let largeResponses = AsyncSemaphore(permits: 2)
     /// Limits how many verifications run at once. Each one takes a database connection and a thread.
@@ -15,9 +17,10 @@ package struct QueueRoutes: Sendable {
     /// Keeps events for clients that reconnect.
     let eventRetention = EventRetention()
 
-    package init(queue: OfflineQueue, isRunning: Bool) {
+    package init(queue: OfflineQueue, isRunning: Bool, quota: UserQuota = UserQuota()) {
         self.queue = queue
         self.isRunning = isRunning
+        self.quota = quota
     }
 
     package var routes: [ControlRouter.Route] {
@@ -30,18 +33,28 @@ package struct QueueRoutes: Sendable {
     /// Creates a route whose handler may throw. Errors become problem responses.
     ///
     /// - Parameters:
+    ///   - access: The least access that a caller must have.
     ///   - query: The accepted names of its query.
     ///   - lists: The accepted names that may be repeated.
     ///   - classify: Returns the class in which a complete request is served.
     func route(
         _ method: HTTPMethod,
         _ path: String,
+        access: Access,
         query: [String] = [],
         lists: [String] = [],
         classify: @escaping ControlRouter.Classifier = { _ in .call },
         _ handler: @escaping @Sendable (ControlRequest) async throws -> ControlResponse
     ) -> ControlRouter.Route {
-        ControlRouter.Route(method, path, query: query, lists: lists, classify: classify, throwing: handler)
+        ControlRouter.Route(
+            method,
+            path,
+            access: access,
+            query: query,
+            lists: lists,
+            classify: classify,
+            throwing: handler
+        )
     }
 
     func requireRunning() throws(Problem) {

@@ -10,11 +10,14 @@ extension QueueRoutes {
             route(
                 .GET,
                 "/v1/requests",
+                access: .read,
                 query: ["state", "host", "lane", "tag", "limit", "after"],
                 lists: ["state"]
             ) { try await list($0) },
-            route(.GET, "/v1/requests/{id}", query: ["wait"], classify: Self.waiting) { try await show($0) },
-            route(.GET, "/v1/ids", query: ["prefix"]) { try await ids($0) },
+            route(.GET, "/v1/requests/{id}", access: .read, query: ["wait"], classify: Self.waiting) {
+                try await show($0)
+            },
+            route(.GET, "/v1/ids", access: .read, query: ["prefix"]) { try await ids($0) },
         ]
     }
 
@@ -23,11 +26,13 @@ extension QueueRoutes {
     }
 
     private func list(_ request: ControlRequest) async throws -> ControlResponse {
-        let query = try RequestQuery(request)
-        return try await largeResponses.run {
+        var query = try RequestQuery(request)
+        // Otherwise the result would show the labels and tags of the requests of other users.
+        if query.lane != nil || query.tag != nil { query.submitter = request.caller.onlyUser }
+        return try await largeResponses.run { [query] in
             let page = try await queue.list(query)
             let message = ControlMessage.List(
-                requests: page.requests.map(ControlMessage.Entry.init),
+                requests: page.requests.map { ControlMessage.Listed($0, for: request.caller) },
                 counts: try await queue.counts.byName,
                 next: page.next.map(\.text)
             )
@@ -43,7 +48,7 @@ extension QueueRoutes {
             guard let details = try await queue.request(id) else {
                 throw Problem.unknownRequest(id)
             }
-            return .json(ControlMessage.Details(details), encoder: ControlMessage.encoder)
+            return .json(ControlMessage.Shown(details, for: request.caller), encoder: ControlMessage.encoder)
         }
     }
 
@@ -180,6 +185,7 @@ extension ControlMessage.Entry {
             fifo: request.isFIFO,
             priority: request.priority,
             tag: request.tag,
+            submitter: request.submitter,
             bodyBytes: request.bodyBytes,
             attempts: request.attempts,
             deferrals: request.deferrals,

@@ -6,7 +6,7 @@ internal import OfflineQueue
 extension QueueRoutes {
     var sendRoutes: [ControlRouter.Route] {
         [
-            route(.POST, "/v1/requests", classify: { _ in .send }) { try await send($0) }
+            route(.POST, "/v1/requests", access: .submit, classify: { _ in .send }) { try await send($0) }
         ]
     }
 
@@ -14,7 +14,8 @@ extension QueueRoutes {
         let message = try request.message(ControlMessage.Send.self)
         try requireRunning()
         let wanted = try message.queueRequest()
-        let options = try message.options()
+        var options = try message.options()
+        options.submitter = request.caller.submitter(quota)
         // A repeated request is stored already, whether its credential still exists or not.
         let credentials = [options.credential, options.onDone?.credential].compactMap(\.self)
         if !credentials.isEmpty, try await !isKnown(options.id) {

@@ -7,15 +7,16 @@ struct ServiceRoutes: Sendable {
 
     var routes: [ControlRouter.Route] {
         [
-            .init(.GET, "/healthz", throwing: { _ in try await health() }),
+            .init(.GET, "/healthz", access: .none, throwing: { _ in try await health() }),
             .init(
                 .GET,
                 "/v1/status",
+                access: .read,
                 throwing: { _ in
                     .json(try await state.status(), encoder: ControlMessage.encoder)
                 }
             ),
-            .init(.GET, "/metrics", throwing: { _ in try await metrics() }),
+            .init(.GET, "/metrics", access: .read, throwing: { _ in try await metrics() }),
         ]
     }
 

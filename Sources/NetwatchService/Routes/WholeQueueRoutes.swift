@@ -5,10 +5,10 @@ internal import OfflineQueue
 extension QueueRoutes {
     var queueRoutes: [ControlRouter.Route] {
         [
-            route(.POST, "/v1/queue/flush") { try await flush($0) },
-            route(.POST, "/v1/queue/pause") { try await setPaused(true, $0) },
-            route(.POST, "/v1/queue/resume") { try await setPaused(false, $0) },
-            route(.GET, "/v1/queue/stats") { _ in try await statistics() },
+            route(.POST, "/v1/queue/flush", access: .full) { try await flush($0) },
+            route(.POST, "/v1/queue/pause", access: .full) { try await setPaused(true, $0) },
+            route(.POST, "/v1/queue/resume", access: .full) { try await setPaused(false, $0) },
+            route(.GET, "/v1/queue/stats", access: .read) { try await statistics(for: $0.caller) },
         ]
     }
 
@@ -36,8 +36,12 @@ extension QueueRoutes {
         return .json(ControlMessage.Paused(paused: isPaused, lanes: count), encoder: ControlMessage.encoder)
     }
 
-    private func statistics() async throws -> ControlResponse {
-        let statistics = try await queue.statistics()
+    private func statistics(for caller: Caller) async throws -> ControlResponse {
+        var statistics = try await queue.statistics()
+        // Labels and tags are content of requests.
+        if caller.access < .full {
+            (statistics.pausedLanes, statistics.closedLanes, statistics.completions) = ([], [], [])
+        }
         let message = ControlMessage.Statistics(
             counts: statistics.counts.byName,
             requests: statistics.requests,

@@ -36,6 +36,10 @@ struct ControlConnection {
     private let peer: PeerCredentials?
     /// Returns the class in which a complete request is served.
     private let classify: (HTTPMethod, RequestTarget) -> ConnectionClass
+    /// Returns the problem of a request whose body need not be read; `nil` for others.
+    private let refusal: (HTTPMethod, RequestTarget) -> Problem?
+    /// The response if the connection is not served; `nil` for others.
+    private let rejection: Problem?
     private var phase = Phase.opened
     private var incoming: Incoming?
     private var keepsAlive = true
@@ -45,11 +49,15 @@ struct ControlConnection {
     init(
         peer: PeerCredentials?,
         limits: ControlServer.Limits,
-        classify: @escaping (HTTPMethod, RequestTarget) -> ConnectionClass
+        classify: @escaping (HTTPMethod, RequestTarget) -> ConnectionClass,
+        refusal: @escaping (HTTPMethod, RequestTarget) -> Problem? = { _, _ in nil },
+        rejection: Problem? = nil
     ) {
         self.peer = peer
         self.limits = limits
         self.classify = classify
+        self.refusal = refusal
+        self.rejection = rejection
     }
 
     /// Whether the channel handler should read from the socket.
@@ -75,7 +83,7 @@ struct ControlConnection {
 
     mutating func receive(_ event: Event) -> [Action] {
         switch event {
-        case .opened: [.arm(.head)]
+        case .opened: rejection.map { refuse($0) } ?? [.arm(.head)]
         case .bytesArrived: bytesArrived()
         case .input(let input): received(input)
         case .admitted: admitted()
@@ -146,6 +154,7 @@ extension ControlConnection {
         let isUpload = length > limits.smallBodyBytes || head.headers.contains(name: "transfer-encoding")
         incoming = Incoming(head: head, target: target, isUpload: isUpload)
         guard isUpload else { return deadlineOfNext() + beginBody() }
+        if let problem = refusal(head.method, target) { return refuse(problem) }
         phase = .awaitingSlot(isComplete: false)
         return [.requestSlot(.upload, bytes: 0)]
     }

@@ -28,13 +28,20 @@ final class ControlConnectionHandler: ChannelInboundHandler {
         peer: PeerCredentials?,
         router: ControlRouter,
         limits: ControlServer.Limits,
-        connections: ControlConnections
+        connections: ControlConnections,
+        rejection: Problem?
     ) {
         self.id = id
         self.limits = limits
         self.router = router
         self.connections = connections
-        connection = ControlConnection(peer: peer, limits: limits, classify: router.connectionClass)
+        connection = ControlConnection(
+            peer: peer,
+            limits: limits,
+            classify: router.connectionClass,
+            refusal: { router.refusal(of: $0, $1, from: peer) },
+            rejection: rejection
+        )
     }
 
     private func process(_ event: ControlConnection.Event, _ context: ChannelHandlerContext) {

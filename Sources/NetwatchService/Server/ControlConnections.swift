@@ -9,9 +9,11 @@ internal import Synchronization
 final class ControlConnections: Sendable {
     typealias ID = ConnectionLimiter.ID
 
-    private struct State {
+    fileprivate struct State {
         var limiter: ConnectionLimiter
         var channels: [ID: any Channel] = [:]
+        /// The number of connections of each user without full access.
+        var users: [UInt32: Int] = [:]
         /// The approximate number of bytes allocated for clients since the heap was last trimmed.
         var usedBytes = 0
         var isStopped = false
@@ -31,15 +33,21 @@ final class ControlConnections: Sendable {
 
     /// Serves a connected descriptor and takes ownership of it.
     func serve(_ descriptor: CInt, _ peer: PeerCredentials?) {
-        guard let id = state.withLock({ $0.isStopped ? nil : $0.limiter.add() }) else {
+        let caller = router.caller(peer)
+        let user = caller.access == .full ? nil : caller.user
+        let added = state.withLock { state in
+            state.isStopped ? nil : (id: state.limiter.add(), isOver: !state.add(user, limits))
+        }
+        guard let (id, isOver) = added else {
             close(descriptor)
             return
         }
+        let rejection = isOver ? Problem.tooManyConnections(caller, limits) : nil
         let opened = bootstrap { [self] channel in
-            try addPipeline(to: channel, id: id, peer: peer)
+            try addPipeline(to: channel, id: id, peer: peer, rejection: rejection)
             try register(channel, id)
         }.withConnectedSocket(descriptor)
-        opened.flatMap(\.closeFuture).whenComplete { [self] _ in closed(id) }
+        opened.flatMap(\.closeFuture).whenComplete { [self] _ in closed(id, of: user) }
     }
 
     /// Returns how long to wait before accepting the next connection; `nil` if it can be accepted now. If too many
@@ -138,12 +146,27 @@ extension ControlConnections {
         if isStopped { throw ChannelError.ioOnClosedChannel }
     }
 
-    private func closed(_ id: ID) {
+    private func closed(_ id: ID, of user: UInt32?) {
         state.withLock { state in
             state.limiter.close(id)
+            state.remove(user)
             state.channels[id] = nil
             state.usedBytes += Self.connectionBytes
         }
+    }
+}
+
+extension ControlConnections.State {
+    /// Counts a connection of a user without full access. Returns whether the user may have it.
+    fileprivate mutating func add(_ user: UInt32?, _ limits: ControlServer.Limits) -> Bool {
+        guard let user else { return true }
+        users[user, default: 0] += 1
+        return users[user, default: 0] <= limits.userConnections
+    }
+
+    fileprivate mutating func remove(_ user: UInt32?) {
+        guard let user, let count = users[user] else { return }
+        users[user] = count > 1 ? count - 1 : nil
     }
 }
 
@@ -195,7 +218,13 @@ extension ControlConnections {
         maximum: 65536
     )
 
-    private func addPipeline(to channel: any Channel, id: ID, peer: PeerCredentials?) throws {
+    /// - Parameter rejection: The response to a connection that is not served.
+    private func addPipeline(
+        to channel: any Channel,
+        id: ID,
+        peer: PeerCredentials?,
+        rejection: Problem?
+    ) throws {
         var decoding = NIOHTTPDecoderLimitConfiguration()
         decoding.maxHeaderListSize = limits.headerBytes
         decoding.maxHeaderFieldSize = limits.headerFieldBytes
@@ -204,7 +233,14 @@ extension ControlConnections {
             ArrivalHandler(),
             HTTPResponseEncoder(),
             ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: decoding)),
-            ControlConnectionHandler(id: id, peer: peer, router: router, limits: limits, connections: self),
+            ControlConnectionHandler(
+                id: id,
+                peer: peer,
+                router: router,
+                limits: limits,
+                connections: self,
+                rejection: rejection
+            ),
         ]
         try channel.pipeline.syncOperations.addHandlers(handlers)
     }

@@ -36,6 +36,9 @@ extension ControlServer {
         /// The maximum number of connections whose last response was sent and that wait for ``lingerDeadline``. Default
         /// 128.
         package var lingeringConnections = 128
+        /// The maximum number of open connections of each user without full access. Default 64. The response on a
+        /// further connection is 429.
+        package var userConnections = 64
 
         // MARK: Sizes
 

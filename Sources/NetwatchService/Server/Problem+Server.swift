@@ -49,6 +49,19 @@ extension Problem {
     /// The `Retry-After` of a busy response, in seconds.
     private static let busyPause = 1
 
+    /// A user has more connections than it may have. The request was not read.
+    static func tooManyConnections(_ caller: Caller, _ limits: ControlServer.Limits) -> Problem {
+        let user = caller.user.map { "the user \($0)" } ?? "this client"
+        return Problem(
+            .tooManyRequests,
+            code: "too_many_connections",
+            detail:
+                "\(user) already has \(limits.userConnections) connections, the limit of `access.quota.connections`; "
+                + "close one, or try again in \(busyPause) s",
+            retryAfter: busyPause
+        )
+    }
+
     /// No descriptor was left for the connection. The request was not read and had no effect.
     static let shortOfDescriptors = Problem(
         .serviceUnavailable,

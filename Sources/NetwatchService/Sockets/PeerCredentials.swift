@@ -8,11 +8,14 @@ package struct PeerCredentials: Hashable, Sendable {
     package let pid: pid_t
     package let uid: uid_t
     package let gid: gid_t
+    /// The supplementary groups (`SO_PEERGROUPS`).
+    package let groups: [gid_t]
 
-    package init(pid: pid_t, uid: uid_t, gid: gid_t) {
+    package init(pid: pid_t, uid: uid_t, gid: gid_t, groups: [gid_t] = []) {
         self.pid = pid
         self.uid = uid
         self.gid = gid
+        self.groups = groups
     }
 
     /// Reads the credentials from a connected unix socket.
@@ -22,6 +25,23 @@ package struct PeerCredentials: Hashable, Sendable {
         try systemCall("getsockopt SO_PEERCRED") {
             getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size)
         }
-        self.init(pid: credentials.pid, uid: credentials.uid, gid: credentials.gid)
+        self.init(
+            pid: credentials.pid,
+            uid: credentials.uid,
+            gid: credentials.gid,
+            groups: try Self.groups(ofSocket: descriptor)
+        )
+    }
+
+    private static func groups(ofSocket descriptor: CInt) throws(SystemError) -> [gid_t] {
+        var size: socklen_t = 0
+        let result = getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, nil, &size)
+        // The kernel stores the required size when it refuses the empty buffer.
+        guard result == -1, errno == ERANGE else { return [] }
+        var groups = [gid_t](repeating: 0, count: Int(size) / MemoryLayout<gid_t>.size)
+        try systemCall("getsockopt SO_PEERGROUPS") {
+            getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, &groups, &size)
+        }
+        return groups
     }
 }

@@ -63,6 +63,8 @@ package struct ArchivedRequest: Codable, Hashable, Sendable {
     package var webhookOf: String?
     /// The constraints as ``RequestConstraints/description``. `nil` for none, and in exports of versions that had none.
     package var constraints: String?
+    /// The id of the user who enqueued the request. `nil` if that is not known.
+    package var submitter: UInt32?
     package var state: State
     package var holdReason: String?
     package var attempts: Int

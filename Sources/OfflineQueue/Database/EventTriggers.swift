@@ -54,7 +54,7 @@ enum EventTriggers {
         (
             "event_removed",
             "DELETE ON main.history WHEN NOT EXISTS (SELECT 1 FROM main.request WHERE seq = OLD.seq)",
-            "'request', OLD.host, OLD.label, OLD.id, OLD.state, NULL, NULL, NULL, NULL, NULL, NULL, OLD.tag"
+            "'request', OLD.host, OLD.label, OLD.id, OLD.state, NULL, NULL, NULL, NULL, NULL, NULL, OLD.tag, OLD.submitter"
         ),
         (
             "event_closed", "UPDATE OF not_before ON main.lane WHEN OLD.not_before IS NOT NEW.not_before",
@@ -86,7 +86,7 @@ enum EventTriggers {
     ) -> String {
         """
         '\(table)', \(source.lane), NEW.id, \(old), \(state), \(source.rest), NEW.attempts, NEW.last_status, NEW.last_error,
-        NEW.tag
+        NEW.tag, NEW.submitter
         """
     }
 }

@@ -25,10 +25,23 @@ extension OfflineQueue {
         at offset: Int64,
         for purpose: StagedBodyPurpose = .request
     ) async throws -> Int64 {
+        try await appendToBody(id, bytes, at: offset, for: purpose, by: nil)
+    }
+
+    /// Appends a piece to an upload of a user, like ``appendToBody(_:_:at:for:)``.
+    ///
+    /// - Throws: Also `notSubmitter` and `quotaExceeded`.
+    package nonisolated func appendToBody(
+        _ id: String,
+        _ bytes: Data,
+        at offset: Int64,
+        for purpose: StagedBodyPurpose,
+        by submitter: Submitter?
+    ) async throws -> Int64 {
         try RequestChecks.checkPrintable(id, "body's id")
         try await freeCapacity(for: Int64(bytes.count), of: id)
-        if offset == 0 { try await staged.begin(id, limit: purpose.limit) }
-        return try await staged.append(bytes, to: id, at: offset)
+        if offset == 0 { try await staged.begin(id, limit: purpose.limit, by: submitter) }
+        return try await staged.append(bytes, to: id, at: offset, by: submitter)
     }
 
     private nonisolated func freeCapacity(for count: Int64, of id: String) async throws {
@@ -89,8 +102,12 @@ extension OfflineQueue {
     }
 
     /// Finishes an upload, so that a request can use it as its body.
-    nonisolated func finishBody(_ id: String, size: Int64) async throws -> SpooledBody {
-        let body = try await staged.finish(id, size: size)
+    nonisolated func finishBody(
+        _ id: String,
+        size: Int64,
+        by submitter: Submitter?
+    ) async throws -> SpooledBody {
+        let body = try await staged.finish(id, size: size, by: submitter)
         // The upload may have been started for an import, whose size is not limited to that of a body.
         guard body.size <= QueueRequest.maximumBodyBytes else {
             await store.spool.remove([body.name])

@@ -118,7 +118,7 @@ extension OfflineQueue {
             if store.spool.stagedBytes.count > 0 { try await removeStalledBodies(toFit: requests.size) }
             do {
                 return try await store.enqueue(requests)
-            } catch let error as QueueError where error.code == .queueFull && requests.waitForCapacity {
+            } catch let error as QueueError where error.isFull && requests.waitForCapacity {
                 // If the queue has no requests and no uploads, none can end and free room, so the call must not wait.
                 // It tries once more, because room may have been freed since the error.
                 guard try await mayCapacityBeFreed() else { return try await store.enqueue(requests) }
@@ -169,6 +169,11 @@ extension QueueRequest.Body {
     }
 }
 
+extension QueueError {
+    /// Whether the request would fit after others have finished.
+    fileprivate var isFull: Bool { [.queueFull, .quotaExceeded].contains(code) }
+}
+
 extension [NewRequest] {
     fileprivate var size: Int64 { reduce(0) { $0 + $1.size } }
     fileprivate var waitForCapacity: Bool { contains { $0.options.whenFull == .block } }
@@ -198,7 +203,7 @@ extension OfflineQueue {
         of request: NewRequest
     ) async throws -> StoredBody {
         do {
-            return try await stored(body)
+            return try await stored(body, by: request.options.submitter)
         } catch let error as QueueError where [.bodyFileUnusable, .unknownStagedBody].contains(error.code) {
             guard request.options.id != nil, try await !store.archive.known([request.id]).isEmpty else {
                 throw error
@@ -207,7 +212,10 @@ extension OfflineQueue {
         }
     }
 
-    private nonisolated func stored(_ body: QueueRequest.Body) async throws -> StoredBody {
+    private nonisolated func stored(
+        _ body: QueueRequest.Body,
+        by submitter: Submitter?
+    ) async throws -> StoredBody {
         switch body {
         case .data(let data) where data.isEmpty: return .none
         case .data(let data) where data.count <= StoredBody.maximumInlineBytes: return .inline(data)
@@ -222,7 +230,7 @@ extension OfflineQueue {
             return .spooled(try await store.spool.store(data))
         case .file(let path):
             return .spooled(try await store.spool.copy(path: path, limit: QueueRequest.maximumBodyBytes))
-        case .staged(let id, let size): return .spooled(try await finishBody(id, size: size))
+        case .staged(let id, let size): return .spooled(try await finishBody(id, size: size, by: submitter))
         }
     }
 

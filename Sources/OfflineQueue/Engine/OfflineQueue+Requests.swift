@@ -30,6 +30,13 @@ extension OfflineQueue {
         try await store.ids(beginningWith: prefix, limit: limit)
     }
 
+    /// Returns the user who enqueued each of the requests; `nil` if that is not known. Unknown ids are left out.
+    ///
+    /// - Throws: ``QueueError`` of the store.
+    package func submitters(of ids: [String]) async throws -> [String: UInt32?] {
+        try await store.storedStates(of: ids).mapValues(\.submitter)
+    }
+
     /// The number of requests in each state.
     public var counts: QueueCounts {
         get async throws { try await store.counts() }

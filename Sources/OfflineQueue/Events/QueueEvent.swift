@@ -67,6 +67,8 @@ public struct QueueEvent: Hashable, Sendable {
     public var lane: String?
     /// The request's tag; `nil` without one.
     public var tag: String?
+    /// The id of the user who enqueued the request; `nil` if that is not known.
+    package var submitter: UInt32?
     /// The state of the request before the change; `nil` for a new request.
     public var oldState: QueuedRequest.State?
     /// The state of the request after the change; `nil` for ``Kind/removed``.

@@ -9,7 +9,7 @@ extension ArchivedRequest {
         seq, id, state, scheduled_at, hold_reason, priority, created_at, life, expire_at, attempts, deferrals,
         maximum_attempts, method, url, headers, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted,
         at_most_once, replace_key, expectation, timeouts, credential, tag, on_done, webhook_of, constraints,
-        key_id, body_key, last_status, last_error
+        key_id, body_key, submitter, last_status, last_error
         """
 
     /// Returns the list of columns to select from `request` or `history`. The table may have an older schema, because
@@ -27,6 +27,7 @@ extension ArchivedRequest {
     /// The columns that versions of the schema after 3 have added.
     private static let laterColumns: Set = [
         "timeouts", "credential", "tag", "on_done", "webhook_of", "constraints", "key_id", "body_key",
+        "submitter",
     ]
 
     /// Creates a request from a row of `request` or `history`. Its dependencies are not in the row, and must be added.
@@ -56,6 +57,7 @@ extension ArchivedRequest {
         onDone = try Webhook(stored: row["on_done"])
         webhookOf = try row["webhook_of"]
         constraints = try row["constraints"]
+        submitter = try row["submitter"]
         state = .pending
         attempts = try row["attempts"]
         deferrals = try row["deferrals"]

@@ -120,7 +120,15 @@ extension Inspector {
             SELECT 'history' AS name, 0 AS noted, 0 AS found, meta.history_bytes AS notedBytes,
             (SELECT ifnull(sum(kept_bytes), 0) FROM history) AS foundBytes FROM meta
             """
-        for row in try database.rows(totals) + database.rows(lanes) + database.rows(history) {
+        let users = """
+            SELECT 'user ' || user AS name, submitter.requests AS noted, count(size) AS found,
+            submitter.bytes AS notedBytes, ifnull(sum(size), 0) AS foundBytes
+            FROM submitter LEFT JOIN request ON request.submitter = user GROUP BY user
+            """
+        // Stores of earlier versions are checked without migration.
+        let hasUsers = try database.tableExists("submitter")
+        let statements = [totals, lanes, history] + (hasUsers ? [users] : [])
+        for row in try statements.flatMap({ try database.rows($0) }) {
             let noted: (Int64, Int64) = try (row["noted"], row["notedBytes"])
             let found: (Int64, Int64) = try (row["found"], row["foundBytes"])
             guard noted != found else { continue }

@@ -7,15 +7,16 @@ package enum StoreStatements {
         """
 
     package static let findKnown = """
-        SELECT id, key_id, state, key_value, last_status, last_error FROM request WHERE id = :id
-        UNION ALL SELECT id, key_id, state, key_value, last_status, last_error FROM history WHERE id = :id
+        SELECT id, key_id, state, key_value, last_status, last_error, submitter FROM request WHERE id = :id
+        UNION ALL
+        SELECT id, key_id, state, key_value, last_status, last_error, submitter FROM history WHERE id = :id
         """
 
     private static let areNamed = "id IN (SELECT value FROM json_each(:ids))"
 
     package static let storedStates = """
-        SELECT id, state, hold_reason, last_status, last_error FROM request WHERE \(areNamed)
-        UNION ALL SELECT id, state, NULL, last_status, last_error FROM history WHERE \(areNamed)
+        SELECT id, state, hold_reason, last_status, last_error, submitter FROM request WHERE \(areNamed)
+        UNION ALL SELECT id, state, NULL, last_status, last_error, submitter FROM history WHERE \(areNamed)
         """
 
     /// Selects a lane with the counters of the whole queue. While the queue is paused, every lane counts as paused.
@@ -39,10 +40,13 @@ package enum StoreStatements {
 
     package static let load = "SELECT requests, bytes FROM meta"
     static let laneLoad = "SELECT requests, bytes FROM lane WHERE id = ?"
+    static let userLoad = "SELECT requests, bytes FROM submitter WHERE user = ?"
 
-    /// The condition that dropping a request frees room. A webhook would take the place of a request that has one.
+    /// The condition that dropping a request frees room, and that the user `user` may drop it; NULL stands for a user
+    /// who may drop all. A webhook would take the place of a request that has one.
     private static let isDroppable = """
         state <> 'inflight' AND seq <> :kept AND on_done IS NULL AND webhook_of IS NULL
+        AND (:user IS NULL OR submitter = :user)
         """
 
     static let oldest = "SELECT * FROM request WHERE \(isDroppable) ORDER BY seq LIMIT 1"
@@ -63,9 +67,9 @@ package enum StoreStatements {
         INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, boot,
         boot_expire_at, expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
         key_header, key_value, key_quoted, at_most_once, replace_key, expectation, timeouts, credential, tag, on_done,
-        webhook_of, constraints, key_id, body_key)
+        webhook_of, constraints, key_id, body_key, submitter)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?10 + (SELECT clock_offset FROM meta), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
     /// Toggles a value. Run twice, it changes nothing, but forces SQLite to write a page.
@@ -75,7 +79,7 @@ package enum StoreStatements {
 
     /// Selects the request in flight with a replace key. Index: `request_sent`.
     static let findSentWithKey = """
-        SELECT seq, id FROM request WHERE lane_id = ? AND replace_key = ? AND state = 'inflight'
+        SELECT seq, id, submitter FROM request WHERE lane_id = ? AND replace_key = ? AND state = 'inflight'
         """
 
     // MARK: Claiming

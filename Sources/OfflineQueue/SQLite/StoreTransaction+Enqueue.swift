@@ -110,6 +110,7 @@ extension StoreTransaction {
             return nil
         }
         try checkIndependence(of: new, from: found.id)
+        try checkSubmitter(of: new, mayChange: found.row)
         return found
     }
 
@@ -121,7 +122,17 @@ extension StoreTransaction {
             let row = try row(StoreStatements.findSentWithKey, [lane.id, key])
         else { return nil }
         try checkIndependence(of: new, from: try row["id"])
+        try checkSubmitter(of: new, mayChange: row)
         return try row["seq"]
+    }
+
+    /// Throws if another user has enqueued a stored request, which the new one would repeat, replace or wait for.
+    ///
+    /// - Parameter row: A row with the columns `id` and `submitter`.
+    private func checkSubmitter(of new: NewRequest, mayChange row: StoredRow) throws {
+        guard try !new.options.submitter.mayChange(row["submitter"]) else { return }
+        let id: String = try row["id"]
+        throw QueueError(.notSubmitter, "\(quoted(id)) belongs to another user")
     }
 
     /// Throws if the new request depends on the request that it would replace or wait for.
@@ -148,6 +159,7 @@ extension StoreTransaction {
         guard try isKnown(new.id), let found = try row(StoreStatements.findKnown, ["id": new.id]) else {
             return nil
         }
+        try checkSubmitter(of: new, mayChange: found)
         try checkContent(of: new)
         let row = try openedForCaller(found)
         if new.options.durability == .full { try touch() }
@@ -188,7 +200,7 @@ extension StoreTransaction {
                 options.timeouts.stored, options.credential, options.tag, options.onDone?.stored,
                 new.webhookOf,
                 options.constraints.isEmpty ? nil : options.constraints.description,
-                content.keyID, content.bodyKey,
+                content.keyID, content.bodyKey, options.submitter?.user,
             ]
         )
         let sequence = database.lastInsertedRowID

@@ -4,6 +4,14 @@ internal import GRDB
 extension StoreTransaction {
     static let dropReason = "dropped: the queue was full"
 
+    /// A limit, and whose it is.
+    private struct Limit {
+        /// What has the limit: `the queue`.
+        let place: String
+        let load: Load
+        var code = QueueError.Code.queueFull
+    }
+
     /// A number of requests, and their total size in bytes.
     struct Load {
         var requests = 0
@@ -23,7 +31,7 @@ extension StoreTransaction {
     /// - Parameter replaced: The request that the new one replaces, whose space becomes free.
     /// - Returns: Whether the request fits; `false` if it must be dropped (``FullQueuePolicy/dropNewest``).
     ///
-    /// - Throws: ``QueueError``: `bodyTooLarge` or `queueFull`. With ``FullQueuePolicy/dropOldest``, other requests may
+    /// - Throws: ``QueueError``: `bodyTooLarge`, `queueFull` or `quotaExceeded`. With ``FullQueuePolicy/dropOldest``, other requests may
     ///   already have been dropped when this throws. The transaction must then be rolled back.
     mutating func freeCapacity(
         for new: NewRequest,
@@ -34,8 +42,9 @@ extension StoreTransaction {
         try checkDisk(for: new)
         let freed = try replaced.map { try $0.loadFreedByEnd(in: lane.key.origin) } ?? Freed()
         let refusal =
-            excess(of: new, over: laneLimit, lane.load - freed.lane, "the lane")
-            ?? excess(of: new, over: limit, lane.queueLoad + stagedLoad - freed.queue, "the queue")
+            try userExcess(of: new, freed)
+            ?? excess(of: new, over: laneLimit, lane.load - freed.lane)
+            ?? excess(of: new, over: limit, lane.queueLoad + stagedLoad - freed.queue)
         guard let refusal else { return true }
         switch new.options.whenFull {
         case .reject, .block: throw refusal
@@ -51,10 +60,33 @@ extension StoreTransaction {
         var queue = Load()
     }
 
-    private var limit: Load { Load(requests: settings.limits.requests, bytes: settings.limits.bytes) }
+    private var limit: Limit {
+        Limit(
+            place: "the queue",
+            load: Load(requests: settings.limits.requests, bytes: settings.limits.bytes)
+        )
+    }
 
-    private var laneLimit: Load {
-        Load(requests: max(1, Int(laneShare(of: Int64(limit.requests)))), bytes: laneShare(of: limit.bytes))
+    private var laneLimit: Limit {
+        let (requests, bytes) = (Int64(settings.limits.requests), settings.limits.bytes)
+        return Limit(
+            place: "the lane",
+            load: Load(requests: max(1, Int(laneShare(of: requests))), bytes: laneShare(of: bytes))
+        )
+    }
+
+    /// Returns the error if the new request would exceed the quota of its user; `nil` if it fits, or if the user has no
+    /// quota.
+    private func userExcess(of new: NewRequest, _ freed: Freed) throws -> QueueError? {
+        guard let submitter = new.options.submitter, let quota = submitter.quota else { return nil }
+        let limit = Limit(
+            place: "the user \(submitter.user)",
+            load: Load(requests: quota.requests, bytes: quota.bytes),
+            code: .quotaExceeded
+        )
+        let load = try row(StoreStatements.userLoad, [submitter.user])
+            .map { try Load(requests: $0["requests"], bytes: $0["bytes"]) }
+        return excess(of: new, over: limit, (load ?? Load()) - freed.queue)
     }
 
     /// Returns a lane's share of a limit. A share of 1 is not calculated with `Double`, which would round `Int64.max`
@@ -67,11 +99,13 @@ extension StoreTransaction {
     /// Throws if the request could not fit even into an empty lane. Otherwise other requests would be dropped without
     /// making enough room, or the caller would wait forever.
     private func checkSize(of new: NewRequest) throws {
-        let most = min(laneLimit.bytes, limit.bytes)
+        let quota = new.options.submitter?.quota?.bytes ?? .max
+        let most = min(laneLimit.load.bytes, limit.load.bytes, quota)
         guard new.size > most else { return }
+        let holder = most == quota ? "the user" : "a lane"
         throw QueueError(
             .bodyTooLarge,
-            "the request has \(new.size) bytes; the limit for a lane is \(most)"
+            "the request has \(new.size) bytes; the limit for \(holder) is \(most)"
         )
     }
 
@@ -85,7 +119,7 @@ extension StoreTransaction {
     /// retries could fill the disk. Other dead requests are already stored, so their retries are not limited.
     func refusalOfRetry(_ row: StoredRow) throws -> QueueError? {
         guard !row.isNull("on_done") else { return nil }
-        let (load, size) = (try totalLoad(), try row["size"] as Int64)
+        let (limit, load, size) = (limit.load, try totalLoad(), try row["size"] as Int64)
         guard load.requests >= limit.requests || load.bytes + size > limit.bytes else { return nil }
         let (id, bytes) = (try row["id"] as String, max(0, limit.bytes - load.bytes))
         return QueueError(
@@ -103,18 +137,19 @@ extension StoreTransaction {
     }
 
     /// Returns the error if the new request would exceed the limit; `nil` if it fits.
-    private func excess(of new: NewRequest, over limit: Load, _ load: Load, _ place: String) -> QueueError? {
-        if load.requests >= limit.requests {
+    private func excess(of new: NewRequest, over limit: Limit, _ load: Load) -> QueueError? {
+        let (most, place) = (limit.load, limit.place)
+        if load.requests >= most.requests {
             return QueueError(
-                .queueFull,
-                "\(place) has \(load.requests) requests; its limit is \(limit.requests)"
+                limit.code,
+                "\(place) has \(load.requests) requests; its limit is \(most.requests)"
             )
         }
-        guard load.bytes + new.size > limit.bytes else { return nil }
-        let room = max(0, limit.bytes - load.bytes)
+        guard load.bytes + new.size > most.bytes else { return nil }
+        let room = max(0, most.bytes - load.bytes)
         return QueueError(
-            .queueFull,
-            "the request has \(new.size) bytes; \(place) has \(room) of its \(limit.bytes) bytes free"
+            limit.code,
+            "the request has \(new.size) bytes; \(place) has \(room) of its \(most.bytes) bytes free"
         )
     }
 
@@ -203,17 +238,22 @@ extension StoreTransaction {
         except replaced: StoredRequest?,
         _ freed: Freed
     ) throws {
-        let kept = replaced?.sequence ?? 0
+        // A user with a quota may drop only its own requests.
+        let submitter = new.options.submitter
+        let user = submitter?.quota == nil ? nil : submitter?.user
+        let droppable: StatementArguments = ["kept": replaced?.sequence ?? 0, "user": user]
+        while let refusal = try userExcess(of: new, freed) {
+            try drop(try row(StoreStatements.oldest, droppable), or: refusal)
+        }
         while let refusal = excess(
             of: new,
             over: laneLimit,
-            try load(StoreStatements.laneLoad, [lane.id]) - freed.lane,
-            "the lane"
+            try load(StoreStatements.laneLoad, [lane.id]) - freed.lane
         ) {
-            try drop(try row(StoreStatements.oldestOfLane, ["lane": lane.id, "kept": kept]), or: refusal)
+            try drop(try row(StoreStatements.oldestOfLane, droppable &+ ["lane": lane.id]), or: refusal)
         }
-        while let refusal = excess(of: new, over: limit, try totalLoad() - freed.queue, "the queue") {
-            try drop(try row(StoreStatements.oldest, ["kept": kept]), or: refusal)
+        while let refusal = excess(of: new, over: limit, try totalLoad() - freed.queue) {
+            try drop(try row(StoreStatements.oldest, droppable), or: refusal)
         }
     }
 

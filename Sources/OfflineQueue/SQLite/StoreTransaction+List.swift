@@ -121,7 +121,8 @@ extension StoreTransaction {
                 state: row["state"],
                 holdReason: (row["hold_reason"] as String?).flatMap(HoldReason.init(rawValue:)),
                 status: row["last_status"],
-                lastError: row["last_error"]
+                lastError: row["last_error"],
+                submitter: row["submitter"]
             )
         }
         return storedStates
@@ -326,7 +327,9 @@ extension RequestQuery {
     }
 
     fileprivate var matching: RequestFilter {
-        RequestFilter(states: states, host: host, lane: lane, tag: tag)
+        var filter = RequestFilter(states: states, host: host, lane: lane, tag: tag)
+        filter.submitter = submitter
+        return filter
     }
 }
 
@@ -338,6 +341,7 @@ extension RequestFilter {
         if host != nil { conditions.append("host = :host") }
         if lane != nil { conditions.append("label = :label") }
         if tag != nil { conditions.append("tag = :tag") }
+        if submitter != nil { conditions.append("submitter = :submitter") }
         return conditions.isEmpty ? "1" : conditions.joined(separator: " AND ")
     }
 
@@ -350,6 +354,7 @@ extension RequestFilter {
         if let host { arguments = arguments &+ ["host": host.lowercased()] }
         if let lane { arguments = arguments &+ ["label": lane] }
         if let tag { arguments = arguments &+ ["tag": tag] }
+        if let submitter { arguments = arguments &+ ["submitter": submitter] }
         return arguments
     }
 }

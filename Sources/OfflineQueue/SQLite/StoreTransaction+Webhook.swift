@@ -29,6 +29,7 @@ extension StoreTransaction {
         var options = EnqueueOptions(id: id)
         options.idempotencyKey = .value(id)
         options.credential = webhook.credential
+        options.submitter = try (row["submitter"] as UInt32?).map { Submitter(user: $0) }
         let body = try WebhookPayload(row, isExpired: isExpired).encoded()
         // The URL and the credential's name were checked with the rules of the version that accepted the request.
         var new = try NewRequest(

@@ -7,6 +7,8 @@ package import Foundation
 package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     private struct Entry {
         let writer: BodyWriter
+        /// The user who uploads the body; `nil` for this process itself.
+        let user: UInt32?
         /// The offset of the next piece: the number of bytes received so far, including those that are being written.
         var offset: Int64 = 0
         var lastUse: Time.Instant
@@ -70,20 +72,27 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
 
     private func describe(_ id: String) -> StagedBody? {
         entries[id].map {
-            StagedBody(id: id, bytes: $0.offset, idle: $0.lastUse.duration(to: clock.now))
+            StagedBody(id: id, bytes: $0.offset, idle: $0.lastUse.duration(to: clock.now), submitter: $0.user)
         }
     }
 
     /// Starts an upload, or continues the upload with this id. A client that did not receive the response can therefore
     /// repeat the call.
     ///
-    /// - Parameter limit: The maximum number of bytes.
+    /// - Parameters:
+    ///   - limit: The maximum number of bytes.
+    ///   - submitter: The user who uploads the body. Default: `nil`, this process itself.
     /// - Returns: The offset of the next piece; 0 for a new upload.
-    /// - Throws: ``QueueError``: `tooManyStagedBodies`, `spoolFailed`.
+    /// - Throws: ``QueueError``: `tooManyStagedBodies`, `spoolFailed`, `notSubmitter`.
     @discardableResult
-    package func begin(_ id: String, limit: Int64) async throws(QueueError) -> Int64 {
+    package func begin(
+        _ id: String,
+        limit: Int64,
+        by submitter: Submitter? = nil
+    ) async throws(QueueError) -> Int64 {
         if entries[id] == nil, entries.count >= capacity { await removeLongestStalled() }
-        if let entry = entries[id] {
+        if entries[id] != nil {
+            let entry = try entry(id, of: submitter)
             touch(id)
             return entry.offset
         }
@@ -93,20 +102,28 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
                 "\(entries.count) uploads are open; the maximum is \(capacity)"
             )
         }
-        entries[id] = Entry(writer: try spool.makeWriter(limit: limit), lastUse: clock.now)
+        let writer = try spool.makeWriter(limit: limit)
+        entries[id] = Entry(writer: writer, user: submitter?.user, lastUse: clock.now)
         watch()
         return 0
     }
 
     /// Appends a piece to an upload.
     ///
-    /// - Parameter offset: The offset of the piece: the number of bytes in all pieces before it.
+    /// - Parameters:
+    ///   - offset: The offset of the piece: the number of bytes in all pieces before it.
+    ///   - submitter: The user who uploads the body. Default: `nil`, this process itself.
     /// - Returns: The offset of the next piece.
-    /// - Throws: ``QueueError``: `unknownStagedBody`, `wrongOffset` with the expected offset, `bodyTooLarge`,
-    ///   `insufficientSpace`, `spoolFailed`.
+    /// - Throws: ``QueueError``: `unknownStagedBody`, `notSubmitter`, `wrongOffset` with the expected offset,
+    ///   `bodyTooLarge`, `quotaExceeded`, `insufficientSpace`, `spoolFailed`.
     @discardableResult
-    package func append(_ bytes: Data, to id: String, at offset: Int64) async throws(QueueError) -> Int64 {
-        let entry = try entry(id)
+    package func append(
+        _ bytes: Data,
+        to id: String,
+        at offset: Int64,
+        by submitter: Submitter? = nil
+    ) async throws(QueueError) -> Int64 {
+        let entry = try entry(id, of: submitter)
         guard offset == entry.offset else {
             throw QueueError(
                 .wrongOffset,
@@ -114,6 +131,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
                 offset: entry.offset
             )
         }
+        try checkQuota(of: submitter, for: Int64(bytes.count))
         let next = offset + Int64(bytes.count)
         // The offset changes before the bytes are written. Otherwise a concurrent call could append the same piece
         // again.
@@ -135,12 +153,18 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
 
     /// Finishes an upload. Its id is then unknown.
     ///
-    /// - Parameter size: The total number of bytes that the caller has sent.
+    /// - Parameters:
+    ///   - size: The total number of bytes that the caller has sent.
+    ///   - submitter: The user who uses the body. Default: `nil`, this process itself.
     /// - Returns: The durable body. The caller now owns it, and must remove it if no request uses it.
-    /// - Throws: ``QueueError``: `unknownStagedBody`, `wrongOffset` with the received size, `insufficientSpace`,
-    ///   `spoolFailed`.
-    package func finish(_ id: String, size: Int64) async throws(QueueError) -> SpooledBody {
-        let entry = try entry(id)
+    /// - Throws: ``QueueError``: `unknownStagedBody`, `notSubmitter`, `wrongOffset` with the received size,
+    ///   `insufficientSpace`, `spoolFailed`.
+    package func finish(
+        _ id: String,
+        size: Int64,
+        by submitter: Submitter? = nil
+    ) async throws(QueueError) -> SpooledBody {
+        let entry = try entry(id, of: submitter)
         guard size == entry.offset else {
             throw QueueError(
                 .wrongOffset,
@@ -210,9 +234,23 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
 
     // MARK: Entries
 
-    private func entry(_ id: String) throws(QueueError) -> Entry {
+    private func entry(_ id: String, of submitter: Submitter?) throws(QueueError) -> Entry {
         guard let entry = entries[id] else { throw .unknownStagedBody(id) }
+        guard submitter.mayChange(entry.user) else {
+            throw QueueError(.notSubmitter, "the upload \(quoted(id)) belongs to another user")
+        }
         return entry
+    }
+
+    private func checkQuota(of submitter: Submitter?, for count: Int64) throws(QueueError) {
+        guard let submitter, let limit = submitter.quota?.stagedBytes else { return }
+        let used = entries.values.reduce(0) { $0 + ($1.user == submitter.user ? $1.offset : 0) }
+        guard used + count > limit else { return }
+        throw QueueError(
+            .quotaExceeded,
+            "the uploads of the user \(submitter.user) have \(used) of at most \(limit) bytes, so there is no room for "
+                + "\(count) more"
+        )
     }
 
     private func touch(_ id: String) {

@@ -13,6 +13,8 @@ package struct StoredState: Hashable, Sendable {
     /// The HTTP status of the last attempt; `nil` if it received none.
     package let status: Int?
     package let lastError: String?
+    /// The id of the user who enqueued the request; `nil` if that is not known.
+    package let submitter: UInt32?
 }
 
 /// A finished request with a tag that no handler has handled yet.

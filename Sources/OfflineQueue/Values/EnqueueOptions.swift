@@ -103,6 +103,8 @@ public struct EnqueueOptions: Hashable, Sendable {
     public var constraints = RequestConstraints()
     /// The failures that the request survives once ``OfflineQueue/enqueue(_:options:)`` has returned. Default `.full`.
     public var durability = Durability.full
+    /// The user who enqueues the request. Default `nil`: this process itself.
+    package var submitter: Submitter?
     /// What happens when the queue is full. Default `.reject`.
     public var whenFull = FullQueuePolicy.reject
 

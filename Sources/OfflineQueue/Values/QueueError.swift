@@ -20,6 +20,10 @@ public struct QueueError: Error, Hashable, Sendable {
         case invalidConfiguration = "invalid_configuration"
         /// The request does not fit into the queue's limits or onto the disk. Nothing was changed.
         case queueFull = "queue_full"
+        /// The request or upload does not fit into the quota of its user. Nothing was changed.
+        case quotaExceeded = "quota_exceeded"
+        /// The request or upload belongs to another user. Nothing was changed.
+        case notSubmitter = "not_submitter"
         /// A request depends on another one that the queue does not know or has given up.
         case unknownDependency = "unknown_dependency"
         /// The dependencies of requests form a cycle.

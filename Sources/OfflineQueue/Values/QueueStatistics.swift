@@ -30,14 +30,14 @@ public struct QueueStatistics: Hashable, Sendable {
     /// Whether the whole queue is paused.
     public let isPaused: Bool
     /// The lanes that were paused individually, sorted by host and label; at most ``maximumPausedLanes``.
-    public let pausedLanes: [PausedLane]
+    public package(set) var pausedLanes: [PausedLane]
     /// The closed lanes that have requests: first those closed by a server's `Retry-After`, then the others.
     ///
     /// Each of the two groups is sorted by host and label, and has at most ``maximumPausedLanes`` lanes. No lane is
     /// listed twice.
-    public internal(set) var closedLanes: [ClosedLane]
+    public package(set) var closedLanes: [ClosedLane]
     /// The completions that no handler has handled yet, sorted by their tags; at most ``maximumPausedLanes`` tags.
-    public internal(set) var completions: [WaitingCompletions]
+    public package(set) var completions: [WaitingCompletions]
     /// The size of the database's files in bytes.
     public let databaseBytes: Int64
     /// The number of free bytes in the queue's file system.

@@ -51,6 +51,9 @@ public struct QueuedRequest: Hashable, Sendable {
     public let priority: Int
     /// The request's tag; see ``EnqueueOptions/tag``.
     public let tag: String?
+    /// The id of the user who enqueued the request; `nil` if it was enqueued within the process, or if that is not
+    /// known.
+    package let submitter: UInt32?
     /// The length of the body in bytes. It stays known after the store has removed the body.
     public let bodyBytes: Int64
     /// The number of attempts, except those that are counted in ``deferrals``.

@@ -6,11 +6,14 @@ public struct StagedBody: Hashable, Sendable {
     public let bytes: Int64
     /// The time since the last piece was received.
     public let idle: Duration
+    /// The id of the user who uploads the body; `nil` if the process itself does.
+    package let submitter: UInt32?
 
-    package init(id: String, bytes: Int64, idle: Duration) {
+    package init(id: String, bytes: Int64, idle: Duration, submitter: UInt32? = nil) {
         self.id = id
         self.bytes = bytes
         self.idle = idle
+        self.submitter = submitter
     }
 }
 

@@ -102,7 +102,7 @@ struct ListOptions: ParsableArguments {
         let hasMore = try await filter.forEachPage(of: client, states: states, tag: tag, limit: limit) {
             page in
             counts = page.counts
-            holds.formUnion(page.requests.compactMap(\.holdReason))
+            holds.formUnion(page.requests.compactMap { $0.whole?.holdReason })
             switch format {
             case .json: for entry in page.requests { Printer.json(entry, with: ControlMessage.encoder) }
             case .text: QueueTable(page.requests).print(withHeader: !hasHeader)

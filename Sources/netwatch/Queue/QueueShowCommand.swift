@@ -15,7 +15,8 @@ struct QueueShowCommand: AsyncParsableCommand {
             key. Without it, `hidden` is printed in their place.
 
             Exit status: 0 if the request was printed; 1 if no request or more than one matches the id, or with \
-            --body if there is no response; 2 with --body if the response cannot be decrypted.
+            --body if there is no response; 2 with --body if the response cannot be decrypted; 77 with --body if \
+            the request belongs to another user. Of such a request only the id, the state and the host are printed.
             """
     )
 
@@ -41,14 +42,17 @@ struct QueueShowCommand: AsyncParsableCommand {
     }
 
     mutating func run() async throws {
-        let details = try await queue.withQueue { client in
+        let shown = try await queue.withQueue { client in
             let id = try await IDResolver(client: client).id(meantBy: id)
-            return try await client.get("/v1/requests/\(id.urlEscaped)", as: ControlMessage.Details.self)
+            return try await client.get("/v1/requests/\(id.urlEscaped)", as: ControlMessage.Shown.self)
         }
-        if body { return try printBody(of: details) }
-        switch format {
-        case .json: Printer.json(details, with: ControlMessage.encoder)
-        case .text: for line in RequestReport(details).lines { Printer.line(line) }
+        switch shown {
+        case .whole(let details) where body: try printBody(of: details)
+        case .part(let part) where body:
+            throw CommandError(.noPermission, "`\(part.request.id)` belongs to another user")
+        case _ where format == .json: Printer.json(shown, with: ControlMessage.encoder)
+        case .whole(let details): for line in RequestReport(details).lines { Printer.line(line) }
+        case .part(let part): for line in RequestReport.lines(part.request) { Printer.line(line) }
         }
     }
 

@@ -15,13 +15,13 @@ struct QueueTable {
 
     private typealias Row = [Column: String]
 
-    private let requests: [ControlMessage.Entry]
+    private let requests: [ControlMessage.Listed]
     private let window: Int?
     private let now: Date
 
     /// - Parameter window: The terminal's columns; `nil` without a terminal. Default: the columns of standard output.
     init(
-        _ requests: [ControlMessage.Entry],
+        _ requests: [ControlMessage.Listed],
         window: Int? = Terminal.isAvailable ? Terminal.size.columns : nil,
         now: Date = Date()
     ) {
@@ -43,6 +43,13 @@ struct QueueTable {
         }
         let widths = columns.map { width(of: $0, in: rows) }
         return rows.map { row in line(columns.map { row[$0] ?? "" }, widths) }
+    }
+
+    private func row(_ request: ControlMessage.Listed) -> Row {
+        switch request {
+        case .whole(let entry): row(entry)
+        case .part(let part): [.id: part.id, .state: part.state, .url: part.host, .reason: "of another user"]
+        }
     }
 
     private func row(_ entry: ControlMessage.Entry) -> Row {

@@ -15,6 +15,14 @@ struct RequestReport {
         requestLines + attemptLines + responseLines
     }
 
+    /// Returns the lines for a request of another user.
+    static func lines(_ request: ControlMessage.Redacted) -> [String] {
+        [
+            line("id", request.id), line("state", request.state), line("host", request.host),
+            line("hidden", "the rest, because the request belongs to another user"),
+        ]
+    }
+
     private var requestLines: [String] {
         let request = details.request
         let order = request.fifo ? "in order" : "priority \(request.priority)"
@@ -35,6 +43,7 @@ struct RequestReport {
             ("expects", details.expect),
             ("auth", details.credential.map { "credential \($0)" }),
             ("tag", request.tag),
+            ("from", request.submitter.map { "user \($0)" }),
             ("on done", webhookText),
             ("reports", details.webhookOf.map { "the end of \($0)" }),
             ("only", details.constraints),
@@ -47,8 +56,8 @@ struct RequestReport {
             ("finished", request.finished.map(moment)),
             ("hidden", details.unreadable.map { "header fields, idempotency key, body or response: \($0)" }),
         ]
-        return rows.compactMap { name, text in text.map { line(name, $0) } }
-            + (details.headers ?? []).map { line("header", "\($0[0]): \($0[1])") }
+        return rows.compactMap { name, text in text.map { Self.line(name, $0) } }
+            + (details.headers ?? []).map { Self.line("header", "\($0[0]): \($0[1])") }
     }
 
     private var stateText: String {
@@ -99,11 +108,11 @@ struct RequestReport {
         let request = details.request
         let postponed = request.deferrals > 0 ? ", \(request.deferrals) postponed, not counted" : ""
         let earlier = earlierAttempts > 0 ? ", \(earlierAttempts) before the count was reset" : ""
-        return [line("attempts", "\(request.attempts)\(postponed)\(earlier)")]
+        return [Self.line("attempts", "\(request.attempts)\(postponed)\(earlier)")]
             + details.attempts.map { attempt in
                 let duration = DurationText.format(.seconds(attempt.durationSeconds))
                 let text = attempt.error ?? attempt.status.map { "HTTP \($0)" } ?? ""
-                return line("", "\(attempt.number)  \(attempt.started.rfc3339)  \(duration)  \(text)")
+                return Self.line("", "\(attempt.number)  \(attempt.started.rfc3339)  \(duration)  \(text)")
             }
     }
 
@@ -119,8 +128,8 @@ struct RequestReport {
         guard let response = details.response else { return [] }
         let length = Data(base64Encoded: response.bodyBase64)?.count ?? 0
         let cut = response.truncated ? ", truncated" : ""
-        return [line("response", "HTTP \(response.status), \(ByteText.format(Int64(length)))\(cut)")]
-            + response.headers.map { line("", "\($0[0]): \($0[1])") }
+        return [Self.line("response", "HTTP \(response.status), \(ByteText.format(Int64(length)))\(cut)")]
+            + response.headers.map { Self.line("", "\($0[0]): \($0[1])") }
     }
 
     private func moment(_ date: Date) -> String {
@@ -129,7 +138,7 @@ struct RequestReport {
         return "\(date.rfc3339)  (\(distance > 0 ? "in \(text)" : "\(text) ago"))"
     }
 
-    private func line(_ name: String, _ text: String) -> String {
+    private static func line(_ name: String, _ text: String) -> String {
         name.padded(to: 8) + "  " + text
     }
 }

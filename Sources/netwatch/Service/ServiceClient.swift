@@ -189,8 +189,14 @@ extension CommandError {
         switch problem.code {
         case "not_running":
             return CommandError(.unavailable, message, hint: "`netwatch serve` starts the service")
-        case "too_many_staged_bodies":
+        case "too_many_staged_bodies", "too_many_connections":
             return CommandError(.tryAgain, message, hint: "nothing was changed; try again in a few seconds")
+        case "quota_exceeded":
+            return CommandError(
+                .tryAgain,
+                message,
+                hint: "nothing was changed; try again when requests have ended"
+            )
         case "unknown_request", "unknown_lane", "refused":
             return CommandError(.no, message)
         case "secret_header":

@@ -154,7 +154,8 @@ extension CommandError {
         CommandError(
             .noPermission,
             "this user may not connect to the service at `\(path)`",
-            hint: "run the command as root, or as the user of the service"
+            hint: "run the command as root or as the user of the service, or set `access.submit-groups` or "
+                + "`access.read-groups` in the configuration of the service"
         )
     }
 

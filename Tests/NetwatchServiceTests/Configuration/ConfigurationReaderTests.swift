@@ -49,6 +49,37 @@ internal import Testing
         #expect(configuration.queue.limits.bytes == 256 << 20)
     }
 
+    @Test func `groups of the access must exist`() {
+        let reader = Self.read(
+            """
+            [access]
+            submit-groups = ["root"]
+            read-groups = ["daemon", "root"]
+            [access.quota]
+            requests = 5
+            bytes = "1 MiB"
+            staged-bytes = 100
+            connections = 3
+            """
+        )
+        #expect(reader.problems == [])
+        let configuration = reader.configuration
+        #expect(configuration.access.submitGroups == [SystemGroup(name: "root", id: 0)])
+        #expect(configuration.access.readGroups.map(\.name) == ["daemon", "root"])
+        #expect(configuration.quota.requests == 5 && configuration.quota.bytes == 1 << 20)
+        #expect(configuration.quota.stagedBytes == 100 && configuration.userConnections == 3)
+        #expect(
+            Self.problems(
+                "[access]\nread-groups = [\"root\", \"no-such-group\"]\nquota = { connections = 0 }"
+            )
+                == [
+                    "0:2:1: `access.read-groups` is [\"root\", \"no-such-group\"]; it must be an array of names of groups "
+                        + "that exist on this machine",
+                    "0:3:11: `access.quota.connections` is 0; it must be an integer from 1 to 65536",
+                ]
+        )
+    }
+
     @Test func `hosts get their names, checks and the defaults of any file`() {
         let reader = Self.read(
             """

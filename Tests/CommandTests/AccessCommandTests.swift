@@ -1,0 +1,91 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// Commands of users who are neither root nor the user of the service.
+@Suite(.enabled(if: geteuid() == 0, "becoming another user needs root"), .timeLimit(.minutes(5)))
+struct AccessCommandTests {
+    /// A group that every Debian and Ubuntu machine has.
+    private static let group = (name: "daemon", id: 1)
+
+    private let directory = try! ScratchDirectory()
+
+    private func service(_ configuration: String) async throws -> RunningService {
+        try #require(chmod(directory.path, 0o755) == 0)
+        let file = try directory.write(Array(configuration.utf8), to: "netwatch.toml")
+        return try await RunningService(in: directory, options: ["--config", file])
+    }
+
+    /// Runs a command as a user without an account.
+    private func run(
+        _ service: RunningService,
+        asMemberOf group: Int?,
+        user: Int = 60_001,
+        _ arguments: String...
+    ) async throws -> Subprocess.Outcome {
+        let groups = group.map { "--groups=\($0)" } ?? "--clear-groups"
+        let identity = ["--reuid=\(user)", "--regid=60001", groups]
+        let command = [Command.path] + arguments + ["--socket", service.socket]
+        return try await Subprocess("/usr/bin/setpriv", identity + command).outcome()
+    }
+
+    @Test func `members of a group submit, see and drop their own requests`() async throws {
+        let service = try await service("[access]\nsubmit-groups = [\"\(Self.group.name)\"]\n")
+        try await service.pause()
+        let secret = try await service.keep("http://127.0.0.1:1/root", "--tag", "hidden")
+        let url = "http://127.0.0.1:1/own"
+        let sent = try await run(service, asMemberOf: Self.group.id, "send", "--queue", "always", url)
+        #expect(sent.ending == .exited(0), "\(sent.errors)")
+        let own = try #require(sent.output.first)
+        let listed = try await run(service, asMemberOf: Self.group.id, "queue", "list")
+        #expect(listed.output.contains { $0.hasPrefix(own) && $0.contains("/own") })
+        #expect(listed.output.contains { $0.hasPrefix(secret) && $0.contains("of another user") })
+        #expect(!listed.output.joined().contains("/root"))
+        let shown = try await run(service, asMemberOf: Self.group.id, "queue", "show", secret)
+        #expect(
+            shown.ending == .exited(0) && !shown.output.contains { $0.hasPrefix("tag") },
+            "\(shown.output)"
+        )
+        #expect(shown.output.contains("host      127.0.0.1"))
+        let refused = try await run(service, asMemberOf: Self.group.id, "queue", "drop", secret)
+        #expect(refused.ending == .exited(77), "\(refused.errors)")
+        let dropped = try await run(service, asMemberOf: Self.group.id, "queue", "drop", own)
+        #expect(dropped.ending == .exited(0), "\(dropped.errors)")
+        #expect(try await service.request(own)["submitter"] as? Int == 60_001)
+    }
+
+    @Test func `other users are refused with 77 and what must be changed`() async throws {
+        let service = try await service("[access]\nsubmit-groups = [\"\(Self.group.name)\"]\n")
+        let refused = try await run(service, asMemberOf: nil, "queue", "list")
+        #expect(refused.ending == .exited(77))
+        #expect(
+            refused.errors.first
+                == "error: the user 60001 may not GET /v1/requests: add the user to the group `daemon`, and log in again"
+        )
+    }
+
+    @Test func `without groups, other users cannot connect`() async throws {
+        let service = try await service("")
+        let refused = try await run(service, asMemberOf: Self.group.id, "queue", "list")
+        #expect(refused.ending == .exited(77))
+        #expect(
+            refused.errors.first == "error: this user may not connect to the service at `\(service.socket)`"
+        )
+    }
+
+    @Test func `a request beyond the quota ends with 75`() async throws {
+        let service = try await service(
+            "[access]\nsubmit-groups = [\"\(Self.group.name)\"]\nquota = { requests = 1 }\n"
+        )
+        try await service.pause()
+        let url = "http://127.0.0.1:1/"
+        let first = try await run(service, asMemberOf: 1, "send", "--queue", "always", url)
+        #expect(first.ending == .exited(0), "\(first.errors)")
+        let second = try await run(service, asMemberOf: 1, "send", "--queue", "always", url)
+        #expect(second.ending == .exited(75) && second.output.isEmpty)
+        #expect(second.errors.first == "error: the user 60001 has 1 requests; its limit is 1")
+        let other = try await run(service, asMemberOf: 1, user: 60_002, "send", "--queue", "always", url)
+        #expect(other.ending == .exited(0), "\(other.errors)")
+    }
+}

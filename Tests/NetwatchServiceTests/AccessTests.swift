@@ -1,0 +1,134 @@
+internal import Foundation
+internal import Glibc
+internal import Logging
+internal import NIOHTTP1
+internal import NetwatchTestSupport
+internal import Testing
+
+@testable internal import NetwatchService
+
+@Suite(.enabled(if: OtherUser.isAvailable, OtherUser.obstacle))
+struct PeerAccessTests {
+    private static let submitters = SystemGroup(name: "submitters", id: 60_010)
+    private static let readers = SystemGroup(name: "readers", id: 60_011)
+
+    /// A server with a route for each level of access.
+    private struct Fixture {
+        let directory: ScratchDirectory
+        let path: String
+        let server: ControlServer
+
+        init(_ policy: AccessPolicy) throws {
+            directory = try ScratchDirectory()
+            try directory.admitEveryone()
+            path = directory.file("socket")
+            server = try ControlServer(
+                path: path,
+                mode: 0o666,
+                router: ControlRouter(
+                    [
+                        .init(.GET, "/none", access: .none) { .json(["\($0.caller.access)"]) },
+                        .init(.GET, "/read", access: .read) { .json(["\($0.caller.access)"]) },
+                        .init(.POST, "/submit", access: .submit) { .json(["\($0.caller.access)"]) },
+                        .init(.POST, "/full", access: .full) { .json(["\($0.caller.access)"]) },
+                    ],
+                    policy: policy
+                ),
+                logger: Logger(label: "test")
+            )
+        }
+
+        /// The statuses of the four routes for a user.
+        func statuses(_ user: OtherUser) async throws -> [UInt] {
+            let read = try await [user.curl(path, "/none"), user.curl(path, "/read")]
+            let written = try await [
+                user.curl(path, "/submit", "-d", "x"), user.curl(path, "/full", "-d", "x"),
+            ]
+            return (read + written).map(\.status)
+        }
+    }
+
+    private static var policy: AccessPolicy {
+        var policy = AccessPolicy(owner: 60_000)
+        (policy.submitGroups, policy.readGroups) = ([submitters], [readers])
+        return policy
+    }
+
+    @Test func `root and the user of the service may do everything`() async throws {
+        let fixture = try Fixture(Self.policy)
+        #expect(try await fixture.statuses(OtherUser(uid: 0)) == [200, 200, 200, 200])
+        #expect(try await fixture.statuses(OtherUser(uid: 60_000)) == [200, 200, 200, 200])
+    }
+
+    @Test func `the groups of a process decide what it may do`() async throws {
+        let fixture = try Fixture(Self.policy)
+        let submitter = [200, 200, 200, 403] as [UInt]
+        let reader = [200, 200, 403, 403] as [UInt]
+        #expect(try await fixture.statuses(OtherUser(uid: 60_002, gid: 60_010)) == submitter)
+        #expect(try await fixture.statuses(OtherUser(uid: 60_002, groups: [60_003, 60_010])) == submitter)
+        #expect(try await fixture.statuses(OtherUser(uid: 60_002, groups: [60_011, 60_010])) == submitter)
+        #expect(try await fixture.statuses(OtherUser(uid: 60_002, gid: 60_011)) == reader)
+        #expect(try await fixture.statuses(OtherUser(uid: 60_002, groups: [60_011])) == reader)
+        #expect(try await fixture.statuses(OtherUser(uid: 60_002, groups: [60_003])) == [200, 403, 403, 403])
+    }
+
+    @Test func `a refusal says what must be changed`() async throws {
+        let fixture = try Fixture(Self.policy)
+        let stranger = OtherUser(uid: 60_002)
+        let reading = try await stranger.curl(fixture.path, "/read")
+        #expect(reading.code == "forbidden")
+        #expect(
+            reading.detail == "the user 60002 may not GET /read: add the user to the group `readers` or "
+                + "`submitters`, and log in again"
+        )
+        let submitting = try await stranger.curl(fixture.path, "/submit", "-d", "x")
+        #expect(submitting.detail.hasSuffix("add the user to the group `submitters`, and log in again"))
+        let editing = try await stranger.curl(fixture.path, "/full", "-d", "x")
+        #expect(editing.detail.hasSuffix("only root and the user of the service may do that"))
+    }
+
+    @Test func `without groups, a refusal names the key of the configuration`() async throws {
+        let fixture = try Fixture(AccessPolicy(owner: 60_000))
+        let submitting = try await OtherUser(uid: 60_002).curl(fixture.path, "/submit", "-d", "x")
+        #expect(
+            submitting.detail.hasSuffix(
+                "add a group of this user to `access.submit-groups` in the configuration of the service, and restart "
+                    + "the service"
+            )
+        )
+    }
+
+    @Test func `a long body of a refused request is not read`() async throws {
+        let fixture = try Fixture(Self.policy)
+        // The body never ends, so only a response before its end can be received.
+        let response = try await OtherUser(uid: 60_002).curl(
+            fixture.path,
+            "/submit",
+            "-X",
+            "POST",
+            "-T",
+            "/dev/zero",
+            "-H",
+            "Transfer-Encoding: chunked"
+        )
+        #expect(response.status == 403)
+    }
+}
+
+@Suite struct AccessPolicyTests {
+    @Test func `every user may read over TCP`() {
+        #expect(AccessPolicy(owner: 1).caller(nil) == Caller(user: nil, access: .read))
+    }
+
+    @Test func `only the submitter and full access own a request`() {
+        let submitter = Caller(user: 7, access: .submit)
+        #expect(submitter.owns(7) && !submitter.owns(8) && !submitter.owns(nil))
+        #expect(Caller(user: 0, access: .full).owns(8) && Caller(user: 0, access: .full).owns(nil))
+        #expect(!Caller(user: nil, access: .read).owns(nil))
+    }
+
+    @Test func `groups are looked up by name`() {
+        #expect(SystemGroup(named: "root") == SystemGroup(name: "root", id: 0))
+        #expect(SystemGroup(named: "no-such-group") == nil)
+    }
+}

@@ -1,0 +1,41 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// A user without an account, as whom curl(1) connects to a control socket. Only root can become another user.
+struct OtherUser {
+    static let isAvailable = geteuid() == 0 && access("/usr/bin/curl", X_OK) == 0
+    static let obstacle: Comment = "becoming another user needs root and curl"
+
+    let uid: UInt32
+    var gid: UInt32 = 60_001
+    var groups: [UInt32] = []
+
+    /// Sends a request over a socket.
+    ///
+    /// - Parameters:
+    ///   - target: The path with its query.
+    ///   - options: Further arguments of curl.
+    func curl(_ socket: String, _ target: String, _ options: String...) async throws -> RouteResponse {
+        let identity = [
+            "--reuid=\(uid)", "--regid=\(gid)",
+            groups.isEmpty ? "--clear-groups" : "--groups=\(groups.map(String.init).joined(separator: ","))",
+        ]
+        let url = "http://netwatch\(target)"
+        let command = ["/usr/bin/curl", "-sS", "--unix-socket", socket, "-w", "\n%{http_code}", url]
+        let outcome = try await Subprocess(
+            "/usr/bin/setpriv",
+            identity + command + options
+        ).outcome()
+        let status = try #require(outcome.output.last.flatMap { UInt($0) }, "\(outcome.errors)")
+        let body = Data(outcome.output.dropLast().joined(separator: "\n").utf8)
+        let object = try? JSONSerialization.jsonObject(with: body) as? [String: Any]
+        return RouteResponse(status: status, members: object ?? [:])
+    }
+}
+
+extension ScratchDirectory {
+    /// Lets every user enter the directory, so that other users can connect to a socket in it.
+    func admitEveryone() throws { try #require(chmod(path, 0o755) == 0) }
+}

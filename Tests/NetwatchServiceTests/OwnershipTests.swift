@@ -1,0 +1,281 @@
+internal import Foundation
+internal import Glibc
+internal import Logging
+internal import NIOHTTP1
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+@testable internal import NetwatchService
+
+/// The routes of the queue, for users with different access.
+private struct Users {
+    let alice = PeerCredentials(pid: 1, uid: 60_001, gid: 60_010)
+    let bob = PeerCredentials(pid: 1, uid: 60_002, gid: 60_010)
+    let reader = PeerCredentials(pid: 1, uid: 60_003, gid: 60_011)
+    let root = PeerCredentials(pid: 1, uid: 0, gid: 0)
+
+    let directory: ScratchDirectory
+    let queue: OfflineQueue
+    let router: ControlRouter
+
+    init(quota: UserQuota = UserQuota()) async throws {
+        directory = try ScratchDirectory()
+        queue = try await directory.openQueue()
+        var policy = AccessPolicy(owner: 60_000)
+        policy.submitGroups = [SystemGroup(name: "submitters", id: 60_010)]
+        policy.readGroups = [SystemGroup(name: "readers", id: 60_011)]
+        let routes = QueueRoutes(queue: queue, isRunning: true, quota: quota).routes
+        router = ControlRouter(routes, policy: policy)
+    }
+
+    func respond(
+        _ peer: PeerCredentials,
+        _ method: HTTPMethod,
+        _ target: String,
+        _ body: String = ""
+    ) async throws -> RouteResponse {
+        let request = ControlRequest(
+            method: method,
+            target: try #require(RequestTarget(target)),
+            body: Array(body.utf8),
+            peer: peer
+        )
+        let response = await router.respond(to: request)
+        let object = try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]
+        return RouteResponse(status: response.status.code, members: try #require(object))
+    }
+
+    /// Submits a request and returns the response.
+    @discardableResult
+    func submit(_ peer: PeerCredentials, _ id: String, _ members: String = "") async throws -> RouteResponse {
+        try await respond(
+            peer,
+            .POST,
+            "/v1/requests",
+            #"{"url":"http://api.example/secret","method":"POST","headers":[["X-A","b"]],"body":"content","#
+                + #""queue":"always","id":"\#(id)"\#(members)}"#
+        )
+    }
+
+    /// The requests of a list, by their ids.
+    func list(_ peer: PeerCredentials, _ query: String = "") async throws -> [String: [String: Any]] {
+        let listed = try await respond(peer, .GET, "/v1/requests" + query).members["requests"]
+        let requests = try #require(listed as? [[String: Any]])
+        return Dictionary(uniqueKeysWithValues: requests.map { ($0["id"] as? String ?? "", $0) })
+    }
+
+    /// The codes of a response to an edit of many requests; `done` for those that were edited.
+    func codes(_ response: RouteResponse) throws -> [String] {
+        let results = try #require(response.members["results"] as? [[String: Any]])
+        return results.map { $0["code"] as? String ?? "done" }
+    }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct OwnershipTests {
+    private let redacted: Set = ["v", "id", "state", "host", "redacted"]
+
+    @Test func `of the requests of others, only id, state and host can be read`() async throws {
+        let users = try await Users()
+        #expect(try await users.submit(users.alice, "a", #","tag":"t","lane":"l""#).status == 202)
+        for peer in [users.bob, users.reader] {
+            let entry = try #require(try await users.list(peer)["a"])
+            #expect(Set(entry.keys) == redacted)
+            #expect(entry["host"] as? String == "api.example" && entry["state"] as? String == "pending")
+            let details = try await users.respond(peer, .GET, "/v1/requests/a")
+            #expect(Set(details.members.keys) == ["v", "request"])
+            #expect(Set(try #require(details.members["request"] as? [String: Any]).keys) == redacted)
+            for query in ["?tag=t", "?lane=l"] { #expect(try await users.list(peer, query).isEmpty) }
+            let statistics = try await users.respond(peer, .GET, "/v1/queue/stats")
+            #expect((statistics.members["counts"] as? [String: Any])?["pending"] as? Int == 1)
+        }
+        for peer in [users.alice, users.root] {
+            #expect(try await users.list(peer, "?tag=t")["a"]?["submitter"] as? Int == 60_001)
+            let details = try await users.respond(peer, .GET, "/v1/requests/a")
+            #expect(details.members["headers"] as? [[String]] == [["X-A", "b"]])
+        }
+    }
+
+    @Test func `only users with full access read requests without a submitter`() async throws {
+        let users = try await Users()
+        let request = QueueRequest(method: "PUT", url: "http://api.example/")
+        _ = try await users.queue.enqueue(request, options: EnqueueOptions(id: "own"))
+        #expect(try await users.list(users.alice)["own"]?["redacted"] as? Bool == true)
+        #expect(try await users.list(users.root)["own"]?["method"] as? String == "PUT")
+    }
+
+    @Test func `a request can only be changed by its submitter and with full access`() async throws {
+        let users = try await Users()
+        for id in ["a", "b", "c"] { try await users.submit(users.alice, id) }
+        try await users.submit(users.bob, "d")
+        for (method, target) in [
+            (HTTPMethod.POST, "/v1/requests/a/hold"), (.POST, "/v1/requests/a/retry"),
+            (.DELETE, "/v1/requests/a"),
+        ] {
+            let response = try await users.respond(users.bob, method, target)
+            #expect(response.status == 403 && response.code == "not_submitter", "\(target)")
+        }
+        let credential = try await users.respond(
+            users.bob,
+            .POST,
+            "/v1/requests/a/credential",
+            #"{"credential":"x"}"#
+        )
+        #expect(credential.code == "not_submitter")
+        let many = try await users.respond(users.bob, .POST, "/v1/queue/hold", #"{"ids":["a","d","x","a"]}"#)
+        #expect(try users.codes(many) == ["not_submitter", "done", "unknown_request", "not_submitter"])
+        let all = try await users.respond(users.bob, .POST, "/v1/queue/drop", #"{"filter":{}}"#)
+        #expect(all.members["done"] as? Int == 1)
+        #expect(try await users.respond(users.alice, .POST, "/v1/requests/a/hold").status == 200)
+        #expect(try await users.respond(users.root, .DELETE, "/v1/requests/b").status == 200)
+        let states = try await users.list(users.root).mapValues { $0["state"] as? String }
+        #expect(states == ["a": "held", "b": "cancelled", "c": "pending", "d": "cancelled"])
+        #expect(try await users.respond(users.reader, .POST, "/v1/requests/a/hold").code == "forbidden")
+        #expect(try await users.respond(users.alice, .POST, "/v1/queue/flush").code == "forbidden")
+    }
+
+    @Test func `a request neither repeats nor replaces one of another user`() async throws {
+        let users = try await Users()
+        try await users.submit(users.alice, "a", #","replace_key":"k""#)
+        // The content of the known request is not compared, so the response does not show whether it is the same.
+        let repeated = try await users.submit(users.bob, "a", #","replace_key":"k""#)
+        #expect(repeated.status == 403 && repeated.code == "not_submitter")
+        let replacing = try await users.submit(users.bob, "b", #","replace_key":"k""#)
+        #expect(replacing.status == 403 && replacing.detail == "`a` belongs to another user")
+        #expect(try await users.submit(users.alice, "a", #","replace_key":"k""#).status == 202)
+        #expect(try await users.submit(users.alice, "c", #","replace_key":"k""#).status == 202)
+        #expect(try await users.list(users.root)["a"]?["state"] as? String == "superseded")
+    }
+
+    @Test func `an upload belongs to the user who has started it`() async throws {
+        let users = try await Users()
+        #expect(try await users.respond(users.alice, .PATCH, "/v1/bodies/u?offset=0", "one").status == 200)
+        for (method, target) in [
+            (HTTPMethod.PATCH, "/v1/bodies/u?offset=3"), (.PATCH, "/v1/bodies/u?offset=0"),
+            (.DELETE, "/v1/bodies/u"),
+        ] {
+            let response = try await users.respond(users.bob, method, target, method == .PATCH ? "two" : "")
+            #expect(response.status == 403 && response.code == "not_submitter", "\(target)")
+        }
+        let listed = try await users.respond(users.bob, .GET, "/v1/bodies").members["bodies"] as? [Any]
+        #expect(listed?.isEmpty == true)
+        #expect(try await users.respond(users.bob, .DELETE, "/v1/bodies").members["bodies"] as? Int == 0)
+        let staged = #"{"url":"http://a/","method":"PUT","queue":"always","staged":{"id":"u","size":3}}"#
+        #expect(try await users.respond(users.bob, .POST, "/v1/requests", staged).code == "not_submitter")
+        #expect(try await users.respond(users.alice, .POST, "/v1/requests", staged).status == 202)
+        #expect(
+            try await users.respond(users.alice, .PATCH, "/v1/bodies/i?offset=0&for=import", "x").code
+                == "invalid_for"
+        )
+    }
+
+    @Test func `an event of another user's request has only its id, states and host`() async throws {
+        let users = try await Users()
+        let target = try #require(RequestTarget("/v1/events"))
+        let hidden = await users.router.respond(
+            to: ControlRequest(method: .GET, target: target, peer: users.reader)
+        )
+        let whole = await users.router.respond(
+            to: ControlRequest(method: .GET, target: target, peer: users.alice)
+        )
+        try await users.submit(users.alice, "a", #","tag":"t","lane":"l""#)
+        func members(_ response: ControlResponse) async throws -> Set<String> {
+            let text = String(decoding: try #require(await response.stream?.next()), as: UTF8.self)
+            let data = try #require(text.split(separator: "\n").first { $0.hasPrefix("data: ") })
+            let object = try JSONSerialization.jsonObject(with: Data(data.dropFirst(6).utf8))
+            return Set(try #require(object as? [String: Any]).keys)
+        }
+        #expect(try await members(hidden) == ["v", "id", "event", "time", "request", "host", "state"])
+        #expect(try await members(whole).isSuperset(of: ["tag", "lane", "due", "attempts"]))
+    }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct UserQuotaTests {
+    private func quota(_ adjust: (inout UserQuota) -> Void) -> UserQuota {
+        var quota = UserQuota()
+        adjust(&quota)
+        return quota
+    }
+
+    @Test func `a user has at most its number of unfinished requests, and others are not affected`()
+        async throws
+    {
+        let users = try await Users(quota: quota { $0.requests = 2 })
+        for id in ["a", "b"] { #expect(try await users.submit(users.alice, id).status == 202) }
+        let third = try await users.submit(users.alice, "c")
+        #expect(third.status == 429 && third.code == "quota_exceeded")
+        #expect(third.detail == "the user 60001 has 2 requests; its limit is 2")
+        #expect(try await users.submit(users.bob, "d").status == 202)
+        for id in ["e", "f", "g"] { #expect(try await users.submit(users.root, id).status == 202) }
+        #expect(try await users.respond(users.alice, .DELETE, "/v1/requests/a").status == 200)
+        #expect(try await users.submit(users.alice, "c").status == 202)
+        #expect(try await users.queue.verify().isSound)
+    }
+
+    @Test func `dropping the oldest drops only the user's own requests`() async throws {
+        let users = try await Users(quota: quota { $0.requests = 1 })
+        try await users.submit(users.root, "first")
+        try await users.submit(users.alice, "a")
+        #expect(try await users.submit(users.alice, "b", #","when_full":"drop-oldest""#).status == 202)
+        let states = try await users.list(users.root).mapValues { $0["state"] as? String }
+        #expect(states == ["first": "pending", "a": "dead", "b": "pending"])
+        let dropped = try await users.submit(users.alice, "c", #","when_full":"drop-newest""#)
+        #expect(dropped.members["state"] as? String == "dropped")
+    }
+
+    @Test func `bytes of requests and of uploads are limited separately`() async throws {
+        let users = try await Users(
+            quota: quota {
+                $0.bytes = 100
+                $0.stagedBytes = 10
+            }
+        )
+        #expect(try await users.submit(users.alice, "a").status == 202)
+        #expect(try await users.submit(users.alice, "b").status == 202)
+        let third = try await users.submit(users.alice, "c")
+        #expect(third.status == 429, "\(third.members)")
+        let large = String(repeating: "x", count: 101)
+        let body = #"{"url":"http://a/","method":"PUT","queue":"always","body":"\#(large)"}"#
+        #expect(try await users.respond(users.bob, .POST, "/v1/requests", body).status == 413)
+        #expect(
+            try await users.respond(users.alice, .PATCH, "/v1/bodies/u?offset=0", "1234567").status == 200
+        )
+        let piece = try await users.respond(users.alice, .PATCH, "/v1/bodies/v?offset=0", "1234")
+        #expect(piece.status == 429 && piece.code == "quota_exceeded")
+        #expect(try await users.respond(users.bob, .PATCH, "/v1/bodies/w?offset=0", "1234").status == 200)
+        #expect(try await users.respond(users.root, .PATCH, "/v1/bodies/r?offset=0", large).status == 200)
+    }
+
+    @Test(.enabled(if: OtherUser.isAvailable, OtherUser.obstacle))
+    func `a connection beyond the user's limit is refused, and other users are served`() async throws {
+        let directory = try ScratchDirectory()
+        try directory.admitEveryone()
+        let (path, gate) = (directory.file("socket"), HandlerGate())
+        var limits = ControlServer.Limits()
+        limits.userConnections = 1
+        let server = try ControlServer(
+            path: path,
+            mode: 0o666,
+            router: ControlRouter([
+                .init(.GET, "/", access: .none) { _ in .json(["served"]) },
+                .init(.GET, "/gate", access: .none) { _ in
+                    await gate.pass()
+                    return .json(["passed"])
+                },
+            ]),
+            limits: limits,
+            logger: Logger(label: "test")
+        )
+        defer { withExtendedLifetime(server) {} }
+        let user = OtherUser(uid: 60_001)
+        async let held = user.curl(path, "/gate")
+        await gate.isReached()
+        let refused = try await user.curl(path, "/")
+        #expect(refused.status == 429 && refused.code == "too_many_connections")
+        #expect(refused.detail.hasPrefix("the user 60001 already has 1 connections"))
+        #expect(try await OtherUser(uid: 60_002).curl(path, "/").status == 200)
+        #expect(try await OtherUser(uid: 0).curl(path, "/").status == 200)
+        await gate.open()
+        #expect(try await held.status == 200)
+    }
+}
