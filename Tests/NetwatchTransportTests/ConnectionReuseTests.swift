@@ -1,3 +1,4 @@
+internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -121,7 +122,9 @@ internal import Testing
         engine.perform { _ in isQueued.wait() }
         engine.perform { _ in
             server.release()
-            pollBlocking { Self.hasUnreadData(from: server.port) }
+            // The loop's thread must not return before the data is in the socket, and the kernel reports that only when
+            // it is asked.
+            while !Self.hasUnreadData(from: server.port) { poll(nil, 0, 5) }
         }
         let recorder = TransferRecorder()
         engine.start(TransferRequest(url: server.url)) { recorder.deliver($0) }

@@ -95,23 +95,22 @@ internal import Testing
     @Test func `the response timeout replaces the idle timeout until the response begins`()
         async throws
     {
+        func request(to server: ScriptedServer, idle: Duration, response: Duration?) -> TransferRequest {
+            var request = TransferRequest(url: server.url)
+            (request.idleTimeout, request.responseTimeout) = (idle, response)
+            return request
+        }
         let server = try ScriptedServer { _ in .stall(then: .respond("late")) }
-        var request = TransferRequest(url: server.url)
-        request.idleTimeout = .milliseconds(100)
-        request.responseTimeout = .seconds(60)
-        async let record = engine.run(request)
+        let short = Duration.milliseconds(100)
+        async let record = engine.run(request(to: server, idle: short, response: .seconds(60)))
         await server.requests(atLeast: 1)
         // This transfer begins later, and the engine checks both at the same times. So the first one would fail earlier.
-        var idle = request
-        idle.responseTimeout = nil
-        #expect(await engine.run(idle).failure?.code == 28)
+        let idle = await engine.run(request(to: server, idle: short, response: nil))
+        #expect(idle.failure?.code == 28)
         server.release()
         #expect(await record.text == "late")
-        request.responseTimeout = .milliseconds(100)
-        request.idleTimeout = .seconds(60)
         let silent = try ScriptedServer { _ in .stall(then: .close) }
-        request.url = silent.url
-        let late = await engine.run(request).failure
+        let late = await engine.run(request(to: silent, idle: .seconds(60), response: short)).failure
         #expect(late?.code == 28 && late?.phase == .response && late?.isResponseLate == true)
     }
 

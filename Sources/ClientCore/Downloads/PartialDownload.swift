@@ -233,7 +233,7 @@ final class PartialDownload: Sendable {
             guard let expected = expected.first(where: { $0 != received }) else { return }
             if received < expected {
                 try sync(&state)
-                let text = "received only \(state.file.length) of \(total) bytes"
+                let text = "received only \(received) of \(expected) bytes"
                 throw URLError(.networkConnectionLost, message: text)
             }
             state.record = nil

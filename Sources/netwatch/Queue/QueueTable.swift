@@ -107,7 +107,7 @@ struct QueueTable {
             return window - gaps - others.reduce(0) { $0 + max($1.title.count, width(of: $1, in: rows)) }
         }
         let shortest = min(Self.shortestURL, width(of: .url, in: rows))
-        if room(rows) < shortest + needed { shorten(.id, to: distinctIDLength, in: &rows, with: "") }
+        if room(rows) < shortest + needed { shorten(.id, to: distinctIDLength(in: rows), in: &rows, with: "") }
         for column in [Column.tries, .method] where room(rows) < shortest + needed {
             columns.removeAll { $0 == column }
         }
@@ -117,10 +117,11 @@ struct QueueTable {
 
     /// The length at which the beginnings of the listed ids differ. The commands accept such a beginning as an id, if no
     /// other request matches.
-    private var distinctIDLength: Int {
-        let longest = requests.map(\.id.count).max() ?? 0
+    private func distinctIDLength(in rows: [Row]) -> Int {
+        let ids = rows.compactMap { $0[.id] }
+        let longest = ids.map(\.count).max() ?? 0
         return (Self.shortestID..<max(Self.shortestID + 1, longest)).first { length in
-            Set(requests.map { $0.id.prefix(length) }).count == requests.count
+            Set(ids.map { $0.prefix(length) }).count == ids.count
         } ?? longest
     }
 
