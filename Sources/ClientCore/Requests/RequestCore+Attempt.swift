@@ -150,7 +150,8 @@ extension RequestCore {
     // MARK: Transfer events
 
     func received(_ event: TransferEvent) {
-        if current.deferring(event) { return }
+        // If the request was cancelled after its last event, nothing else would end it.
+        if !state.isInterrupted, current.deferring(event) { return }
         switch event {
         case .head(let head): headArrived(head)
         case .body(let piece): bodyArrived(piece.bytes)

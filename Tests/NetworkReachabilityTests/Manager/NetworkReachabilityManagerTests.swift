@@ -18,7 +18,7 @@ private typealias Status = NetworkReachabilityManager.NetworkReachabilityStatus
         return (manager, statuses)
     }
 
-    @Test(arguments: ["127.0.0.1", "::1", "localhost", "LocalHost.", "app.localhost"])
+    @Test(arguments: ["127.0.0.1", "localhost", "LocalHost.", "app.localhost"])
     func `the first getter returns the status of an address and of localhost`(host: String) throws {
         // Several times, because the status of a name could arrive in time by chance.
         for _ in 0..<50 {
