@@ -212,7 +212,7 @@ internal import Testing
         let listener = try ControlListener(dependencies)
         #expect(unlink(path) == 0)
         try await registrations.wait { $0.count >= 3 }
-        _ = try await offPool { try RawClient(path) }
+        try await offPool { _ = try RawClient(path) }
         try await served.wait { !$0.isEmpty }
         listener.stop()
     }
