@@ -154,11 +154,10 @@ internal import Testing
         let service = try await RunningService(in: try ScratchDirectory(), namespace: testbed.near)
         try testbed.near.ip("link set near0 down")
         let url = "http://\(VethTestbed.farAddress)/"
-        // The command ends when the monitor has reported the host's first status.
-        let sent = try await service.run("send", url, "--id", "offline")
-        #expect(sent.errors == ["queued: no route to host"])
-        try await service.keep(url, "--id", "in-order", "--fifo")
-        for id in ["offline", "in-order"] {
+        for (id, options) in [("offline", []), ("in-order", ["--fifo"])] {
+            // The command ends when the queue knows why the request waits.
+            let sent = try await service.run(["send", url, "--id", id] + options)
+            #expect(sent.errors == ["queued: no route to host"])
             #expect(try await entry(id, service)["waits_for"] as? String == "network")
             #expect(try await row(id, service).hasSuffix("  no route to host"))
         }

@@ -220,4 +220,6 @@ private struct OwnedSender: AttemptSender {
     let captured: Captured
 
     func send(_ attempt: Attempt) async -> AttemptOutcome { await inner.send(attempt) }
+
+    func dropConnections() async { await inner.dropConnections() }
 }

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Synchronization
 
