@@ -15,7 +15,9 @@ internal import Testing
                 "fifo":false,"priority":5,"body_bytes":0,"attempts":4,"deferrals":0,"created":"2027-01-15T08:00:00Z",
                 "reason":"\(reason)"}
                 """
-            return try ControlMessage.decoder.decode(ControlMessage.Listed.self, from: Data(text.utf8))
+            return ControlMessage.Listed.whole(
+                try ControlMessage.decoder.decode(ControlMessage.Entry.self, from: Data(text.utf8))
+            )
         }
         return QueueTable(entries, window: window)
     }

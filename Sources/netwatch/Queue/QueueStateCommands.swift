@@ -104,8 +104,10 @@ struct PauseOptions: ParsableArguments {
         let lanes = CountText.format(done.lanes, "lane")
         let what = isWhole ? "the queue: \(lanes) with requests" : lanes
         if done.paused { return "paused \(what)" }
+        // The service lists hosts in lower case.
+        let name = host?.lowercased()
         let wasPaused =
-            before.pausedLanes.contains { $0.host == host ?? $0.host && $0.lane == lane ?? $0.lane }
+            before.pausedLanes.contains { $0.host == name ?? $0.host && $0.lane == lane ?? $0.lane }
             || (isWhole && before.paused)
         let remaining =
             !isWhole && before.paused

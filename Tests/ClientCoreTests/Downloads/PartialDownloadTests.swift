@@ -288,7 +288,7 @@ internal import Testing
         let download = try PartialDownload.kept(at: target, for: url)
         try download.startOver(get(), wholeHead(100))
         try download.append(bytes(60))
-        for length in [100, nil] {
+        for length: Int64? in [100, nil] {
             let error = #expect(throws: URLError.self) { try download.finish(expecting: length) }
             #expect(error?.code == .networkConnectionLost)
             #expect(error?.localizedDescription == "received only 60 of 100 bytes")
