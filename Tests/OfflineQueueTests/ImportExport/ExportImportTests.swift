@@ -35,6 +35,20 @@ internal import Testing
         #expect(bodies == content.bodies.values.count { $0.count > 64 * 1024 } && bodies > 0)
     }
 
+    @Test func `an import keeps the submitters`() async throws {
+        let data = try await withQueue(first) { queue, store in
+            try await store.enqueue(try new("a") { $0.submitter = Submitter(user: 7) })
+            try await store.enqueue(try new("b"))
+            return try await queue.exported()
+        }
+        let path = try file(data, in: files)
+        try await withQueue(second) { queue, _ in
+            _ = try await queue.importRequests(from: path)
+            #expect(try await queue.submitters(of: ["a", "b"]) == ["a": 7, "b": nil])
+            #expect(try await queue.verify().isSound)
+        }
+    }
+
     @Test(arguments: [1, 1000, 70_000]) func `pages of any size produce the same export`(limit: Int)
         async throws
     {

@@ -1,0 +1,95 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+/// The users who submit requests, and their quotas.
+@Suite struct SubmitterConformance {
+    private func submitter(_ user: UInt32, requests: Int = 1000) -> Submitter {
+        var quota = UserQuota()
+        quota.requests = requests
+        return Submitter(user: user, quota: quota)
+    }
+
+    private func submitter(_ bench: StoreBench, of id: String) async throws -> UInt32? {
+        let listed = try await bench.summary(id).submitter
+        #expect(try await bench.store.storedStates(of: [id])[id]?.submitter == listed)
+        return listed
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the submitter is known in every state, and its webhooks belong to it`(kind: StoreKind) async throws
+    {
+        let bench = try await kind.bench()
+        let lane = try await bench.put("a") {
+            $0.submitter = submitter(7)
+            $0.onDone = Webhook(url: "https://hooks.example/")
+        }
+        try await bench.put("unknown")
+        #expect(try await submitter(bench, of: "a") == 7)
+        #expect(try await submitter(bench, of: "unknown") == nil)
+        try await bench.store.conclude(try await bench.takeOne(lane), .dead(reason: "HTTP 410"))
+        #expect(try await submitter(bench, of: "a") == 7)
+        let webhook = try #require(try await bench.store.details(of: "a")?.webhookID)
+        #expect(try await submitter(bench, of: webhook) == 7)
+        #expect(try await bench.store.edit(.retry(newKey: false), ["a"]) == [.done(.pending)])
+        try await bench.reopen()
+        #expect(try await submitter(bench, of: "a") == 7)
+        #expect(try await bench.store.archive.inspect().isSound)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `the quota counts the unfinished requests of one user, however they end`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        let user = submitter(7, requests: 1)
+        func put(_ id: String) async throws -> Int64 { try await bench.put(id) { $0.submitter = user } }
+        let lane = try await put("a")
+        for other in [nil, submitter(8, requests: 1), Submitter(user: 7)] {
+            try await bench.put("\(other?.user ?? 0)-\(other?.quota?.requests ?? 0)") { $0.submitter = other }
+        }
+        let error = try await #require(throws: QueueError.self) { _ = try await put("b") }
+        #expect(error.code == .quotaExceeded && error.message == "the user 7 has 2 requests; its limit is 1")
+        _ = try await bench.store.edit(.cancel, ["7-0"])
+        try await bench.store.conclude(try await bench.takeOne(lane), .delivered(status: 200))
+        _ = try await put("b")
+        #expect(
+            try await bench.store.edit(.cancel, matching: RequestFilter(), isDryRun: false).result.done > 0
+        )
+        _ = try await put("c")
+        #expect(try await bench.store.archive.inspect().isSound)
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a request of another user is neither repeated, replaced nor dropped`(kind: StoreKind) async throws {
+        let bench = try await kind.bench {
+            $0.limits.requests = 2
+            $0.limits.laneShare = 1
+        }
+        try await bench.put("a") {
+            $0.submitter = submitter(7)
+            $0.replaceKey = "k"
+        }
+        for id in ["a", "b"] {
+            let error = try await #require(throws: QueueError.self) {
+                try await bench.put(id) {
+                    $0.submitter = submitter(8)
+                    $0.replaceKey = "k"
+                }
+            }
+            #expect(error.code == .notSubmitter)
+        }
+        try await bench.put("c") { $0.submitter = submitter(8) }
+        try await bench.put("d") {
+            $0.submitter = submitter(8)
+            $0.whenFull = .dropOldest
+        }
+        #expect(try await bench.store.states() == ["a": .pending, "c": .dead, "d": .pending])
+        // Without a quota, a user may drop all.
+        try await bench.put("e") {
+            $0.submitter = Submitter(user: 9)
+            $0.whenFull = .dropOldest
+        }
+        #expect(try await bench.state("a") == .dead)
+    }
+}
