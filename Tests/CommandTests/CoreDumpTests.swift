@@ -54,7 +54,7 @@ private struct DumpableService {
     /// - Returns: Whether the kernel wrote a core dump (`WCOREDUMP` of waitpid(2)).
     func dumpsCore() async throws -> Bool {
         let server = try ScriptedServer { _ in .stall(then: .close) }
-        mkdir(directory.file("credentials"), 0o700)
+        makeCredentials()
         try write("type: bearer\norigins: \(server.url)\nvalue: hush-token\n", to: "credentials/api")
         let service = try await start()
         let send = ["send", server.url, "-d", "hush-body", "--credential", "api", "--queue", "always"]
@@ -68,6 +68,7 @@ private struct DumpableService {
 
     /// Starts a service whose core dumps are not limited and whose environment contains `hush-value`.
     func start(with prefix: [String] = []) async throws -> Subprocess {
+        makeCredentials()
         var serve = [
             Command.path, "serve", "--state-dir", directory.file("state"), "--socket",
             directory.file("socket"), "--credentials", directory.file("credentials"),
@@ -86,6 +87,8 @@ private struct DumpableService {
         try await service.errors.wait { $0.contains { $0.hasSuffix("ready") } }
         return service
     }
+
+    private func makeCredentials() { mkdir(directory.file("credentials"), 0o700) }
 
     private func write(_ text: String, to name: String) throws {
         let path = try directory.write(Array(text.utf8), to: name)

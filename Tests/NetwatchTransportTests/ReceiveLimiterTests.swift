@@ -19,6 +19,7 @@ internal import Testing
             #expect(isFirstTaken && !limiter.isPaused)
             let isSecondTaken = take(1, received: first + 1)
             #expect(!isSecondTaken && limiter.isPaused)
+            limiter.isPaused = false
             limiter.turnDidEnd()
         }
         let isTaken = take(1, received: 11)

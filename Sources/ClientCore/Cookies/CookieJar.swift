@@ -25,9 +25,8 @@ final class CookieJar: Sendable {
 
     private let storage: HTTPCookieStorage
     private let policy: HTTPCookie.AcceptPolicy
-    /// The time of creation of the last new cookie. The lock also makes it atomic to read the storage and then write
-    /// it.
-    private let lastCreated = Mutex<TimeInterval>(0)
+    /// Makes it atomic to read the storage and then write it.
+    private let lock = Mutex<Void>(())
 
     /// - Parameters:
     ///   - storage: The storage of the cookies. Its own policy also applies: with `never`, it stores no cookies.
@@ -38,7 +37,7 @@ final class CookieJar: Sendable {
     }
 
     /// Whether another thread is storing or reading cookies at the moment, and may be waiting for the disk.
-    var isBusy: Bool { lastCreated.withLockIfAvailable { _ in } == nil }
+    var isBusy: Bool { lock.withLockIfAvailable { _ in } == nil }
 
     // MARK: Sending
 
@@ -47,7 +46,7 @@ final class CookieJar: Sendable {
     /// Cookies with longer paths come first. If paths are equally long, the older cookie comes first (RFC 6265 §5.4).
     /// Cookies beyond ``maximumFieldBytes`` are omitted.
     func field(for url: URL, at now: Date = Date()) -> String? {
-        let cookies = lastCreated.withLock { _ in self.cookies }
+        let cookies = lock.withLock { _ in self.cookies }
         guard !cookies.isEmpty, let origin = CookieOrigin(url) else { return nil }
         let mine = cookies.filter { $0.isFor(origin, at: now) }.sorted { $0.isSentBefore($1) }
         return Self.field(of: mine.map { "\($0.name)=\($0.value)" })
@@ -79,8 +78,8 @@ final class CookieJar: Sendable {
             .compactMap { SetCookie($0, at: now) }
             .compactMap { AcceptedCookie($0, from: origin) }
         guard !cookies.isEmpty else { return }
-        lastCreated.withLock { lastCreated in
-            for cookie in cookies { store(cookie, from: origin, &lastCreated, now) }
+        lock.withLock { _ in
+            for cookie in cookies { store(cookie, from: origin, now) }
             evict(in: cookies, now)
         }
     }
@@ -98,7 +97,6 @@ final class CookieJar: Sendable {
     private func store(
         _ cookie: AcceptedCookie,
         from origin: CookieOrigin,
-        _ lastCreated: inout TimeInterval,
         _ now: Date
     ) {
         let stored = cookies
@@ -108,12 +106,12 @@ final class CookieJar: Sendable {
             if let old { storage.deleteCookie(old) }
             return
         }
-        // Each cookie gets its own time, a microsecond apart if necessary, so that the order is always the same.
-        let created = old?.created ?? max(now.timeIntervalSinceReferenceDate, lastCreated + 1e-6)
+        // A new cookie is newer than all others, by a microsecond if necessary, even if the clock was set back.
+        let newest = stored.lazy.map(\.created).max() ?? 0
+        let created = old?.created ?? max(now.timeIntervalSinceReferenceDate, newest + 1e-6)
         guard let new = HTTPCookie(cookie, created: created) else { return }
         // A server may repeat an unchanged cookie in each response. Storing it again would rewrite the file.
         if let old, old.isSame(as: new) { return }
-        lastCreated = max(lastCreated, created)
         storage.setCookie(new)
     }
 

@@ -24,7 +24,8 @@ extension QueueRequest {
     init(_ request: URLRequest, body: Body) throws(QueueError) {
         guard let url = request.url else { throw QueueError(.invalidURL, "the request has no URL") }
         guard request.cachePolicy != .returnCacheDataDontLoad else {
-            throw QueueError(.invalidOption, "the cache policy `returnCacheDataDontLoad` forbids sending the request")
+            let words = "the cache policy `returnCacheDataDontLoad` forbids sending the request"
+            throw QueueError(.invalidOption, words)
         }
         let fields = request.allHTTPHeaderFields ?? [:]
         self.init(

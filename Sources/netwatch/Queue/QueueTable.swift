@@ -107,7 +107,9 @@ struct QueueTable {
             return window - gaps - others.reduce(0) { $0 + max($1.title.count, width(of: $1, in: rows)) }
         }
         let shortest = min(Self.shortestURL, width(of: .url, in: rows))
-        if room(rows) < shortest + needed { shorten(.id, to: distinctIDLength(in: rows), in: &rows, with: "") }
+        if room(rows) < shortest + needed {
+            shorten(.id, to: distinctIDLength(in: rows), in: &rows, with: "")
+        }
         for column in [Column.tries, .method] where room(rows) < shortest + needed {
             columns.removeAll { $0 == column }
         }

@@ -120,7 +120,8 @@ internal import Testing
         for filling in [0, 1, 0xFF] as [UInt8] {
             for count in 0...Int(length) + 1 {
                 let reference = [0x80 + length] + Array(repeating: filling, count: count)
-                let result = list.serializeResponse(nil, head(), binaryPropertyList([[1]], last: reference), nil)
+                let body = binaryPropertyList([[1]], last: reference)
+                let result = list.serializeResponse(nil, head(), body, nil)
                 let failure = serializationFailure(result)
                 #expect(failure.map { $0 == "propertyListSerializationFailed" } ?? result.isSuccess)
             }

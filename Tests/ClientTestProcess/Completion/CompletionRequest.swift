@@ -163,7 +163,7 @@ struct CompletionRequest {
             if roll(12) == 0 { Task { [run] in await run.stopQueue() } }
         case 7: request.authenticate(user: "user", password: "password")
         case 8: validate(request)
-        case 9, 10: if run.fault != .request(.doublesHandler) { wait(for: request) }
+        case 9, 10: wait(for: request)
         case 11: run.setOwner(of: request, isRetaining: roll(3) == 0)
         case 12, 13: run.set(isOpen: roll(3) == 0)
         default: addHandler(to: request)
@@ -204,6 +204,8 @@ struct CompletionRequest {
     }
 
     private mutating func wait(for request: Request) {
+        // A wait that is resumed twice would end the process.
+        guard run.fault != .request(.doublesHandler) else { return }
         let (id, run) = (run.record.expect(), run)
         run.countWait()
         let task = Task {

@@ -169,7 +169,9 @@ internal import Testing
         Issue.record("\(fixture.path) was missing and was written; commit it, and add it to `folders`")
     }
 
-    private static let folders = ["queue-2", "queue-3", "queue-4", "queue-5", "queue-8", "queue-9"]
+    private static let folders = [
+        "queue-2", "queue-3", "queue-4", "queue-5", "queue-8", "queue-9", "queue-10",
+    ]
 
     @Test(arguments: folders)
     func `a store of every older version keeps and sends the same requests as a new one`(name: String)
