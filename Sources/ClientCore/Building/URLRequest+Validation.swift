@@ -77,7 +77,7 @@ extension URLRequest {
     /// Throws URLSession's error for a response that is not in the cache if the request permits only cached responses.
     private func validateCachePolicy() throws {
         guard cachePolicy != .returnCacheDataDontLoad else {
-            let words = "the cache policy `returnCacheDataDontLoad` needs a cached response, but there is no cache"
+            let words = "the cache policy `returnCacheDataDontLoad` needs a cache, and there is none"
             throw URLError(.resourceUnavailable, userInfo: [NSLocalizedDescriptionKey: words])
         }
     }
