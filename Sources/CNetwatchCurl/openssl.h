@@ -29,6 +29,14 @@ extern int CRYPTO_get_ex_new_index(
 );
 extern int SSL_CTX_set_ex_data(SSL_CTX *context, int index, void *value);
 
+// SSL_CTX_new(3), and SSL_CTX_ctrl(3) with SSL_CTRL_GET_MIN_PROTO_VERSION. A new context has the minimum version of
+// OpenSSL's configuration; 0 if there is none.
+static const int netwatch_ctrl_get_min_proto_version = 130;
+extern const void *TLS_client_method(void);
+extern SSL_CTX *SSL_CTX_new(const void *method);
+extern long SSL_CTX_ctrl(SSL_CTX *context, int command, long number, void *pointer);
+extern void SSL_CTX_free(SSL_CTX *context);
+
 // SSL_has_pending(3). Returns 1 if the connection has received data that was not read from it.
 extern int SSL_has_pending(const SSL *connection);
 

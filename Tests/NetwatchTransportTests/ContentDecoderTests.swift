@@ -42,7 +42,7 @@ internal import Testing
         var decoded: [UInt8] = []
         for start in stride(from: 0, to: bytes.count, by: piece) {
             try bytes[start..<min(start + piece, bytes.count)].withUnsafeBytes { bytes in
-                try decoder.decode(bytes) { part in
+                try decoder.decode(bytes, counting: { _ in true }) { part in
                     decoded += part
                     return true
                 }
@@ -102,7 +102,7 @@ internal import Testing
         let decoder = try #require(ContentDecoder(["gzip"]))
         var count = 0
         try Self.gzip.withUnsafeBytes { bytes in
-            try decoder.decode(bytes) { _ in
+            try decoder.decode(bytes, counting: { _ in true }) { _ in
                 count += 1
                 return false
             }

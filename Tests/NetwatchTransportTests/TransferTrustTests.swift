@@ -10,6 +10,7 @@ internal import Testing
         ("anchors", changed { $0.anchors = nil }),
         ("anchors", changed { $0.anchors = .only(pem: Array("one".utf8)) }),
         ("anchors", changed { $0.anchors = .only(pem: Array("two".utf8)) }),
+        ("minimumVersion", changed { $0.minimumVersion = .tls12 }),
         ("minimumVersion", changed { $0.minimumVersion = .tls13 }),
         ("checksHost", changed { $0.checksHost = false }),
         ("requiresStapledStatus", changed { $0.requiresStapledStatus = true }),

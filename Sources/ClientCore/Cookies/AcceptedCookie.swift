@@ -116,7 +116,7 @@ extension HTTPCookie {
     /// The time at which the cookie was first created, in seconds since 2001; 0 if unknown. For a cookie that the
     /// program has stored, the time at which it was last replaced. Used only for comparisons.
     var created: TimeInterval {
-        if let time = commentWords.lazy.compactMap({ TimeInterval($0) }).first { return time }
+        if let time = commentWords.last.flatMap({ TimeInterval($0) }), time.isFinite { return time }
         return properties?[HTTPCookiePropertyKey("Created")] as? TimeInterval ?? 0
     }
 

@@ -5,8 +5,8 @@ internal import Synchronization
 /// Decides which credentials a session sends over plain http.
 ///
 /// A device on the network path can remove the offers of stronger schemes from a response, so that the client sends the
-/// password in plain text (Basic). Therefore, Basic is not sent to an origin that has offered a stronger scheme. NTLM
-/// and Negotiate over http can be relayed to another server, and are sent only if the program permits it.
+/// password in plain text (Basic). Therefore, Basic is not sent to an origin that has offered a stronger scheme that may be
+/// used. NTLM and Negotiate over http can be relayed to another server, and are sent only if the program permits it.
 final class PlainAuthentication: Sendable {
     private struct Origin: Hashable {
         let host: String
@@ -17,14 +17,16 @@ final class PlainAuthentication: Sendable {
     /// ask for credentials is unlikely.
     private static let limit = 10_000
 
-    private let strongOrigins = Mutex<Set<Origin>>([])
+    /// The schemes other than Basic that the origins have offered.
+    private let offered = Mutex<[Origin: TransferCredentials.Schemes]>([:])
 
     /// Remembers the schemes that a server has offered in a transfer.
     func note(_ schemes: TransferCredentials.Schemes, offeredBy url: URL) {
-        guard !schemes.subtracting(.basic).isEmpty, let origin = Self.plainOrigin(of: url) else { return }
-        strongOrigins.withLock { origins in
-            if origins.count == Self.limit { origins.removeFirst() }
-            origins.insert(origin)
+        let strong = schemes.subtracting(.basic)
+        guard !strong.isEmpty, let origin = Self.plainOrigin(of: url) else { return }
+        offered.withLock { offered in
+            if offered[origin] == nil, offered.count == Self.limit { offered.remove(at: offered.startIndex) }
+            offered[origin, default: []].formUnion(strong)
         }
     }
 
@@ -39,7 +41,8 @@ final class PlainAuthentication: Sendable {
         guard let origin = url.flatMap(Self.plainOrigin) else { return credentials }
         var permitted = credentials
         if !relayable { permitted.schemes.subtract([.ntlm, .negotiate]) }
-        if strongOrigins.withLock({ $0.contains(origin) }) { permitted.schemes.remove(.basic) }
+        let offered = offered.withLock { $0[origin] ?? [] }
+        if !permitted.schemes.isDisjoint(with: offered) { permitted.schemes.remove(.basic) }
         return permitted.schemes.isEmpty ? nil : permitted
     }
 

@@ -13,6 +13,12 @@ extension URL {
         other.scheme?.lowercased() == "https" && scheme?.lowercased() == "http"
     }
 
+    /// Returns whether this URL is the https form of the other: the same host, http and https at their default ports.
+    func isUpgrade(of other: URL) -> Bool {
+        other.isLessSecure(than: self) && host?.lowercased() == other.host?.lowercased()
+            && effectivePort == Self.defaultPorts["https"] && other.effectivePort == Self.defaultPorts["http"]
+    }
+
     /// The default ports by lower-case scheme (RFC 9110 §4.2).
     package static let defaultPorts = ["http": 80, "https": 443]
 

@@ -65,7 +65,7 @@ extension RequestCore {
                 url: try request.url ?? { throw URLError.missingURL }(),
                 control: TransferControl(context.engine),
                 upload: upload,
-                isAuthenticated: credentials != nil,
+                isAuthenticated: transfer.credentials != nil,
                 isCrossOrigin: isCrossOrigin,
                 trustPolicy: trust?.policy
             )

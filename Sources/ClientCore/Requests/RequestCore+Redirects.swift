@@ -55,7 +55,8 @@ extension RequestCore {
             return .insecure(from: source, to: target)
         }
         let sendsBody = redirection.keepsBody && (next.httpBody != nil || hop.upload != nil)
-        if sendsBody, !target.hasSameOrigin(as: hop.url), !permitted.contains(.crossOriginData) {
+        let isSameServer = target.hasSameOrigin(as: hop.url) || target.isUpgrade(of: hop.url)
+        if sendsBody, !isSameServer, !permitted.contains(.crossOriginData) {
             return .bodyToOtherOrigin(from: source, to: target)
         }
         return nil

@@ -48,7 +48,7 @@ package final class MonotonicSemaphore: @unchecked Sendable {
             let result =
                 deadline == nil
                 ? pthread_cond_wait(condition, mutex) : pthread_cond_timedwait(condition, mutex, &deadline!)
-            if result == ETIMEDOUT { return false }
+            if result != 0 { return false }
         }
         count -= 1
         return true

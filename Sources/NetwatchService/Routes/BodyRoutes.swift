@@ -72,7 +72,8 @@ extension QueueRoutes {
     private func remove(_ request: ControlRequest) async throws -> ControlResponse {
         let id = id(in: request)
         let found = await queue.stagedBodies().first { $0.id == id }
-        if let found, !request.caller.owns(found.submitter) { throw Problem.notSubmitter(id) }
+        guard let found else { throw QueueError.unknownStagedBody(id) }
+        guard request.caller.owns(found.submitter) else { throw Problem.notSubmitter(id) }
         return Self.message([try await queue.removeStagedBody(id)])
     }
 

@@ -92,11 +92,12 @@ extension QueueRoutes {
             )
         }
         guard message.dryRun != true else { throw Problem.malformedBody("`dry_run` requires `filter`") }
-        let foreign = try await foreign(ids, to: caller)
-        let own = ids.filter { !foreign.contains($0) }
+        let ownership = try await ownership(of: ids, by: caller)
+        let own = ids.filter(ownership.includes)
         var done = try await perform(action, own, newKey: message.newKey ?? false)[...]
         let results = ids.map { id in
-            foreign.contains(id) ? Self.foreign(id) : Self.message("\(action)", id, done.removeFirst())
+            if ownership.foreign.contains(id) { return Self.foreign(id) }
+            return Self.message("\(action)", id, ownership.includes(id) ? done.removeFirst() : .unknown)
         }
         return .json(ControlMessage.Edited(results: results), encoder: ControlMessage.encoder)
     }

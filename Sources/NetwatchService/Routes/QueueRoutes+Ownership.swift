@@ -15,16 +15,30 @@ extension Caller {
     var onlyUser: UInt32? { access == .full ? nil : user }
 }
 
+/// Whose requests some ids name. An unknown id is in neither set: it must not be edited, because another user may submit a
+/// request with this id before the edit.
+struct Ownership {
+    /// The ids that the caller may edit; `nil` for all.
+    let own: Set<String>?
+    /// The ids of requests of other users.
+    let foreign: Set<String>
+
+    func includes(_ id: String) -> Bool { own?.contains(id) ?? true }
+}
+
 extension QueueRoutes {
-    /// Returns the ids that belong to requests of other users, which the caller may not change.
-    func foreign(_ ids: [String], to caller: Caller) async throws -> Set<String> {
-        guard caller.access < .full else { return [] }
-        return Set(try await queue.submitters(of: ids).filter { !caller.owns($0.value) }.keys)
+    func ownership(of ids: [String], by caller: Caller) async throws -> Ownership {
+        guard caller.access < .full else { return Ownership(own: nil, foreign: []) }
+        let submitters = try await queue.submitters(of: ids)
+        let own = Set(submitters.filter { caller.owns($0.value) }.keys)
+        return Ownership(own: own, foreign: Set(submitters.keys).subtracting(own))
     }
 
-    /// - Throws: ``Problem`` with `not_submitter` if another user has submitted the request.
+    /// - Throws: ``Problem``: `not_submitter` if another user has submitted the request, or `unknown_id`.
     func requireOwnership(of id: String, by caller: Caller) async throws {
-        if try await !foreign([id], to: caller).isEmpty { throw Problem.notSubmitter(id) }
+        let ownership = try await ownership(of: [id], by: caller)
+        if ownership.foreign.contains(id) { throw Problem.notSubmitter(id) }
+        if !ownership.includes(id) { throw Problem.unknownRequest(id) }
     }
 }
 
@@ -72,10 +86,9 @@ extension QueueEvent {
     func visible(to caller: Caller) -> QueueEvent {
         guard !caller.owns(submitter) else { return self }
         var event = self
-        event.lane = nil
+        (event.lane, event.due, event.status) = (nil, nil, nil)
         guard requestID != nil else { return event }
-        (event.tag, event.holdReason, event.due, event.attempts) = (nil, nil, nil, nil)
-        (event.status, event.reason) = (nil, nil)
+        (event.tag, event.holdReason, event.attempts, event.reason) = (nil, nil, nil, nil)
         return event
     }
 }

@@ -1,6 +1,7 @@
 internal import Glibc
 
-/// A library that decodes a content coding. It is loaded when it is first needed, and never unloaded.
+/// A library that decodes a content coding. It is loaded at the first transfer over TLS or with a coding, and never
+/// unloaded.
 ///
 /// libcurl depends on the same libraries. netwatch does not use libcurl's decoders, because they do not report a
 /// truncated body.

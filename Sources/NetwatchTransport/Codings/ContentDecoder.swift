@@ -43,13 +43,19 @@ final class ContentDecoder {
     ///
     /// - Parameters:
     ///   - bytes: The bytes, at least one.
+    ///   - count: Called with the number of bytes that a decoder has produced. With several codings, all of them count:
+    ///     the last decoder may produce few bytes from many. If it returns `false`, the rest is not decoded.
     ///   - emit: Called with each part of the decoded bytes. If it returns `false`, the rest is not decoded.
     /// - Throws: ``Failure``.
-    func decode(_ bytes: UnsafeRawBufferPointer, _ emit: (UnsafeRawBufferPointer) -> Bool) throws {
+    func decode(
+        _ bytes: UnsafeRawBufferPointer,
+        counting count: (Int) -> Bool,
+        _ emit: (UnsafeRawBufferPointer) -> Bool
+    ) throws {
         let decoders = try decoders ?? makeDecoders()
         self.decoders = decoders
         do {
-            _ = try decode(bytes, decoders[...], emit)
+            _ = try decode(bytes, decoders[...], count, emit)
         } catch is InvalidCoding {
             throw Failure.invalid(codings)
         }
@@ -58,6 +64,7 @@ final class ContentDecoder {
     private func decode(
         _ bytes: UnsafeRawBufferPointer,
         _ decoders: ArraySlice<any CodingDecoder>,
+        _ isAccepted: (Int) -> Bool,
         _ emit: (UnsafeRawBufferPointer) -> Bool
     ) throws -> Bool {
         guard let decoder = decoders.first else { return emit(bytes) }
@@ -65,9 +72,13 @@ final class ContentDecoder {
             var input = bytes
             var count = 0
             repeat {
+                let unread = input.count
                 count = try decoder.decode(&input, into: buffer)
+                // A decoder that makes no progress would block the loop.
+                guard count > 0 || input.isEmpty || input.count < unread else { throw InvalidCoding() }
+                guard isAccepted(count) else { return false }
                 let decoded = UnsafeRawBufferPointer(rebasing: buffer.prefix(count))
-                if count > 0, try !decode(decoded, decoders.dropFirst(), emit) { return false }
+                if count > 0, try !decode(decoded, decoders.dropFirst(), isAccepted, emit) { return false }
             } while !input.isEmpty || count == buffer.count
             return true
         }
@@ -76,7 +87,8 @@ final class ContentDecoder {
     /// The names of the codings in lower case, in the order in which they were applied.
     private var names: [String] {
         codings.split(separator: ",").map { $0.lowercased().filter { !$0.isWhitespace } }
-            .filter { !$0.isEmpty && $0 != "identity" }
+            // Some servers write `none` for `identity`, and so does libcurl.
+            .filter { !["", "identity", "none"].contains($0) }
     }
 
     private func makeDecoders() throws -> [any CodingDecoder] {

@@ -87,7 +87,10 @@ struct HeadParser {
     private mutating func endHead() -> Step {
         isInHead = false
         guard status >= 200 else { return status == 101 ? .switched : .more }
-        let lengths = fields.values(of: "Content-Length")
+        // RFC 9110 §8.6 treats a list in one field like several fields.
+        let lengths = fields.values(of: "Content-Length").flatMap { value in
+            value.split(separator: ",", omittingEmptySubsequences: false).map { $0.filter { !$0.isWhitespace } }
+        }
         guard lengths.allSatisfy({ $0 == lengths[0] }) else { return .ambiguousLength }
         isComplete = true
         return .head(TransferHead(status: status, version: version, fields: fields))

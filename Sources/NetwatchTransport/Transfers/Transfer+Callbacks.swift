@@ -231,9 +231,13 @@ extension Transfer {
         deliverPendingHead()
         context.recordUsefulBytes(bytes.count)
         do {
-            if let decoder { try decoder.decode(bytes, accept) } else { _ = accept(bytes) }
+            if let decoder {
+                try decoder.decode(bytes, counting: mayProduce, accept)
+            } else if mayProduce(bytes.count) {
+                _ = accept(bytes)
+            }
         } catch {
-            stop = (error as? ContentDecoder.Failure).map(Stop.undecodable)
+            stop = .undecodable(error as? ContentDecoder.Failure ?? .invalid("\(error)"))
         }
         return stop == nil ? bytes.count : 0
     }
@@ -245,12 +249,15 @@ extension Transfer {
         return false
     }
 
+    /// Counts bytes that a decoder has produced. Returns `false` if this has set the reason to end the transfer.
+    private func mayProduce(_ count: Int) -> Bool {
+        if flow.accepts(count) { return true }
+        stop = .bodyExpands
+        return false
+    }
+
     /// Accepts decoded bytes of the body. Returns `false` if this has set the reason to end the transfer.
     private func accept(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard flow.accepts(bytes.count) else {
-            stop = .bodyExpands
-            return false
-        }
         let excess = output.add(body: bytes, limit: request.maximumResponseBodyBytes)
         if excess > 0 { stop = .bodyTooLarge }
         if bytes.count > excess {

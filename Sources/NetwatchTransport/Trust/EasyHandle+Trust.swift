@@ -8,7 +8,7 @@ extension EasyHandle {
         // libcurl calls the verify callback only if it verifies the peer.
         try set(CURLOPT_SSL_VERIFYPEER, trust.anchors != nil || trust.check != nil ? 1 : 0)
         try set(CURLOPT_SSL_VERIFYHOST, trust.checksHost ? 2 : 0)
-        try set(CURLOPT_SSLVERSION, trust.minimumVersion.option)
+        try set(CURLOPT_SSLVERSION, (trust.minimumVersion ?? .standardMinimum).option)
         if trust.requiresStapledStatus { try set(CURLOPT_SSL_VERIFYSTATUS, 1) }
         switch trust.anchors {
         case .system, nil: try useSystemAnchors()
@@ -40,6 +40,14 @@ extension EasyHandle {
 }
 
 extension TransferTrust.TLSVersion {
+    /// The minimum version without a setting of the program.
+    fileprivate static let standardMinimum: Self = {
+        guard let context = SSL_CTX_new(TLS_client_method()) else { return .tls12 }
+        defer { SSL_CTX_free(context) }
+        // 0x0304 is TLS1_3_VERSION.
+        return SSL_CTX_ctrl(context, netwatch_ctrl_get_min_proto_version, 0, nil) >= 0x0304 ? .tls13 : .tls12
+    }()
+
     /// The value of `CURLOPT_SSLVERSION`, which sets only a minimum.
     fileprivate var option: Int {
         switch self {

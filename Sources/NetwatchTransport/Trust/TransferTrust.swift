@@ -17,9 +17,9 @@ package struct TransferTrust: Hashable, Sendable {
         case tls10, tls11, tls12, tls13
     }
 
-    /// The oldest version of TLS that the transfer accepts, whatever OpenSSL's configuration says. Default 1.2: RFC
-    /// 8996 deprecates older versions.
-    package var minimumVersion = TLSVersion.tls12
+    /// The oldest version of TLS that the transfer accepts, whatever OpenSSL's configuration says. Default `nil`: 1.2,
+    /// because RFC 8996 deprecates older versions, or the minimum of OpenSSL's configuration if that is newer.
+    package var minimumVersion: TLSVersion?
     /// The anchors to which a server's chain must lead; `nil` accepts any certificate. Default ``Anchors/system``.
     package var anchors: Anchors? = .system
     /// Whether the server's certificate must name the URL's host. Default true.

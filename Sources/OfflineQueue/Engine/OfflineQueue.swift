@@ -333,8 +333,8 @@ extension OfflineQueue {
         warningContinuation.finish()
     }
 
-    /// The maximum time for which ``stop()`` waits until the outcomes of cancelled attempts are stored: 1 s. An adapter
-    /// may take longer to return. Its request stays in flight in the store, and the next start recovers it.
+    /// The maximum time for which ``stop()`` waits until the outcomes of cancelled attempts are stored: 1 s. On a slow
+    /// disk that may take longer. The requests then stay in flight in the store, and the next start recovers them.
     package static let cancellationTimeout: Duration = .seconds(1)
 
     /// Runs an operation of the store. If its error ends the store, the queue stops sending.

@@ -83,14 +83,17 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     ///   - limit: The maximum number of bytes.
     ///   - submitter: The user who uploads the body. Default: `nil`, this process itself.
     /// - Returns: The offset of the next piece; 0 for a new upload.
-    /// - Throws: ``QueueError``: `tooManyStagedBodies`, `spoolFailed`, `notSubmitter`.
+    /// - Throws: ``QueueError``: `tooManyStagedBodies`, `quotaExceeded`, `spoolFailed`, `notSubmitter`.
     @discardableResult
     package func begin(
         _ id: String,
         limit: Int64,
         by submitter: Submitter? = nil
     ) async throws(QueueError) -> Int64 {
-        if entries[id] == nil, entries.count >= capacity { await removeLongestStalled() }
+        if entries[id] == nil {
+            try checkShare(of: submitter)
+            if entries.count >= capacity { await removeLongestStalled() }
+        }
         if entries[id] != nil {
             let entry = try entry(id, of: submitter)
             touch(id)
@@ -242,6 +245,14 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return entry
     }
 
+    /// A user with a quota may have a quarter of the uploads, so that one user cannot take all of them.
+    private func checkShare(of submitter: Submitter?) throws(QueueError) {
+        guard let submitter, submitter.quota != nil else { return }
+        let (own, limit) = (entries.values.count { $0.user == submitter.user }, capacity / 4)
+        guard own >= limit else { return }
+        throw QueueError(.quotaExceeded, "the user \(submitter.user) has \(own) uploads; the maximum is \(limit)")
+    }
+
     private func checkQuota(of submitter: Submitter?, for count: Int64) throws(QueueError) {
         guard let submitter, let limit = submitter.quota?.stagedBytes else { return }
         let used = entries.values.reduce(0) { $0 + ($1.user == submitter.user ? $1.offset : 0) }
@@ -290,7 +301,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
 }
 
 extension QueueError {
-    static func unknownStagedBody(_ id: String) -> QueueError {
+    package static func unknownStagedBody(_ id: String) -> QueueError {
         QueueError(
             .unknownStagedBody,
             "there is no upload \(quoted(id)): a request used it, or it was removed"

@@ -16,9 +16,9 @@ internal import Synchronization
 /// - While ``maximumOverdue`` calls are overdue, calls for keys with an overdue call are refused.
 /// - While ``maximumOverdueKeys`` keys have overdue calls, calls for other keys are refused.
 ///
-/// A waiting call begins, or is refused, when a call for its key is added, returns, or is given up by its caller. Calls
-/// that are in progress when a limit is reached may become overdue, too. So at most 128 calls are overdue,
-/// ``maximumOverdue`` and one for each of ``maximumOverdueKeys`` keys, and as many as the caller makes at a time.
+/// A waiting call begins, or is refused, when a call for its key is added, returns, or becomes overdue. Calls that are in
+/// progress when a limit is reached may become overdue, too. So at most 128 calls are overdue, ``maximumOverdue`` and one
+/// for each of ``maximumOverdueKeys`` keys, and as many as the caller makes at a time.
 final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     /// The reason why a call was not made.
     enum Refusal: Error {
@@ -77,10 +77,19 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
                 defer { end(call, key, hasRun: true) }
                 return try await body()
             }
-        } catch let error as TimedCall.Timeout {
-            // The call is overdue now, so it no longer delays the others.
-            state.withLock { $0.advance(key, at: now()) }
+        } catch {
+            // The call may still be in progress. From its deadline on it no longer delays the others.
+            if error is TimedCall.Timeout || Task.isCancelled { advance(key, at: deadline) }
             throw error
+        }
+    }
+
+    /// Begins or refuses waiting calls for a key at this time, or immediately if it has passed.
+    private func advance(_ key: Key, at time: Duration) {
+        guard time > now() else { return state.withLock { $0.advance(key, at: now()) } }
+        Task {
+            try await Task.sleep(for: time - now(), clock: clock)
+            state.withLock { $0.advance(key, at: now()) }
         }
     }
 
@@ -134,7 +143,7 @@ extension KeyedCalls {
     }
 
     private struct State {
-        /// The calls by key. Each key has a call in progress.
+        /// The calls by key. Each key has a call in progress or a waiting one.
         private var calls: [Key: Calls] = [:]
         /// The keys whose last call that returned was not overdue.
         private var proven: Set<Key> = []
@@ -159,7 +168,12 @@ extension KeyedCalls {
         /// Removes a call that has not begun, and returns its waiter.
         mutating func removeWaiter(_ call: Int, _ key: Key) -> Waiter? {
             guard let index = calls[key]?.waiting.firstIndex(where: { $0.call == call }) else { return nil }
+            defer { removeIfEmpty(key) }
             return calls[key]!.waiting.remove(at: index).waiter
+        }
+
+        private mutating func removeIfEmpty(_ key: Key) {
+            if let own = calls[key], own.deadlines.isEmpty, own.waiting.isEmpty { calls[key] = nil }
         }
 
         /// Removes a call that has returned.
@@ -167,7 +181,7 @@ extension KeyedCalls {
             guard let deadline = calls[key]?.deadlines.removeValue(forKey: call) else { return }
             if hasRun { setProven(key, deadline > now) }
             advance(key, at: now)
-            if calls[key]!.deadlines.isEmpty { calls[key] = nil }
+            removeIfEmpty(key)
         }
 
         private mutating func setProven(_ key: Key, _ isProven: Bool) {

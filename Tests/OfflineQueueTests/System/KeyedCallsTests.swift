@@ -78,13 +78,39 @@ internal import Testing
         try await started.wait { $0.count == 1 }
         caller.cancel()
         _ = await caller.result
+        // The timeout of the call, and the time at which it becomes overdue.
+        try await clock.sleeps.wait { $0 == [.seconds(600), .seconds(600)] }
         clock.advance(by: .seconds(1))
         let next = Task { try await calls.run(for: 1) { "returned" } }
         try await poll { calls.count(of: 1).waiting == 1 }
         clock.advance(by: .seconds(599))
-        #expect(try await calls.run(for: 1) { "returned" } == "returned")
         #expect(try await next.value == "returned")
         latch.open()
+    }
+
+    @Test func `calls that wait when their time ends are released, even if the call before them returns`()
+        async throws
+    {
+        let released = Recorder<Bool>()
+        for round in 1...50 {
+            let (calls, end) = (makeCalls(), Latch())
+            let first = Task { [started] in
+                try await calls.run(for: 1) {
+                    started.record(round)
+                    await end.wait()
+                }
+            }
+            try await started.wait { $0.last == round }
+            let others = (0..<4).map { _ in
+                let captured = Captured { released.record(true) }
+                return Task { try await calls.run(for: 1) { withExtendedLifetime(captured) {} } }
+            }
+            try await poll { calls.count(of: 1).waiting == others.count }
+            clock.advance(by: .seconds(600))
+            end.open()
+            for task in [first] + others { _ = await task.result }
+        }
+        try await released.wait { $0.count == 200 }
     }
 
     @Test func `a waiting call begins as soon as the call before it is overdue`() async throws {
