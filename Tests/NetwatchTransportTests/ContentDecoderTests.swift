@@ -85,7 +85,8 @@ internal import Testing
         #expect(try #require(ContentDecoder(["gzip"])).isComplete)
     }
 
-    @Test(arguments: [[], [""], ["identity"], [" , "]]) func `a body without a coding has no decoder`(
+    @Test(arguments: [[], [""], ["identity"], ["none"], [" , "]])
+    func `a body without a coding has no decoder`(
         values: [String]
     ) {
         #expect(ContentDecoder(values) == nil)
@@ -95,6 +96,30 @@ internal import Testing
     func `an unknown coding or too many codings are refused`(coding: String) {
         #expect(throws: ContentDecoder.Failure.unsupported(coding)) {
             try decode(Self.gzip, coding, piece: 1000)
+        }
+    }
+
+    @Test func `the bytes of every decoder count`() throws {
+        let decoder = try #require(ContentDecoder(["br, gzip"]))
+        var (count, text) = (0, 0)
+        try Self.gzippedBrotli.withUnsafeBytes { bytes in
+            try decoder.decode(
+                bytes,
+                counting: {
+                    count += $0; return true
+                }
+            ) { part in
+                text += part.count
+                return true
+            }
+        }
+        #expect(count == Self.brotli.count + text)
+        let limited = try #require(ContentDecoder(["br, gzip"]))
+        try Self.gzippedBrotli.withUnsafeBytes { bytes in
+            try limited.decode(bytes, counting: { _ in false }) { _ in
+                Issue.record("bytes beyond the limit were decoded")
+                return true
+            }
         }
     }
 

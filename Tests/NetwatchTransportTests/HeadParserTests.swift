@@ -62,6 +62,8 @@ internal import Testing
         let ok = "HTTP/1.1 200 OK"
         #expect(parse([ok, "Content-Length: 2", "content-length: 5", ""]).last == .ambiguousLength)
         #expect(head([ok, "Content-Length: 2", "content-length: 2", ""])?.status == 200)
+        #expect(parse([ok, "Content-Length: 2, 5", ""]).last == .ambiguousLength)
+        #expect(head([ok, "Content-Length: 2, 2", ""])?.status == 200)
         let interim = ["HTTP/1.1 103 Early Hints", "Content-Length: 2", "Content-Length: 5", ""]
         #expect(head(interim + [ok, ""])?.status == 200)
     }

@@ -173,6 +173,8 @@ final class CurlMulti {
     /// Lets libcurl handle a ready descriptor.
     func descriptorIsReady(_ descriptor: CInt, _ readiness: EventLoop.Readiness) -> Turn {
         guard sockets.isAwaited(descriptor) else {
+            // The readiness is outdated if libcurl has read the data since, for another event.
+            guard !WatchedSocket.isQuiet(descriptor) else { return Turn() }
             // The server has closed an unused connection, or has sent data that belongs to no request. A response that
             // comes before its request must not be used (RFC 9112 §9.2).
             if connections.isIdleHTTP1(descriptor) { WatchedSocket.discard(descriptor) }

@@ -88,9 +88,9 @@ struct HeadParser {
         isInHead = false
         guard status >= 200 else { return status == 101 ? .switched : .more }
         // RFC 9110 §8.6 treats a list in one field like several fields.
-        let lengths = fields.values(of: "Content-Length").flatMap { value in
-            value.split(separator: ",", omittingEmptySubsequences: false).map { $0.filter { !$0.isWhitespace } }
-        }
+        let lengths = fields.values(of: "Content-Length")
+            .flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }
+            .map { $0.filter { !$0.isWhitespace } }
         guard lengths.allSatisfy({ $0 == lengths[0] }) else { return .ambiguousLength }
         isComplete = true
         return .head(TransferHead(status: status, version: version, fields: fields))

@@ -250,7 +250,10 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         guard let submitter, submitter.quota != nil else { return }
         let (own, limit) = (entries.values.count { $0.user == submitter.user }, capacity / 4)
         guard own >= limit else { return }
-        throw QueueError(.quotaExceeded, "the user \(submitter.user) has \(own) uploads; the maximum is \(limit)")
+        throw QueueError(
+            .quotaExceeded,
+            "the user \(submitter.user) has \(own) uploads; the maximum is \(limit)"
+        )
     }
 
     private func checkQuota(of submitter: Submitter?, for count: Int64) throws(QueueError) {

@@ -89,9 +89,9 @@ struct ServiceSummary: Encodable, Sendable {
         let process = pid.map { ", pid \($0)" } ?? ""
         switch state {
         case .running: return "running" + process
-        case .busy: return "busy\(process): it already serves its maximum number of clients"
+        case .busy: return "busy\(process): it already serves its maximum number of clients, or this user's"
         case .notRunning: return "not running (no process listens on `\(socket)`)"
-        case .notPermitted: return "running, but this user may not connect to `\(socket)`"
+        case .notPermitted: return "running, but this user may not use `\(socket)`"
         case .notAnswering: return "not responding in time\(process)"
         }
     }

@@ -51,6 +51,15 @@ internal import Testing
         #expect(await bodies.count == 1)
     }
 
+    @Test func `a user with a quota can have a quarter of the uploads`() async throws {
+        let user = Submitter(user: 1000, quota: UserQuota())
+        for number in 0..<16 { try await bodies.begin("\(number)", limit: 1000, by: user) }
+        #expect(await error { try await bodies.begin("16", limit: 1000, by: user) }?.code == .quotaExceeded)
+        #expect(try await bodies.begin("0", limit: 1000, by: user) == 0, "it continues")
+        try await bodies.begin("other", limit: 1000, by: Submitter(user: 1001, quota: UserQuota()))
+        try await bodies.begin("root", limit: 1000, by: Submitter(user: 1000))
+    }
+
     @Test func `a body can be finished only once`() async throws {
         try await bodies.begin("a", limit: 1000)
         _ = try await bodies.finish("a", size: 0)
