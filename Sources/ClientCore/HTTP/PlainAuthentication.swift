@@ -39,10 +39,11 @@ final class PlainAuthentication: Sendable {
         relayable: Bool
     ) -> TransferCredentials? {
         guard let origin = url.flatMap(Self.plainOrigin) else { return credentials }
+        let usable = TransferCredentials.Schemes.all.subtracting(relayable ? [] : [.ntlm, .negotiate])
         var permitted = credentials
-        if !relayable { permitted.schemes.subtract([.ntlm, .negotiate]) }
+        permitted.schemes.formIntersection(usable)
         let offered = offered.withLock { $0[origin] ?? [] }
-        if !permitted.schemes.isDisjoint(with: offered) { permitted.schemes.remove(.basic) }
+        if !offered.isDisjoint(with: usable) { permitted.schemes.remove(.basic) }
         return permitted.schemes.isEmpty ? nil : permitted
     }
 

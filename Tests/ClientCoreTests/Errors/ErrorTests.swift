@@ -45,7 +45,8 @@ internal import Testing
     @Test func `the text of an error contains its message`() async throws {
         let error = try #require(await session.request("http://netwatch..invalid/").response().error)
         #expect("\(error)".contains("could not resolve `netwatch..invalid`: "), "\(error)")
-        let request = session.request("http://127.0.0.1:1/")
+        let server = try ScriptedServer { _ in .stall(then: .close) }
+        let request = session.request(server.url)
         request.cancel()
         let cancelled = try #require(await request.response().error)
         #expect((cancelled as? URLError)?.code == .cancelled && !"\(cancelled)".contains("(null)"))
