@@ -35,8 +35,7 @@ extension OfflineQueue {
         let now = now
         scheduler.setWall(.now, now: now)
         for action in scheduler.handle(event, now: now) { perform(action) }
-        setTimer()
-        resolveDelayed()
+        setTimer([scheduler.nextWake(now: now), resolveDelayed()].compactMap(\.self).min())
     }
 
     /// Passes changed lanes to the scheduler, with the times when their next requests are due.
@@ -107,8 +106,7 @@ extension OfflineQueue {
         }
     }
 
-    private func setTimer() {
-        let next = scheduler.nextWake(now: now)
+    private func setTimer(_ next: Moment?) {
         guard next != timer?.moment else { return }
         timer?.task.cancel()
         timer = next.map { moment in

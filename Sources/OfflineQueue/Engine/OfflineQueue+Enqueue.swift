@@ -52,7 +52,8 @@ extension OfflineQueue {
     ///
     /// In the following cases the request stays in the queue without an immediate attempt, and the result is
     /// ``SendResult/queued(id:reason:)`` with the reason:
-    /// - the maximum number of requests in flight is reached, or the host is known to be unreachable;
+    /// - the host is known to be unreachable;
+    /// - after 1 s, the maximum number of requests in flight is still reached, or a rate limit permits no request;
     /// - the lane is paused, closed, or FIFO with earlier requests;
     /// - the request is scheduled for later or depends on other requests;
     /// - the queue already contains an unfinished request with this id, or is not running.

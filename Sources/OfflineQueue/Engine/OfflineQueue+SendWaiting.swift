@@ -9,7 +9,13 @@ extension OfflineQueue {
         var continuation: CheckedContinuation<SendResult, Never>?
         /// A result that arrived while there was no continuation.
         var earlyResult: SendResult?
+        /// When the call ends its wait for a slot; `nil` until it waits for one.
+        var slotDeadline: Moment?
     }
+
+    /// The maximum time that a call waits for a slot: 1 s. Slots are often free after milliseconds, when the outcome of
+    /// another attempt is stored.
+    private static let slotPatience: Duration = .seconds(1)
 
     /// Returns the result if the call need not wait, because no attempt can start now or because the queue already knew
     /// the id. Otherwise returns `nil`.
@@ -82,16 +88,31 @@ extension OfflineQueue {
     }
 
     /// Resumes the callers whose requests cannot be tried now, with the reason.
-    func resolveDelayed() {
-        guard !sendWaiters.isEmpty else { return }
+    ///
+    /// - Returns: When to call this method again, because a call has then waited for a slot for too long.
+    func resolveDelayed() -> Moment? {
+        let now = now
         let sending = Set(inflight.values.map(\.id))
+        var next: Moment?
         for (id, waiter) in sendWaiters where !sending.contains(id) {
             guard let lane = waiter.lane, let reason = scheduler.waitReason(ofLane: lane, now: now) else {
                 continue
             }
-            resolve(id, .queued(id: id, reason: reason))
+            let deadline = reason.endsSoon ? waiter.slotDeadline ?? now + Self.slotPatience : now
+            guard now < deadline else {
+                resolve(id, .queued(id: id, reason: reason))
+                continue
+            }
+            sendWaiters[id]?.slotDeadline = deadline
+            next = min(next ?? deadline, deadline)
         }
+        return next
     }
+}
+
+extension QueuedReason {
+    /// Whether other attempts and the passing of time end the wait, usually within milliseconds.
+    fileprivate var endsSoon: Bool { self == .noFreeSlot || self == .rateLimited }
 }
 
 extension SendResult {

@@ -65,6 +65,19 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `send waits for a slot that another request's end frees`() async throws {
+        let sender = FakeSender()
+        let queue = try await open(sender) { $0.inflight = 1 }
+        _ = try await queue.enqueue(.post("a"))
+        let first = await sender.nextAttempt()
+        async let sent = queue.send(.post("b"), options: EnqueueOptions(id: "b"))
+        try await changes.until(queue) { $0[.pending] == 1 }
+        sender.answer(first, .status(200))
+        sender.answer(await sender.nextAttempt(), .status(201))
+        #expect(try await sent == .delivered(id: "b", status: 201, body: Data()))
+        await queue.stop()
+    }
+
     /// With one slot, the order of the attempts shows the weights.
     @Test func `the weights of the configuration divide the slots between hosts`() async throws {
         let sender = FakeSender()
