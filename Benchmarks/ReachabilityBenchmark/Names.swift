@@ -1,4 +1,5 @@
 internal import BenchmarkSupport
+internal import CNetwatchFloors
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetworkReachability
