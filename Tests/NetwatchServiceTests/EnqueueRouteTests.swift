@@ -9,14 +9,12 @@ internal import Testing
 @Suite struct EnqueueRouteTests {
     private let directory = try! ScratchDirectory()
 
-    private static let url = #""url":"http://127.0.0.1:1/""#
-
     @Test(arguments: [
-        (#"{\#(url),"url":"http://127.0.0.1:2/"}"#, "url"),
-        (#"{\#(url),"\u0075rl":"http://127.0.0.1:2/"}"#, "url"),
-        (#"{\#(url),"idempotency":{"key":"a","key":"b"}}"#, "key"),
-        (#"{\#(url),"headers":[["a","{"]],"fifo":true,"fifo":false}"#, "fifo"),
-        (#"{\#(url),"staged":{"id":"a","size":1},"staged":null}"#, "staged"),
+        (#"{\#(urlMember),"url":"http://127.0.0.1:2/"}"#, "url"),
+        (#"{\#(urlMember),"\u0075rl":"http://127.0.0.1:2/"}"#, "url"),
+        (#"{\#(urlMember),"idempotency":{"key":"a","key":"b"}}"#, "key"),
+        (#"{\#(urlMember),"headers":[["a","{"]],"fifo":true,"fifo":false}"#, "fifo"),
+        (#"{\#(urlMember),"staged":{"id":"a","size":1},"staged":null}"#, "staged"),
     ])
     func `a duplicate member is rejected by name, and nothing is stored`(body: String, name: String)
         async throws
@@ -32,10 +30,10 @@ internal import Testing
         let queue = try await directory.openQueue()
         try await queue.register(try QueueCredential(.bearer("t"), origins: ["https://b.example"]), as: "c")
         let body = #"""
-            {\#(Self.url),"queue":"always","id":"a","tag":"t","on_done":{"url":"https://b.example/","credential":"c"}}
+            {\#(urlMember),"queue":"always","id":"a","tag":"t","on_done":{"url":"https://b.example/","credential":"c"}}
             """#
         #expect(try await queue.respond(.POST, "/v1/requests", body).status == 202)
-        let other = #"{\#(Self.url),"queue":"always","id":"b","tag":"u"}"#
+        let other = #"{\#(urlMember),"queue":"always","id":"b","tag":"u"}"#
         #expect(try await queue.respond(.POST, "/v1/requests", other).status == 202)
         let listed =
             try await queue.respond(.GET, "/v1/requests?tag=t").members["requests"] as? [[String: Any]]
@@ -72,7 +70,7 @@ internal import Testing
         async throws
     {
         let queue = try await directory.openQueue()
-        let refused = try await queue.respond(.POST, "/v1/requests", "{\(Self.url),\(member)}")
+        let refused = try await queue.respond(.POST, "/v1/requests", "{\(urlMember),\(member)}")
         #expect(refused.status == 400 && refused.code == code, "\(refused.members)")
         #expect(refused.detail.hasPrefix(detail), "\(refused.detail)")
         #expect(try await queue.list().requests.isEmpty)
@@ -80,9 +78,9 @@ internal import Testing
     }
 
     @Test(arguments: [
-        (#"{\#(url),"idempotency":{"kye":"a"}}"#, "idempotency.kye"),
-        (#"{\#(url),"staged":{"id":"a","size":1,"sise":1}}"#, "staged.sise"),
-        (#"{\#(url),"ttlSeconds":1}"#, "ttlSeconds"),
+        (#"{\#(urlMember),"idempotency":{"kye":"a"}}"#, "idempotency.kye"),
+        (#"{\#(urlMember),"staged":{"id":"a","size":1,"sise":1}}"#, "staged.sise"),
+        (#"{\#(urlMember),"ttlSeconds":1}"#, "ttlSeconds"),
     ])
     func `an unknown member is rejected by its path`(
         body: String,
@@ -92,9 +90,9 @@ internal import Testing
     {
         let queue = try await directory.openQueue()
         // Reflection finds the member names once per message type. The first message here lacks most members.
-        let plain = try await queue.respond(.POST, "/v1/requests", #"{\#(Self.url),"queue":"always"}"#)
+        let plain = try await queue.respond(.POST, "/v1/requests", #"{\#(urlMember),"queue":"always"}"#)
         #expect(plain.status == 202, "\(plain.detail)")
-        let null = #"{\#(Self.url),"queue":"always","idempotency":null}"#
+        let null = #"{\#(urlMember),"queue":"always","idempotency":null}"#
         #expect(try await queue.respond(.POST, "/v1/requests", null).status == 202)
         let refused = try await queue.respond(.POST, "/v1/requests", body)
         #expect(refused.status == 400 && refused.code == "malformed_body")
@@ -104,7 +102,7 @@ internal import Testing
     @Test func `the same name in other objects, or as a value, is not a duplicate`() async throws {
         let queue = try await directory.openQueue()
         let body =
-            #"{\#(Self.url),"method":"PUT","queue":"always","body":"\"url\",\"url\"","headers":[["url","url"],["url","fifo"]],"#
+            #"{\#(urlMember),"method":"PUT","queue":"always","body":"\"url\",\"url\"","headers":[["url","url"],["url","fifo"]],"#
             + #""lane":"fifo","fifo":true,"idempotency":{"key":"key","header":"X"}}"#
         let taken = try await queue.respond(.POST, "/v1/requests", body)
         #expect(taken.status == 202, "\(taken.detail)")
@@ -119,7 +117,7 @@ internal import Testing
             let refused = try await queue.respond(
                 .POST,
                 "/v1/requests",
-                #"{\#(Self.url),"\#(member)":\#(seconds)}"#
+                #"{\#(urlMember),"\#(member)":\#(seconds)}"#
             )
             #expect(
                 refused.status == 400 && refused.code == "invalid_option",
@@ -127,7 +125,7 @@ internal import Testing
             )
             #expect(refused.detail.contains("1 ms to 24 hours"), "\(refused.detail)")
         }
-        let body = #"{\#(Self.url),"queue":"always","id":"a","\#(member)":2.5}"#
+        let body = #"{\#(urlMember),"queue":"always","id":"a","\#(member)":2.5}"#
         #expect(try await queue.respond(.POST, "/v1/requests", body).status == 202)
         let details = try await queue.respond(.GET, "/v1/requests/a")
         #expect(details.members[member] as? Double == 2.5)
@@ -140,7 +138,7 @@ internal import Testing
     @Test func `every documented member is accepted, also as null`() async throws {
         let queue = try await directory.openQueue()
         let all = """
-            {\(Self.url),"method":"POST","headers":[["X-A","b"]],"body":"c","queue":"always","id":"a","lane":"l",
+            {\(urlMember),"method":"POST","headers":[["X-A","b"]],"body":"c","queue":"always","id":"a","lane":"l",
             "fifo":false,"priority":1,"ttl_seconds":60,"max_attempts":3,"replace_key":"r","after":[],
             "expect":"status=2xx","at_most_once":false,"durability":"normal","when_full":"reject",
             "idempotency":{"key":"k","header":"X-Key","quoted":true,"none":false},
@@ -172,7 +170,7 @@ internal import Testing
         accepted: String
     ) async throws {
         let queue = try await directory.openQueue()
-        let body = #"{\#(Self.url),"\#(member)":"\#(word)"}"#
+        let body = #"{\#(urlMember),"\#(member)":"\#(word)"}"#
         let refused = try await queue.respond(.POST, "/v1/requests", body)
         #expect(refused.status == 400 && refused.code == "invalid_option")
         #expect(refused.detail == "`\(member)` is `\(word)`; it must be one of \(accepted)")
@@ -182,10 +180,10 @@ internal import Testing
 
     @Test func `a known id with other content gets 422`() async throws {
         let queue = try await directory.openQueue()
-        let message = #"{\#(Self.url),"queue":"always","id":"a","body":"x","method":"POST"}"#
+        let message = #"{\#(urlMember),"queue":"always","id":"a","body":"x","method":"POST"}"#
         #expect(try await queue.respond(.POST, "/v1/requests", message).status == 202)
         #expect(try await queue.respond(.POST, "/v1/requests", message).status == 202)
-        let other = #"{\#(Self.url),"queue":"always","id":"a","body":"y","method":"PUT"}"#
+        let other = #"{\#(urlMember),"queue":"always","id":"a","body":"y","method":"PUT"}"#
         let refused = try await queue.respond(.POST, "/v1/requests", other)
         #expect(refused.status == 422 && refused.code == "id_conflict")
         #expect(refused.detail.hasSuffix("different: method, body"), "\(refused.detail)")
@@ -195,11 +193,11 @@ internal import Testing
     @Test(arguments: ["get", "Post", "dELETE", "patch"])
     func `a lowercase method is rejected with its correct spelling`(method: String) async throws {
         let queue = try await directory.openQueue()
-        let body = #"{\#(Self.url),"method":"\#(method)"}"#
+        let body = #"{\#(urlMember),"method":"\#(method)"}"#
         let refused = try await queue.respond(.POST, "/v1/requests", body)
         #expect(refused.status == 400 && refused.code == "invalid_method")
         #expect(refused.detail.hasSuffix("use `\(method.uppercased())`"), "\(refused.detail)")
-        let own = try await queue.respond(.POST, "/v1/requests", #"{\#(Self.url),"method":"purge"}"#)
+        let own = try await queue.respond(.POST, "/v1/requests", #"{\#(urlMember),"method":"purge"}"#)
         #expect(own.status == 202, "an unknown method is accepted")
         await queue.stop()
     }

@@ -16,6 +16,9 @@ extension ScratchDirectory {
     }
 }
 
+/// The member `url` of a request to a port at which no server listens.
+let urlMember = #""url":"http://127.0.0.1:1/""#
+
 /// The response of a route, a JSON object.
 struct RouteResponse {
     let status: UInt

@@ -11,8 +11,6 @@ internal import Testing
 @Suite struct QueueRoutesTests {
     private let directory = try! ScratchDirectory()
 
-    private static let url = #""url":"http://127.0.0.1:1/""#
-
     @Test func `a filter with a tag that no request can have is rejected`() async throws {
         let queue = try await directory.openQueue()
         let targets = ["/v1/requests?tag=%C3%BC", "/v1/requests?tag=", "/v1/events?tag=%C3%BC"]
@@ -61,7 +59,7 @@ internal import Testing
             ),
         ]
         let set = "/v1/requests/a/credential"
-        let always = Self.url + #","queue":"always""#
+        let always = urlMember + #","queue":"always""#
         for (name, code, detail) in cases {
             let webhook = #""on_done":{"url":"https://b.example/","credential":"\#(name)"}"#
             for member in [#""credential":"\#(name)""#, webhook] {
@@ -97,16 +95,16 @@ internal import Testing
 
     @Test(arguments: [
         (
-            "/v1/requests", #"{\#(url),"lanes":"a"}"#,
+            "/v1/requests", #"{\#(urlMember),"lanes":"a"}"#,
             "`lanes` is not a known name; accepted: url, method, headers,"
         ),
-        ("/v1/requests", #"{\#(url),"ttlSeconds":1}"#, "`ttlSeconds` is not a known name; accepted: url"),
+        ("/v1/requests", #"{\#(urlMember),"ttlSeconds":1}"#, "`ttlSeconds` is not a known name; accepted: url"),
         (
-            "/v1/requests", #"{\#(url),"idempotency":{"name":"k"}}"#,
+            "/v1/requests", #"{\#(urlMember),"idempotency":{"name":"k"}}"#,
             "`idempotency.name` is not a known name; accepted: key, header, quoted, none"
         ),
         (
-            "/v1/requests", #"{\#(url),"staged":{"id":"a","size":1,"sha":null}}"#,
+            "/v1/requests", #"{\#(urlMember),"staged":{"id":"a","size":1,"sha":null}}"#,
             "`staged.sha` is not a known name; accepted: id, size"
         ),
         (

@@ -9,11 +9,7 @@ internal import FoundationNetworking
 /// then its request is postponed. ``KeyedCalls`` limits the calls that have not returned, with the host as the key: a
 /// host for which the adapter hangs does not delay requests to other hosts.
 struct AdapterCalls: Sendable {
-    /// The delay before the next attempt of a request whose call was refused.
-    private static let delay: Duration = .seconds(30)
-
     private let session: SessionManager
-    private let timeout: Duration
     /// The calls by host.
     let calls: KeyedCalls<String>
 
@@ -24,7 +20,6 @@ struct AdapterCalls: Sendable {
     init<Time: Clock>(of session: SessionManager, timeout: Duration, clock: Time = ContinuousClock())
     where Time.Duration == Duration {
         self.session = session
-        self.timeout = timeout
         calls = KeyedCalls(timeout: timeout, clock: clock)
     }
 
@@ -35,33 +30,11 @@ struct AdapterCalls: Sendable {
     func adapted(_ request: URLRequest) async throws -> URLRequest {
         guard session.adaptsRequests else { return request }
         let host = request.url?.host?.lowercased() ?? ""
-        do {
-            return try await calls.run(for: host) { [session] in
-                // Each call has its own queue: Dispatch starts a thread for a serial queue even if the threads of other
-                // queues are blocked.
-                try await session.adapted(request, on: DispatchQueue(label: "netwatch.adapter"))
-            }
-        } catch is TimedCall.Timeout {
-            throw overdue
-        } catch let refusal as KeyedCalls<String>.Refusal {
-            throw reason(for: refusal).delayed(by: Self.delay)
+        return try await calls.run(for: host, of: "the adapter of the queue's session", keys: "hosts") {
+            [session] in
+            // Each call has its own queue: Dispatch starts a thread for a serial queue even if the threads of other
+            // queues are blocked.
+            try await session.adapted(request, on: DispatchQueue(label: "netwatch.adapter"))
         }
-    }
-
-    private func reason(for refusal: KeyedCalls<String>.Refusal) -> WithheldReason {
-        switch refusal {
-        case .overdue: overdue
-        case .tooManyOverdueKeys:
-            WithheldReason(
-                .retry,
-                "the adapter of the queue's session has not returned for \(KeyedCalls<String>.maximumOverdueKeys) "
-                    + "other hosts"
-            )
-        }
-    }
-
-    private var overdue: WithheldReason {
-        let words = "the adapter of the queue's session did not return within \(timeout.words)"
-        return WithheldReason(.retry, words)
     }
 }

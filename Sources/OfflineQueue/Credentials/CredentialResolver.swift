@@ -56,7 +56,6 @@ package actor CredentialResolver {
     static let maximumRefreshes = 5
     static let refreshWindow: Duration = .seconds(30)
 
-    private let timeout: Duration
     private let maximumWait: Duration
     private let now: @Sendable () -> ContinuousClock.Instant
     private var entries: [String: Entry] = [:]
@@ -76,7 +75,6 @@ package actor CredentialResolver {
         maximumWait: Duration,
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
-        self.timeout = timeout
         calls = KeyedCalls(timeout: timeout)
         // If `maximumWait` is longer than the call's timeout, the timeout ends the wait and reports a different reason.
         self.maximumWait = maximumWait < timeout ? maximumWait : timeout + .seconds(3600)
@@ -313,15 +311,10 @@ extension CredentialResolver {
         _ name: String,
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
+        let key = ProviderKey(credential: name, id: entries[name]?.id)
+        let callee = "the provider of the credential `\(name)`"
         do {
-            return try await calls.run(for: ProviderKey(credential: name, id: entries[name]?.id), body)
-        } catch is TimedCall.Timeout {
-            throw WithheldReason.overdue(name, timeout)
-        } catch let refusal as KeyedCalls<ProviderKey>.Refusal {
-            switch refusal {
-            case .overdue: throw WithheldReason.overdue(name, timeout)
-            case .tooManyOverdueKeys: throw WithheldReason.tooManyOverdue(name)
-            }
+            return try await calls.run(for: key, of: callee, keys: "credentials", body)
         } catch let reason as WithheldReason {
             throw reason
         } catch {
@@ -332,21 +325,6 @@ extension CredentialResolver {
 }
 
 extension WithheldReason {
-    fileprivate static func overdue(_ name: String, _ timeout: Duration) -> WithheldReason {
-        WithheldReason(
-            .retry,
-            "the provider of the credential `\(name)` did not return within \(timeout.words)"
-        )
-    }
-
-    fileprivate static func tooManyOverdue(_ name: String) -> WithheldReason {
-        let count = KeyedCalls<String>.maximumOverdueKeys
-        return WithheldReason(
-            .retry,
-            "the credential `\(name)` is unavailable: the providers of \(count) other credentials have not returned"
-        )
-    }
-
     static func waiting(_ name: String, _ maximumWait: Duration) -> WithheldReason {
         WithheldReason(
             .retry,

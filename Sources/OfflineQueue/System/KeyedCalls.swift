@@ -40,14 +40,15 @@ final class KeyedCalls<Key: Hashable & Sendable>: Sendable {
     /// The maximum number of keys that are known to return in time. A further one makes the others unknown again.
     private static var maximumProven: Int { 1024 }
 
-    private let timeout: Duration
+    /// The maximum time for which a caller waits, and after which a call is overdue.
+    let timeout: Duration
     private let clock: any Clock<Duration>
     /// Returns the time since the creation of this object.
     private let now: @Sendable () -> Duration
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - timeout: The maximum time for which a caller waits, and after which a call is overdue.
+    ///   - timeout: The value of ``timeout``.
     ///   - clock: The clock of the timeout.
     init<Time: Clock>(timeout: Duration, clock: Time = ContinuousClock()) where Time.Duration == Duration {
         let start = clock.now
