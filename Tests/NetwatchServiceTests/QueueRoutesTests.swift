@@ -98,7 +98,10 @@ internal import Testing
             "/v1/requests", #"{\#(urlMember),"lanes":"a"}"#,
             "`lanes` is not a known name; accepted: url, method, headers,"
         ),
-        ("/v1/requests", #"{\#(urlMember),"ttlSeconds":1}"#, "`ttlSeconds` is not a known name; accepted: url"),
+        (
+            "/v1/requests", #"{\#(urlMember),"ttlSeconds":1}"#,
+            "`ttlSeconds` is not a known name; accepted: url"
+        ),
         (
             "/v1/requests", #"{\#(urlMember),"idempotency":{"name":"k"}}"#,
             "`idempotency.name` is not a known name; accepted: key, header, quoted, none"
