@@ -2,7 +2,6 @@ internal import Foundation
 internal import FoundationNetworking
 internal import NetwatchTestSupport
 internal import NetwatchTransport
-internal import Synchronization
 internal import Testing
 
 @testable internal import ClientCore
@@ -10,48 +9,6 @@ internal import Testing
 /// Failed requests that are offered to an owner, which may finish them.
 @Suite(.timeLimit(.minutes(5))) struct FailedRequestTests {
     private struct Refused: Error {}
-
-    /// Records the retry count of each offer and passes the request to a closure.
-    private struct Owner: FailedRequestOwner {
-        let offers = Recorder<UInt>()
-        let take: @Sendable (FailedRequest) -> Void
-
-        func offer(_ request: FailedRequest) {
-            offers.record(UInt(request.retryCount))
-            take(request)
-        }
-    }
-
-    /// Retains every request that it is offered.
-    private struct HoldingOwner: FailedRequestOwner {
-        let kept = Recorder<FailedRequest>()
-
-        func offer(_ request: FailedRequest) { kept.record(request) }
-
-        func first() async throws -> FailedRequest {
-            try await kept.wait { !$0.isEmpty }
-            return kept.values[0]
-        }
-    }
-
-    /// Retains one request until ``decline()``, and then declines it.
-    private final class DecliningOwner: FailedRequestOwner {
-        let offered = Recorder<UInt>()
-        private let kept = Mutex<FailedRequest?>(nil)
-
-        func offer(_ request: FailedRequest) {
-            kept.withLock { $0 = request }
-            offered.record(1)
-        }
-
-        func decline() {
-            let forgotten = kept.withLock { kept in
-                defer { kept = nil }
-                return kept
-            }
-            withExtendedLifetime(forgotten) {}
-        }
-    }
 
     private let session: SessionManager
     private let server: ScriptedServer
@@ -95,7 +52,7 @@ internal import Testing
 
     @Test func `validators check the owner's response, and later additions do not change it`() async throws {
         let answer = try answer(status: 418)
-        let owner = Owner { $0.finish(with: answer) }
+        let owner = RecordingOwner { $0.finish(with: answer) }
         let request = session.request(server.url).validate().offerFailure(to: owner)
         #expect((await request.response().error as? AFError)?.responseCode == 418)
         request.validate(statusCode: [1]).authenticate(user: "user", password: "password")
@@ -105,7 +62,7 @@ internal import Testing
 
     @Test func `an owner can finish a request with a response and an error`() async throws {
         let answer = try answer(status: 418)
-        let owner = Owner { $0.finish(with: answer, error: Refused()) }
+        let owner = RecordingOwner { $0.finish(with: answer, error: Refused()) }
         let response = await session.request(server.url).validate().offerFailure(to: owner).responseString()
         #expect(response.error is Refused)
         #expect(response.response?.statusCode == 418)
@@ -178,7 +135,7 @@ internal import Testing
     }
 
     @Test func `an owner can finish a request with an error`() async throws {
-        let owner = Owner { $0.fail(with: Refused()) }
+        let owner = RecordingOwner { $0.fail(with: Refused()) }
         session.failedRequestOwner = owner
         let response = await session.request(server.url).validate().response()
         #expect(response.error is Refused)
@@ -188,7 +145,7 @@ internal import Testing
     @Test func `a request that its owner declines fails with its original error, immediately or later`()
         async throws
     {
-        let owner = Owner { _ in }
+        let owner = RecordingOwner { _ in }
         session.failedRequestOwner = owner
         let response = await session.request(server.url).validate().response()
         #expect((response.error as? AFError)?.responseCode == 503)
@@ -206,9 +163,9 @@ internal import Testing
         // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
         let asked = Recorder<String>()
-        session.failedRequestOwner = Owner { _ in asked.record("session's") }
+        session.failedRequestOwner = RecordingOwner { _ in asked.record("session's") }
         let request = session.request(server.url).validate().offerFailure(
-            to: Owner { _ in asked.record("own") }
+            to: RecordingOwner { _ in asked.record("own") }
         )
         #expect((await request.response().error as? AFError)?.responseCode == 503)
         #expect(asked.values == ["own", "session's"])
@@ -220,10 +177,10 @@ internal import Testing
     {
         // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
-        let (owner, answer) = (Owner { _ in }, try answer())
+        let (owner, answer) = (RecordingOwner { _ in }, try answer())
         session.failedRequestOwner = owner
         let request = session.request(server.url).validate()
-            .offerFailure(to: Owner { $0.finish(with: answer) })
+            .offerFailure(to: RecordingOwner { $0.finish(with: answer) })
         #expect(await request.responseString().value == "answer")
         #expect(owner.offers.values.isEmpty)
     }
@@ -237,7 +194,7 @@ internal import Testing
         async let response = request.responseString()
         try await declining.offered.wait { !$0.isEmpty }
         let answer = try answer()
-        let own = Owner { $0.finish(with: answer) }
+        let own = RecordingOwner { $0.finish(with: answer) }
         request.offerFailure(to: own)
         // Wait for a turn of the request's queue: after that the owner is set.
         await withCheckedContinuation { done in request.core.perform { _ in done.resume() } }
@@ -254,13 +211,13 @@ internal import Testing
         // Otherwise the request may have failed before its owner is set.
         session.startRequestsImmediately = false
         let (declining, asked) = (DecliningOwner(), Recorder<String>())
-        session.failedRequestOwner = Owner { _ in asked.record("session's") }
+        session.failedRequestOwner = RecordingOwner { _ in asked.record("session's") }
         let request = session.request(server.url).validate()
-            .offerFailure(to: Owner { _ in asked.record("replaced") })
+            .offerFailure(to: RecordingOwner { _ in asked.record("replaced") })
             .offerFailure(to: declining)
         async let response = request.response()
         try await declining.offered.wait { !$0.isEmpty }
-        request.offerFailure(to: Owner { _ in asked.record("last") })
+        request.offerFailure(to: RecordingOwner { _ in asked.record("last") })
         await withCheckedContinuation { done in request.core.perform { _ in done.resume() } }
         declining.decline()
         #expect((await response.error as? AFError)?.responseCode == 503)
@@ -273,12 +230,12 @@ internal import Testing
         let asked = Recorder<String>()
         let ended = Recorder<Int>()
         session.eventMonitors = [Ends(ended: ended)]
-        session.failedRequestOwner = Owner { _ in asked.record("session's") }
+        session.failedRequestOwner = RecordingOwner { _ in asked.record("session's") }
         let challenging = try ScriptedServer { _ in
             .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"r\"")])
         }
         let request = session.request(challenging.url).validate().offerFailure(
-            to: Owner { _ in asked.record("own") }
+            to: RecordingOwner { _ in asked.record("own") }
         )
         request.resume()
         try await ended.wait { !$0.isEmpty }
@@ -339,14 +296,14 @@ internal import Testing
         let request = session.request(server.url).validate()
         try await ended.wait { !$0.isEmpty }
         let answer = try answer()
-        request.offerFailure(to: Owner { $0.finish(with: answer) })
+        request.offerFailure(to: RecordingOwner { $0.finish(with: answer) })
         #expect(await request.responseString().value == "answer")
     }
 
     @Test func `the owner's response to a download is written to its file`() async throws {
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: scratch.file("answer"))
-        session.failedRequestOwner = Owner { [answer = try answer()] in $0.finish(with: answer) }
+        session.failedRequestOwner = RecordingOwner { [answer = try answer()] in $0.finish(with: answer) }
         let download = session.download(server.url) { _, _ in (place, []) }.validate()
         let response = await download.responseString()
         #expect(response.value == "answer")
@@ -356,7 +313,7 @@ internal import Testing
     @Test func `cancelled requests, invalid requests and single transfers are not offered`()
         async throws
     {
-        let owner = Owner { _ in }
+        let owner = RecordingOwner { _ in }
         session.failedRequestOwner = owner
         session.delegate.dataTaskDidReceiveResponse = { _, _, _ in .cancel }
         #expect((await session.request(server.url).response().error as? URLError)?.code == .cancelled)
