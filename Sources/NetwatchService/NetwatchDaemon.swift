@@ -180,7 +180,7 @@ package struct NetwatchDaemon: Sendable {
         do {
             return try HostHistory(path: path)
         } catch {
-            logger.warning("the uptime of hosts is not recorded, because `\(path)` cannot be used: \(error)")
+            logger.warning("the uptime of the hosts is not recorded: \(error)")
             return nil
         }
     }

@@ -9,8 +9,8 @@ struct Netwatch: AsyncParsableCommand {
         discussion: """
             netwatch example.com             watch whether a host is reachable
             netwatch monitor                 show changes in the network
-            netwatch status                  show the network, the queue and the service
-            netwatch history                 show the uptime and outages of the watched hosts
+            netwatch status                  show the network, queue and service
+            netwatch history                 show uptime and outages of the hosts
             netwatch wait                    wait until this machine is online
             netwatch send URL -d @order.json deliver a request now, or when online
             netwatch queue list              list waiting and finished requests

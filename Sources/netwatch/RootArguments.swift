@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import NetwatchService
 internal import NetworkReachability
 
 /// Changes the arguments before they are parsed: a bare host becomes `host HOST`. An unknown command is reported with
@@ -59,28 +60,9 @@ enum RootArguments {
         let isRoot = command == Netwatch.self
         if isRoot { names.append("help") }
         if let name = synonyms[word], names.contains(name) { return "did you mean `\(name)`?" }
-        let nearest = names.min { distance(word, $0) < distance(word, $1) }
-        if let nearest, distance(word, nearest) <= 2 { return "did you mean `\(nearest)`?" }
+        if let name = NameSuggestion.name(for: word, among: names) { return "did you mean `\(name)`?" }
         let accepted = "accepted: \(names.map { "`\($0)`" }.joined(separator: ", "))"
         guard isRoot, (try? NetworkHost(validating: word)) != nil else { return accepted }
         return "\(accepted); to watch a host of this name, use `netwatch host \(word)`"
-    }
-
-    /// Returns the Damerau–Levenshtein distance (optimal string alignment): the number of single-letter edits and swaps
-    /// of adjacent letters.
-    static func distance(_ left: String, _ right: String) -> Int {
-        let (left, right) = (Array(left), Array(right))
-        var rows = [Array(0...right.count)]
-        for i in 1...max(1, left.count) where !left.isEmpty {
-            rows.append([i] + Array(repeating: 0, count: right.count))
-            for j in 1...max(1, right.count) where !right.isEmpty {
-                let substitution = rows[i - 1][j - 1] + (left[i - 1] == right[j - 1] ? 0 : 1)
-                rows[i][j] = min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, substitution)
-                if i > 1, j > 1, left[i - 1] == right[j - 2], left[i - 2] == right[j - 1] {
-                    rows[i][j] = min(rows[i][j], rows[i - 2][j - 2] + 1)
-                }
-            }
-        }
-        return rows[left.count][right.count]
     }
 }

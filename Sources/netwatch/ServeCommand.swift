@@ -12,7 +12,8 @@ struct ServeCommand: AsyncParsableCommand {
         abstract: "Run the service in the foreground.",
         discussion: """
             netwatch serve
-            netwatch serve --state-dir ./state --socket ./netwatch.sock --credentials ./credentials
+            netwatch serve --state-dir ./state --socket ./netwatch.sock \\
+                --credentials ./credentials
 
             The service uses the variables STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY and \
             NOTIFY_SOCKET that a service \

@@ -49,8 +49,10 @@ struct AccessCommandTests {
         )
         #expect(shown.output.contains("host      127.0.0.1"))
         let refused = try await run(service, asMemberOf: Self.group.id, "queue", "drop", secret)
-        #expect(refused.ending == .exited(1), "\(refused.errors)")
+        #expect(refused.ending == .exited(77), "\(refused.errors)")
         #expect(refused.errors.first?.contains("belongs to another user") == true, "\(refused.errors)")
+        let mixed = try await run(service, asMemberOf: Self.group.id, "queue", "hold", secret, "unknown")
+        #expect(mixed.ending == .exited(1), "\(mixed.errors)")
         let dropped = try await run(service, asMemberOf: Self.group.id, "queue", "drop", own)
         #expect(dropped.ending == .exited(0), "\(dropped.errors)")
         #expect(try await service.request(own)["submitter"] as? Int == 60_001)
@@ -62,7 +64,8 @@ struct AccessCommandTests {
         #expect(refused.ending == .exited(77))
         #expect(
             refused.errors.first
-                == "error: the user 60001 may not GET /v1/requests: add the user to the group `daemon`, and log in again"
+                == "error: GET /v1/requests requires the access level `read`: the user 60001 does not have it; "
+                + "add the user to the group `daemon` (`access.read-groups`), and log in again"
         )
     }
 

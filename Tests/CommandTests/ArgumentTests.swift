@@ -25,10 +25,16 @@ internal import Testing
         (["queue", "cancel", "a"], "hint: did you mean `drop`?"),
         (["config", "chek"], "hint: did you mean `check`?"),
         (["help", "quee"], "hint: did you mean `queue`?"),
+        (["hist"], "hint: did you mean `history`?"),
     ])
     func `an unknown subcommand suggests a similar one`(arguments: [String], hint: String) async throws {
         let result = try await Command.start(arguments).outcome()
         #expect(result.ending == .exited(64) && result.errors.last == hint, "\(result.errors)")
+    }
+
+    @Test func `an unknown option that is similar to no other has no suggestion`() async throws {
+        let result = try await Command.run("serve", "--wat")
+        #expect(result.ending == .exited(64) && result.errors.first == "error: unknown option `--wat`")
     }
 
     @Test(arguments: [
@@ -280,12 +286,15 @@ internal import Testing
         (["serve", "--portal-probe", "generate_204"], 64, "http://HOST/"),
         (["serve", "--rate", "10"], 64, "`10` is not a rate like `10/s`"),
         (["serve", "--rate", "1/s", "--rate", "2/s"], 64, "`--rate` may be given once for each host"),
-        (["serve", "--rate", "*.host=1/s"], 64, "`*.host` is not the name or the address of a host"),
+        (["serve", "--rate", "*.host=1/s"], 64, "`*.host` is not a host; accepted: a name or an address"),
         (
             ["serve", "--rate", "a=1/s", "--rate", "A=2/s"], 64,
             "`a=1/s` and `A=2/s`: `--rate` may be given once for each host"
         ),
-        (["serve", "--host-weight", "*.host=2"], 64, "`*.host` is not the name or the address of a host"),
+        (
+            ["serve", "--host-weight", "*.host=2"], 64,
+            "`*.host` is not a host; accepted: a name or an address"
+        ),
         (
             ["serve", "--host-weight", "a=1", "--host-weight", "A=2"], 64,
             "`a=1` and `A=2`: `--host-weight` may be given once for each host"

@@ -111,6 +111,7 @@ internal import Testing
             let outcome = try await Command.run("queue", "list", "--socket", path)
             #expect(outcome.ending == .exited(69), "\(outcome.errors)")
             #expect(outcome.errors.first == "error: no service listens on `\(path)`")
+            #expect(outcome.errors.last?.contains("`--state-dir` opens the queue's directory") == true)
         }
     }
 

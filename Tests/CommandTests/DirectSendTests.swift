@@ -103,6 +103,6 @@ internal import Testing
         let server = try ScriptedServer { _ in .respond("<html>") }
         let sent = try await Command.run("send", server.url, "--queue", "never", "--expect", text)
         #expect(sent.ending == .exited(1))
-        #expect(sent.errors == ["dead: HTTP 200, \(reason)"])
+        #expect(sent.errors == ["not delivered: HTTP 200, \(reason)"])
     }
 }

@@ -50,7 +50,7 @@ internal import Testing
             directory.file("other")
         )
         #expect(second.ending == .exited(2))
-        #expect(second.errors.first?.contains("is held by another process") == true, "\(second.errors)")
+        #expect(second.errors.first?.contains("is in use by another process") == true, "\(second.errors)")
         service.process.signal(SIGCONT)
         #expect(try await service.process.end() == .exited(78))
     }

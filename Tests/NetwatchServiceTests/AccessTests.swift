@@ -78,13 +78,17 @@ struct PeerAccessTests {
         let reading = try await stranger.curl(fixture.path, "/read")
         #expect(reading.code == "forbidden")
         #expect(
-            reading.detail == "the user 60002 may not GET /read: add the user to the group `readers` or "
-                + "`submitters`, and log in again"
+            reading.detail == "GET /read requires the access level `read`: the user 60002 does not have it; "
+                + "add the user to the group `readers` or `submitters` (`access.read-groups`), and log in again"
         )
         let submitting = try await stranger.curl(fixture.path, "/submit", "-d", "x")
-        #expect(submitting.detail.hasSuffix("add the user to the group `submitters`, and log in again"))
+        #expect(
+            submitting.detail.hasSuffix(
+                "add the user to the group `submitters` (`access.submit-groups`), and log in again"
+            )
+        )
         let editing = try await stranger.curl(fixture.path, "/full", "-d", "x")
-        #expect(editing.detail.hasSuffix("only root and the user of the service may do that"))
+        #expect(editing.detail.hasSuffix("only root and the user of the service have it"))
     }
 
     @Test func `without groups, a refusal names the key of the configuration`() async throws {

@@ -50,7 +50,7 @@ internal import Testing
     }
 
     @Test(arguments: [
-        ("pending", 2, 1, 3, "attempts  2, 1 postponed, not counted"),
+        ("pending", 2, 1, 3, "attempts  2, and 1 that did not count"),
         ("pending", 0, 0, 3, "attempts  0, 3 before the count was reset"),
         ("inflight", 1, 0, 3, "attempts  1, 3 before the count was reset"),
         ("inflight", 4, 0, 3, "attempts  4"),
@@ -75,6 +75,32 @@ internal import Testing
             )
         }
         #expect(RequestReport(details).lines.contains(line), "\(RequestReport(details).lines)")
+    }
+
+    @Test(arguments: ["retry", "lane"]) func `a request whose server may be busy is not to be flushed`(
+        wait: String
+    )
+        throws
+    {
+        var details = try details(#""state":"pending","waits_for":"\#(wait)""#)
+        func waits() -> String? { RequestReport(details).lines.first { $0.hasPrefix("waits ") } }
+        #expect(waits()?.contains("`netwatch queue flush`") == true)
+        details.busyUntil = Date(timeIntervalSinceNow: 60)
+        #expect(waits()?.contains("flush") == false && waits()?.contains("`netwatch queue retry`") == true)
+    }
+
+    @Test func `a hold is explained after a send`() {
+        let held = ControlMessage.Sent(id: "a", state: "queued", reason: "held (auth): HTTP 401")
+        #expect(SendReport.lines(held).first == "held (auth): HTTP 401")
+        #expect(SendReport.lines(held).last?.hasPrefix("its credential is missing") == true)
+        let waiting = ControlMessage.Sent(id: "a", state: "queued", reason: "no route to host")
+        #expect(SendReport.lines(waiting) == ["queued: no route to host"])
+    }
+
+    @Test(arguments: [(nil, "not delivered: HTTP 404"), ("a", "dead: HTTP 404")])
+    func `only the queue gives requests up`(id: String?, line: String) {
+        let sent = ControlMessage.Sent(id: id, state: "dead", status: 404, reason: "HTTP 404")
+        #expect(SendReport.lines(sent) == [line])
     }
 
     private func statistics(paused: Bool = false, lanes: [(String, String)] = [], closed: Int = 0) throws

@@ -40,10 +40,10 @@ package struct AccessPolicy: Hashable, Sendable {
         let names = groups.map { "`\($0.name)`" }.joined(separator: " or ")
         let key = access == .submit ? "access.submit-groups" : "access.read-groups"
         return switch access {
-        case .full: "only root and the user of the service may do that"
+        case .full: "only root and the user of the service have it"
         case _ where groups.isEmpty:
             "add a group of this user to `\(key)` in the configuration of the service, and restart the service"
-        default: "add the user to the group \(names), and log in again"
+        default: "add the user to the group \(names) (`\(key)`), and log in again"
         }
     }
 }

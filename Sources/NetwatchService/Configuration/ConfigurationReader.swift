@@ -72,7 +72,7 @@ struct ConfigurationReader {
         do {
             if case .table(let entries) = try TOMLNode.parse(document).value { read(entries, in: "") }
         } catch {
-            report(error.message, at: error.position)
+            report("\(error.message); the rest of this file was not checked", at: error.position)
         }
     }
 

@@ -156,7 +156,7 @@ extension Setting {
         .texts(
             "access",
             name,
-            accepted: "an array of names of groups that exist on this machine",
+            accepted: "an array of names of existing groups; `getent group NAME` checks a name",
             help
         ) { configuration, names in
             let groups = names.compactMap(SystemGroup.init(named:))

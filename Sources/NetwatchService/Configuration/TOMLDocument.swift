@@ -38,7 +38,7 @@ struct InvalidTOML: Error, Hashable {
 extension TOMLNode {
     /// Parses a document. The root is a table.
     ///
-    /// - Throws: ``InvalidTOML`` with the first fault.
+    /// - Throws: ``InvalidTOML`` with the first fault. toml++ stops there, and offers no way to continue behind it.
     static func parse(_ document: [UInt8]) throws(InvalidTOML) -> TOMLNode {
         let builder = TOMLBuilder()
         document.withUnsafeBytes { bytes in

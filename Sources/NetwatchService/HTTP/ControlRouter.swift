@@ -111,7 +111,12 @@ package struct ControlRouter: Sendable {
 
     private func refusal(of route: Route, to caller: Caller) -> Problem? {
         guard caller.access < route.access else { return nil }
-        return .forbidden(caller, "\(route.method.rawValue) \(route.path)", policy.remedy(for: route.access))
+        return .forbidden(
+            caller,
+            "\(route.method.rawValue) \(route.path)",
+            requires: route.access,
+            policy.remedy(for: route.access)
+        )
     }
 
     /// Returns the response of the route's handler; 403 if the caller's access is not sufficient; 404 if no route has

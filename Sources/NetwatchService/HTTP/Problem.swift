@@ -83,10 +83,24 @@ extension Problem {
 
     /// The caller's access is not sufficient for a route.
     ///
-    /// - Parameter remedy: How the caller gets this access.
-    static func forbidden(_ caller: Caller, _ operation: String, _ remedy: String) -> Problem {
-        let user = caller.user.map { "the user \($0)" } ?? "this client"
-        return Problem(.forbidden, code: "forbidden", detail: "\(user) may not \(operation): \(remedy)")
+    /// - Parameters:
+    ///   - operation: The method and the path of the route.
+    ///   - access: The access that the route requires.
+    ///   - remedy: How a user gets this access.
+    static func forbidden(
+        _ caller: Caller,
+        _ operation: String,
+        requires access: Access,
+        _ remedy: String
+    ) -> Problem {
+        let reason =
+            caller.user.map { "the user \($0) does not have it; \(remedy)" }
+            ?? "connections over TCP have only `\(Access.read)`; use the socket of the service"
+        return Problem(
+            .forbidden,
+            code: "forbidden",
+            detail: "\(operation) requires the access level `\(access)`: \(reason)"
+        )
     }
 
     static func notFound(_ path: String) -> Problem {

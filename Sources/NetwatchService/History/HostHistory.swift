@@ -20,14 +20,24 @@ package final class HostHistory: Sendable {
     /// ends at the time of the last write, because nothing was recorded since.
     package static let longestPause: Int64 = 300_000
 
+    private let path: String
     private let database: DatabaseQueue
 
     /// Opens the database, or creates it with mode 0600.
     ///
-    /// - Throws: `DatabaseError` if the file cannot be used, or belongs to a newer version.
+    /// - Throws: ``HistoryFault`` if the file cannot be used, or belongs to a newer version.
     package init(path: String) throws {
+        self.path = path
+        do {
+            database = try Self.open(path)
+        } catch {
+            throw HistoryFault(path, error)
+        }
+    }
+
+    private static func open(_ path: String) throws -> DatabaseQueue {
         // SQLite would create the file with mode 0644.
-        let file = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        let file = Glibc.open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
         if file >= 0 { Glibc.close(file) }
         var configuration = Configuration()
         configuration.label = "history"
@@ -36,15 +46,36 @@ package final class HostHistory: Sendable {
             // A lost minute is acceptable, so commits are not synced.
             try database.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
         }
-        database = try DatabaseQueue(path: path, configuration: configuration)
+        let database = try DatabaseQueue(path: path, configuration: configuration)
         guard try database.read({ try !HistorySchema.migrator.hasBeenSuperseded($0) }) else {
-            throw DatabaseError(message: "a newer version of netwatch has written \(path)")
+            throw DatabaseError(message: "a newer version of netwatch has written it")
         }
         try HistorySchema.migrator.migrate(database)
+        return database
     }
 
     package func close() throws {
         try database.close()
+    }
+
+    private func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws
+        -> Value
+    {
+        do {
+            return try await database.read(body)
+        } catch let error as DatabaseError {
+            throw HistoryFault(path, error)
+        }
+    }
+
+    private func write<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws
+        -> Value
+    {
+        do {
+            return try await database.write(body)
+        } catch let error as DatabaseError {
+            throw HistoryFault(path, error)
+        }
     }
 
     // MARK: Writing
@@ -53,7 +84,7 @@ package final class HostHistory: Sendable {
     ///
     /// - Parameter now: Milliseconds since 1970.
     package func write(_ batch: HistoryBatch, now: Int64) async throws {
-        try await database.write { database in
+        try await write { database in
             for event in batch.outages { try Self.write(event, database) }
             var ids: [String: Int64] = [:]
             for (key, bucket) in batch.buckets {
@@ -122,7 +153,7 @@ package final class HostHistory: Sendable {
     ///
     /// - Parameter now: Milliseconds since 1970.
     package func removeOld(now: Int64) async throws {
-        try await database.write { database in
+        try await write { database in
             for tier in HistoryTier.allCases {
                 try database.execute(
                     sql: "DELETE FROM bucket WHERE tier = ? AND start < ?",
@@ -149,7 +180,7 @@ package final class HostHistory: Sendable {
     ///
     /// - Parameter now: Milliseconds since 1970.
     package func resume(now: Int64) async throws -> [String: HostTracker.Outage] {
-        try await database.write { database in
+        try await write { database in
             let written = try Int64.fetchOne(database, sql: "SELECT written_at FROM meta") ?? 0
             if now - written > Self.longestPause {
                 try database.execute(
@@ -168,7 +199,7 @@ package final class HostHistory: Sendable {
     package func buckets(of host: String, _ tier: HistoryTier, since: Int64) async throws -> [Int64:
         HistoryBucket]
     {
-        try await database.read { database in
+        try await read { database in
             let rows = try Row.fetchAll(
                 database,
                 sql: """
@@ -183,7 +214,7 @@ package final class HostHistory: Sendable {
 
     /// Returns the sum of the buckets from a time on, by host. The sums contain no latencies.
     package func sums(_ tier: HistoryTier, since: Int64) async throws -> [String: HistoryBucket] {
-        try await database.read { database in
+        try await read { database in
             let rows = try Row.fetchAll(
                 database,
                 sql: """
@@ -204,7 +235,7 @@ package final class HostHistory: Sendable {
     ///   - since: Milliseconds since 1970.
     ///   - limit: The maximum number.
     package func outages(of host: String?, since: Int64, limit: Int) async throws -> [Outage] {
-        try await database.read { database in
+        try await read { database in
             try Self.outages(
                 database,
                 where: "ifnull(ended_at, ?) >= ? AND (? IS NULL OR name = ?)",

@@ -37,7 +37,7 @@ extension ControlMessage {
         package var bodyBytes: Int64
         package var attempts: Int
         /// The number of attempts that did not count, because the network was down, this machine was short of a
-        /// resource, or the request was dropped during the attempt.
+        /// resource, the request was dropped during the attempt, or the attempt ended with a hold for `auth`.
         package var deferrals: Int
         package var created: Date
         /// When the request is tried next; `nil` if no time is set.

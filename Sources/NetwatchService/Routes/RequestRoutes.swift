@@ -130,6 +130,7 @@ extension QueuedRequest {
             let cause = holdReason == .user ? nil : lastError.map { ": \($0)" }
             return "\(QueuedReason.held(holdReason))\(cause ?? "")"
         }
+        if state == .inflight { return lastError.map { "an earlier attempt failed: \($0)" } }
         switch waitReason {
         case .laneClosed?: return "\(laneClosure.map { "\($0)" } ?? "\(QueuedReason.laneClosed)")"
         case .attemptFailed?, nil: return lastError

@@ -84,7 +84,11 @@ extension ControlMessage.Sent {
         case .dead(let id, let reason):
             self.init(id: id, state: "dead", reason: reason)
         case .dropped(let id):
-            self.init(id: id, state: "dropped", reason: "the queue is full")
+            self.init(
+                id: id,
+                state: "dropped",
+                reason: "the queue, its lane or the quota of its user is full"
+            )
         }
     }
 

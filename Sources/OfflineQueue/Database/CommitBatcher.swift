@@ -267,7 +267,12 @@ extension CommitBatcher {
         let failure =
             StoreFault.isDamage(error)
             ? StoreFault.damaged(words).error(path: directory.databasePath)
-            : QueueError(.storeFailed, "database write failed: \(words)", path: directory.databasePath)
+            : QueueError(
+                .storeFailed,
+                "a write to the queue's database `\(directory.databasePath)` failed: \(words); the queue writes nothing "
+                    + "more until it is opened again",
+                path: directory.databasePath
+            )
         refuse(with: failure)
         return failure
     }
@@ -279,7 +284,7 @@ extension CommitBatcher {
         guard error is DatabaseError else { return error }
         return QueueError(
             .storeUnavailable,
-            "database read failed: \(StoreFault.words(error))",
+            "a read of the queue's database `\(directory.databasePath)` failed: \(StoreFault.words(error))",
             path: directory.databasePath
         )
     }

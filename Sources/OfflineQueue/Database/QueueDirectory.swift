@@ -124,7 +124,7 @@ extension QueueError {
         switch failure {
         case .held(let owner):
             let name = owner.map { "process \($0)" } ?? "another process"
-            self.init(.alreadyOwned, "\(path) is held by \(name)", path: path, ownerPID: owner)
+            self.init(.alreadyOwned, "\(path) is in use by \(name)", path: path, ownerPID: owner)
         case .system(let error):
             self.init(.directoryUnusable, "the queue's lock cannot be acquired: \(error)", path: path)
         }

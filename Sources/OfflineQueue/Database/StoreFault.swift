@@ -22,16 +22,20 @@ enum StoreFault: Error {
     func error(path: String) -> QueueError {
         switch self {
         case .foreign(let why):
-            QueueError(.storeUnusable, "the queue's database cannot be used: \(why)", path: path)
+            QueueError(.storeUnusable, "the queue's database `\(path)` cannot be used: \(why)", path: path)
         case .damaged(let why):
             QueueError(
                 .storeUnusable,
-                "the queue's database is damaged: \(why); to move it away and save the readable requests, run "
-                    + "`netwatch queue verify --set-aside` (with `--state-dir` for a queue in another directory)",
+                "the queue's database `\(path)` is damaged: \(why); to move it away and save the readable requests, "
+                    + "run `netwatch queue verify --set-aside` (with `--state-dir` for a queue in another directory)",
                 path: path
             )
         case .passing(let why):
-            QueueError(.storeUnavailable, "the queue's database cannot be opened now: \(why)", path: path)
+            QueueError(
+                .storeUnavailable,
+                "the queue's database `\(path)` cannot be opened now: \(why)",
+                path: path
+            )
         }
     }
 }
@@ -49,6 +53,7 @@ extension StoreFault {
     static func words(_ error: any Error) -> String {
         guard let error = error as? DatabaseError else { return "\(error)" }
         let words = error.message ?? error.resultCode.description
+        if error.resultCode == .SQLITE_CORRUPT { return "a part of the database is damaged (\(words))" }
         // SQLite's message does not contain the reason why it cannot open a file.
         let isShort = error.resultCode == .SQLITE_CANTOPEN && DescriptorSupply.isShort
         return isShort ? "\(words); this process has no free file descriptors" : words

@@ -151,6 +151,6 @@ extension Database {
 extension QueueError {
     /// Creates the error for a row that cannot be read. A `QueueError` is used unchanged.
     init(reading error: any Error) {
-        self = (error as? QueueError) ?? QueueError(.storeUnusable, "\(error)")
+        self = (error as? QueueError) ?? QueueError(.storeUnusable, StoreFault.words(error))
     }
 }

@@ -99,7 +99,7 @@ package struct RequestLifecycle: Hashable, Sendable {
     }
 
     package static let expiredReason = "time to live exceeded"
-    package static let interruptedReason = "the process ended during the attempt"
+    package static let interruptedReason = "the attempt was interrupted: the sending process ended"
 
     package mutating func apply(_ event: Event) throws(Refusal) {
         switch event {

@@ -5,7 +5,7 @@ internal import Foundation
 package enum SecretRemoval {
     /// The end of the message about a request that contains a secret.
     static let hint =
-        "secrets are not stored; the option `credential` (`--credential`) names a credential that each attempt adds"
+        "the queue stores no secrets; name a credential that each attempt adds (`credential`, `--credential`)"
 
     /// Returns the request without secret header fields, without user name and password in its URL, and without secret
     /// query items.

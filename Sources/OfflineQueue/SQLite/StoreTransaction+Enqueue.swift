@@ -222,7 +222,7 @@ extension NewRequest {
             state: .dead,
             due: nil,
             status: nil,
-            lastError: StoreTransaction.dropReason,
+            lastError: nil,
             durability: options.durability
         )
     }

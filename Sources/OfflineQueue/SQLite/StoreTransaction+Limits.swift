@@ -2,8 +2,6 @@ internal import GRDB
 
 /// Compares the limits with the counters in the database.
 extension StoreTransaction {
-    static let dropReason = "dropped: the queue was full"
-
     /// A limit, and whose it is.
     private struct Limit {
         /// What has the limit: `the queue`.
@@ -102,10 +100,10 @@ extension StoreTransaction {
         let quota = new.options.submitter?.quota?.bytes ?? .max
         let most = min(laneLimit.load.bytes, limit.load.bytes, quota)
         guard new.size > most else { return }
-        let holder = most == quota ? "the user" : "a lane"
+        let holder = most == quota ? "in the quota of the user" : "in a lane"
         throw QueueError(
             .bodyTooLarge,
-            "the request has \(new.size) bytes; the limit for \(holder) is \(most)"
+            "the request has \(new.size) bytes; at most \(most) are accepted \(holder)"
         )
     }
 
@@ -260,7 +258,8 @@ extension StoreTransaction {
     private mutating func drop(_ row: StoredRow?, or refusal: QueueError) throws {
         guard let row else { throw refusal }
         let request = try StoredRequest(row: row)
-        try move(request, by: .givenUp(.dropped, reason: Self.dropReason))
+        let what = refusal.code == .quotaExceeded ? "the quota of its user" : "the queue"
+        try move(request, by: .givenUp(.dropped, reason: "dropped: \(what) was full"))
         // In a FIFO lane, other requests may have waited behind the dropped one.
         changedLanes.insert(request.lane)
     }

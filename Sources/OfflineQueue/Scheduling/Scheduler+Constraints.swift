@@ -39,6 +39,11 @@ extension Scheduler {
         return state.isOpen ? .met(until: until) : .unmet(.window(window), until: until)
     }
 
+    /// Returns the window of the lane's requests as an unmet constraint; `nil` if it is open or there is none.
+    func closedWindow(of lane: SchedulerLane, now: Moment) -> UnmetConstraint? {
+        lane.constraints.window.flatMap { $0.state(at: wallAtStart + now).isOpen ? nil : .window($0) }
+    }
+
     /// Returns the interface and source address that the attempts of a lane must use: those that meet the constraints.
     /// Otherwise another address of the host might connect over another interface. Returns `nil` if no constraint
     /// concerns the interface.

@@ -92,6 +92,8 @@ extension Scheduler {
         if isStopped { return .stopped }
         // A claim is in progress, and may take the request.
         guard let lane = lanes[id], !lane.isClaiming else { return nil }
+        // While the window is closed, a path or an open lane does not make the queue send the request.
+        if let window = closedWindow(of: lane, now: now) { return .constraint(window) }
         guard let opening = opening(of: lane) else { return .laneClosed }
         guard opening <= now else {
             if isGateDown(lane.host) { return .notReachable }

@@ -7,7 +7,9 @@ public struct EnqueueOptions: Hashable, Sendable {
     /// If the queue already knows the id, enqueuing changes nothing. A caller that chose the id and did not receive the
     /// receipt can therefore enqueue the request again. A request with a known id is refused (`idConflict`) if its
     /// content, its lane, ``priority``, ``expectation``, ``isAtMostOnce``, ``replaceKey``, ``tag``, ``onDone`` or
-    /// ``constraints`` is different. Other options of a repeated call have no effect.
+    /// ``constraints`` is different. Other options of a repeated call have no effect. The queue keeps no body of a
+    /// delivered, cancelled or replaced request: a body of up to 64 KiB is then compared only by its length, a longer one
+    /// by its length and its SHA-256.
     public var id: String?
     /// The label of a separate lane within the request's origin (scheme, host and port): 1 to 255 bytes. Default `nil`:
     /// the origin's common lane.

@@ -17,7 +17,7 @@ enum HostText {
     static func refusal(of text: String) -> QueueError {
         QueueError(
             .invalidConfiguration,
-            "\(quoted(text)) is not the name or the address of a host, without a scheme, a port and `*`"
+            "\(quoted(text)) is not a host; accepted: a name or an address, without a scheme, a port or `*`"
         )
     }
 }

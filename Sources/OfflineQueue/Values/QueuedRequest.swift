@@ -60,8 +60,9 @@ public struct QueuedRequest: Hashable, Sendable {
     public let attempts: Int
     /// The number of attempts that do not count towards ``EnqueueOptions/maximumAttempts``.
     ///
-    /// These are attempts that the queue ended itself, and attempts that failed because the network was down, because a
-    /// captive portal seemed to respond, or because this machine was short of descriptors, memory, threads or ports.
+    /// These are attempts that the queue ended itself, attempts that ended with the hold ``HoldReason/auth``, and attempts
+    /// that failed because the network was down, because a captive portal seemed to respond, or because this machine was
+    /// short of descriptors, memory, threads or ports.
     public let deferrals: Int
     /// The time at which the request was enqueued, by the wall clock at that moment.
     public let created: Date

@@ -23,7 +23,8 @@ struct ConfigCommand: ParsableCommand {
                 netwatch config check && systemctl reload netwatch
                 netwatch config check ./netwatch.toml
 
-                Prints every fault with its file, line and column, in the order of the files and lines.
+                Prints every fault with its file, line and column, in the order of the files and lines. After a fault \
+                in the syntax, the rest of that file is not checked.
 
                 Exit status: 0 if the service would accept the files; 78 if they have faults.
                 """

@@ -1,3 +1,5 @@
+internal import NetwatchService
+
 /// The messages of swift-argument-parser in the form of this command's messages: in lower case, with values in
 /// backticks, and without a full stop.
 enum ParserMessage {
@@ -39,7 +41,7 @@ enum ParserMessage {
                 "\(option($0[2])) is \(Printer.quoted($0[1])); it must be a whole number"
             },
             Form(/Unknown option '(\S+)'(?:\. Did you mean '(\S+)'\?)?/) {
-                "unknown option \(option($0[1]))" + ($0[2].isEmpty ? "" : "; did you mean \(option($0[2]))?")
+                "unknown option \(option($0[1]))\(suggestion(of: $0[2], for: $0[1]))"
             },
             Form(/Missing value for '(\S+)(?: [^']*)?'/) { missingValue(of: $0[1], in: arguments) },
             Form(/Missing expected argument '(.*?)(?: \.\.\.)?'/) { "missing argument \(option($0[1]))" },
@@ -62,6 +64,13 @@ enum ParserMessage {
             return "\(option(name)) requires a value, but the option \(Printer.quoted(following)) follows it"
         }
         return "\(option(name)) is \(Printer.quoted(following)); it must not be negative"
+    }
+
+    /// Returns the parser's suggestion for an unknown option. It is left out if the names are not similar.
+    private static func suggestion(of name: String, for option: String) -> String {
+        let (meant, given) = (name.drop { $0 == "-" }, option.drop { $0 == "-" })
+        guard !meant.isEmpty, NameSuggestion.isSimilar(String(given), to: String(meant)) else { return "" }
+        return "; did you mean \(Self.option(name))?"
     }
 
     private static func option(_ name: String) -> String { "`\(name)`" }

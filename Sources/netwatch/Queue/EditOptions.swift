@@ -56,16 +56,17 @@ struct EditOptions: ParsableArguments {
 
     /// Edits the selected requests.
     ///
-    /// - Throws: The exit status 1 if one of the requests was not edited, or an error.
+    /// - Throws: An error, or an exit status if one of the requests was not edited: 77 if the requests that were not
+    ///   edited belong to other users, otherwise 1.
     func perform(_ action: Action, newKey: Bool = false) async throws {
-        let isDone: Bool
+        let status: ExitStatus
         if all {
-            isDone = try await queue.withQueue { try await editAll(action, newKey, $0) }
+            status = try await queue.withQueue { try await editAll(action, newKey, $0) ? .yes : .no }
         } else {
             let given = ids == ["-"] ? try Self.readIDs() : ids
-            isDone = try await queue.withQueue { try await edit(action, given, newKey, $0) }
+            status = try await queue.withQueue { try await edit(action, given, newKey, $0) }
         }
-        if !isDone { throw ExitStatus.no.exitCode }
+        if status != .yes { throw status.exitCode }
     }
 
     /// The actions, named as in the route `/v1/queue/…`.
@@ -166,16 +167,17 @@ struct EditOptions: ParsableArguments {
         _ ids: [String],
         _ newKey: Bool,
         _ client: ServiceClient
-    ) async throws(CommandError) -> Bool {
-        var (isDone, rest) = (true, ids[...])
+    ) async throws(CommandError) -> ExitStatus {
+        var (refusals, rest) = (Set<String?>(), ids[...])
         while !rest.isEmpty {
             let batch = Array(Self.firstBatch(of: rest))
             rest = rest.dropFirst(batch.count)
             let results = try await results(of: action, batch, newKey, client)
             for result in results { show(result, of: action) }
-            isDone = isDone && results.allSatisfy(\.done)
+            refusals.formUnion(results.filter { !$0.done }.map(\.code))
         }
-        return isDone
+        if refusals.isEmpty { return .yes }
+        return refusals == [QueueError.Code.notSubmitter.rawValue] ? .noPermission : .no
     }
 
     /// Returns the ids at the beginning that fit into one message, at least one.

@@ -7,6 +7,13 @@ enum HoldText {
         name.flatMap(HoldReason.init(rawValue:)).map(description)
     }
 
+    /// Returns the description of the hold that a reason begins with: `held (auth): HTTP 401`. Returns `nil` for any
+    /// other reason.
+    static func explanation(of reason: String?) -> String? {
+        guard let name = reason?.prefixMatch(of: /held \((\w+)\)/)?.output.1 else { return nil }
+        return description(String(name))
+    }
+
     private static func description(_ reason: HoldReason) -> String {
         switch reason {
         case .trust:
@@ -16,13 +23,13 @@ enum HoldText {
         case .auth:
             "its credential is missing, refused or cannot be used; tried again when the credential changes"
         case .key:
-            "it cannot be decrypted: restart the service with its key; if its row was changed, "
-                + "`netwatch queue drop` ends it"
+            "the queue cannot decrypt it: restart the service with the encryption key; if the stored request was changed, "
+                + "only `netwatch queue drop` ends it"
         case .ambiguous:
             "the server may have executed it, so the queue does not send it again automatically; "
                 + "`netwatch queue retry` sends it again, `netwatch queue drop` ends it"
         case .user:
-            "a user held it, or a part of it was lost (`netwatch queue show` prints which); "
+            "a user held it, or an import did because a part is missing (`error` in `netwatch queue show`); "
                 + "`netwatch queue release` ends the hold"
         case .dependency:
             "a request that it depends on was not delivered; `netwatch queue release` sends it nevertheless"

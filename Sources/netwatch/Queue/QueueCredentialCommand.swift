@@ -16,7 +16,8 @@ struct QueueCredentialCommand: AsyncParsableCommand {
             The signature of a URL that was accepted with `--allow-signature` is removed, and cannot be restored.
 
             Exit status: 0 changed; 1 not changed: no request or more than one matches the id, or the request is in \
-            flight or finished; 64 not changed: there is no such credential, or it cannot be used.
+            flight or finished; 64 not changed: there is no such credential, or it cannot be used; 77 not changed: the \
+            request belongs to another user.
             """
     )
 

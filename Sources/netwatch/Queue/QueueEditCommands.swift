@@ -14,7 +14,7 @@ struct QueueRetryCommand: AsyncParsableCommand {
             it again. Without --state, --all selects held and dead requests.
 
             Exit status: 0 all were edited; 1 some were not, because there is no such request or its state does not \
-            permit the edit.
+            permit the edit; 77 some were not, and these belong to other users.
             """
     )
 
@@ -40,7 +40,8 @@ struct QueueHoldCommand: AsyncParsableCommand {
             pending, blocked and inflight requests. A request in flight is held when its attempt ends, unless it \
             is delivered.
 
-            Exit status: 0 all were held; 1 some were not, because there is no such request or it is finished.
+            Exit status: 0 all were held; 1 some were not, because there is no such request or it is finished; 77 \
+            some were not, and these belong to other users.
             """
     )
 
@@ -64,7 +65,7 @@ struct QueueReleaseCommand: AsyncParsableCommand {
             held requests.
 
             Exit status: 0 all were released; 1 some were not, because there is no such request, it is not held, or \
-            it cannot be decrypted.
+            it cannot be decrypted; 77 some were not, and these belong to other users.
             """
     )
 
@@ -82,7 +83,8 @@ struct QueueDropCommand: AsyncParsableCommand {
         abstract: "Drop requests: cancel unfinished ones, and discard dead ones.",
         discussion: """
             netwatch queue drop 01a1fd77-5b52 01a1fd77-5b60
-            netwatch queue list --lane old --format json | jq -r .id | netwatch queue drop -
+            netwatch queue list --lane old --format json | jq -r .id | \\
+                netwatch queue drop -
             netwatch queue drop --all --state dead
 
             Dropping a request ends its attempt, if there is one; the server may have received the request. If \
@@ -91,7 +93,7 @@ struct QueueDropCommand: AsyncParsableCommand {
             is removed from the history after a day. Without --state, --all selects all unfinished requests.
 
             Exit status: 0 all were dropped; 1 some were not, because there is no such request, or it was delivered, \
-            replaced or dropped before.
+            replaced or dropped before; 77 some were not, and these belong to other users.
             """
     )
 

@@ -66,6 +66,9 @@ struct QueueTable {
 
     private func reason(of entry: ControlMessage.Entry) -> String {
         guard let reason = entry.reason else { return entry.status.map { "HTTP \($0)" } ?? "" }
+        if let due = WaitText.nextAttempt(of: entry), due > now {
+            return "\(reason), next attempt \(due.rfc3339)"
+        }
         // Held and paused requests wait for a user's action, not for their lane.
         guard let until = entry.laneClosedUntil, WaitText.isForLane(entry) else { return reason }
         // If `Retry-After` closed the lane, the reason already includes the status of that response.
@@ -92,12 +95,15 @@ struct QueueTable {
     private static let shortestURL = 20
     /// The minimum width of the reasons on a terminal, if they are long enough and the window has at least 100 columns.
     private static let leastReason = 40
+    /// The minimum width of the reasons, if they are long enough. In a window that leaves less, they are left out.
+    private static let shortestReason = 12
     /// The minimum length of a shortened id. It nearly always identifies a generated id.
     private static let shortestID = 13
 
     /// Shortens the cells of the columns before the reason, so that the reason is visible.
     ///
-    /// - Returns: The columns to show. In a narrow window, the number of attempts and the method are left out.
+    /// - Returns: The columns to show. In a narrow window, the number of attempts and the method are left out, in a very
+    ///   narrow one also the reason.
     private func fit(_ rows: inout [Row], into window: Int) -> [Column] {
         var columns = Column.allCases
         let needed = min(width(of: .reason, in: rows), Self.leastReason)
@@ -113,7 +119,9 @@ struct QueueTable {
         for column in [Column.tries, .method] where room(rows) < shortest + needed {
             columns.removeAll { $0 == column }
         }
-        shorten(.url, to: max(shortest, room(rows) - needed), in: &rows)
+        let isReasonShown = room(rows) - shortest >= min(needed, Self.shortestReason)
+        if !isReasonShown { columns.removeAll { $0 == .reason } }
+        shorten(.url, to: max(shortest, room(rows) - (isReasonShown ? needed : 0)), in: &rows)
         return columns
     }
 

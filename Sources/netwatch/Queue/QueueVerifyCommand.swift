@@ -89,6 +89,12 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         let extent = isUnchecked ? "requests could not be checked" : "checked \(requests) and \(files)"
         let verdict = found.damaged ? "not sound" : found.sound ? "sound" : "no damage found"
         Printer.note("\(verdict): \(extent)")
+        if found.isDatabaseDamaged {
+            Printer.note(
+                "stop the service and run `netwatch queue verify --set-aside`: it moves the database away and saves the "
+                    + "readable requests"
+            )
+        }
         guard let unchecked = found.unchecked else { return }
         let encrypted = CountText.format(unchecked, "encrypted request")
         Printer.warning(
@@ -147,7 +153,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         Printer.note(
             "exported \(salvage.waiting) waiting and \(salvage.dead) dead requests; import them with"
         )
-        Printer.note("`netwatch queue import \(salvage.path)`")
+        let option = queue.stateDir.map { "--state-dir \($0) " } ?? ""
+        Printer.note("`netwatch queue import \(option)\(salvage.path)`")
         Printer.data(salvage.path)
         if !salvage.isWhole { throw ExitStatus.no.exitCode }
     }

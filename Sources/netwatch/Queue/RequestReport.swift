@@ -33,7 +33,7 @@ struct RequestReport {
             ("body", request.bodyBytes > 0 ? ByteText.format(request.bodyBytes) : nil),
             ("lane", "\(request.lane ?? "no label"), \(order)"),
             ("error", errorText),
-            ("waits", WaitText.description(request)),
+            ("waits", WaitText.description(request, isBusy: details.busyUntil != nil)),
             ("held", HoldText.description(request.holdReason)),
             ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
             ("opens", request.windowOpens.map { "the window, \(moment($0))" }),
@@ -106,7 +106,7 @@ struct RequestReport {
 
     private var attemptLines: [String] {
         let request = details.request
-        let postponed = request.deferrals > 0 ? ", \(request.deferrals) postponed, not counted" : ""
+        let postponed = request.deferrals > 0 ? ", and \(request.deferrals) that did not count" : ""
         let earlier = earlierAttempts > 0 ? ", \(earlierAttempts) before the count was reset" : ""
         return [Self.line("attempts", "\(request.attempts)\(postponed)\(earlier)")]
             + details.attempts.map { attempt in

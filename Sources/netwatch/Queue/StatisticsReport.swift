@@ -38,12 +38,15 @@ struct StatisticsReport {
         return [("staged", "\(CountText.format(count, "upload")), \(bytes)")]
     }
 
-    /// One row per tag with finished requests that no program has handled; the first row has the title. Without such
-    /// requests there is no row.
+    /// One row per tag with finished requests that no program's handler has received; the first row has the title.
+    /// Without such requests there is no row.
     private var completions: [(String, String)] {
         (statistics.completions ?? []).enumerated().map { index, completion in
-            let count = CountText.format(completion.requests, "ended request")
-            return (index == 0 ? "unhandled" : "", "\(count) with the tag \(completion.tag)")
+            let count = CountText.format(completion.requests, "request")
+            return (
+                index == 0 ? "finished" : "",
+                "\(count) with the tag \(completion.tag), not yet received by a handler of a program"
+            )
         }
     }
 

@@ -1,3 +1,4 @@
+internal import Foundation
 internal import NetwatchService
 
 /// Descriptions of what a request waits for.
@@ -7,15 +8,26 @@ enum WaitText {
         ["lane", "resources"].contains(entry.waitsFor)
     }
 
+    /// Returns when the request is tried next, if it waits only for this time; otherwise `nil`.
+    static func nextAttempt(of entry: ControlMessage.Entry) -> Date? {
+        ["retry", "time"].contains(entry.waitsFor) ? entry.due : nil
+    }
+
     /// Returns what the request waits for and, if possible, how to end the wait earlier. Returns `nil` if it does not
     /// wait.
-    static func description(_ entry: ControlMessage.Entry) -> String? {
+    ///
+    /// - Parameter isBusy: Whether the server may still be processing an attempt. A flush does not end this wait.
+    static func description(_ entry: ControlMessage.Entry, isBusy: Bool) -> String? {
         switch entry.waitsFor {
+        case "retry" where isBusy, "lane" where isBusy:
+            "until the server should be done with the attempt that timed out; `netwatch queue retry` tries it now, "
+                + "and the server may then process it twice"
         case "network": "for a path to the host; sent as soon as there is one"
         case "portal":
             "until the captive portal of the network lets plain HTTP through; `https` URLs do not wait"
         case "retry": "for its next attempt, after a failed one; `netwatch queue flush` tries it now"
-        case "lane": "for its lane, which is closed; `netwatch queue flush` opens it now"
+        case "lane":
+            "for its lane, which failures or a `Retry-After` have closed; `netwatch queue flush` opens it now"
         case "slot": "for a slot: the limit of concurrent requests, to its origin or in total, is reached"
         case "pace": "for a random delay after an outage or a start; `netwatch queue flush` ends the delay"
         case "rate": "because of a rate limit (`netwatch serve --rate`)"

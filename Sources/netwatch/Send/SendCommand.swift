@@ -12,7 +12,8 @@ struct SendCommand: AsyncParsableCommand {
         discussion: """
             netwatch send https://api.example.com/orders --json @order.json
             netwatch send -X DELETE https://api.example.com/orders/7 --fifo
-            netwatch send https://files.example.com/day.tar -T day.tar --ttl 30d --wait=1m
+            netwatch send https://files.example.com/day.tar -T day.tar \\
+                --ttl 30d --wait=1m
             netwatch send https://example.com/ping --queue never --check-status
 
             The service writes the request to disk and tries it immediately. If the host is unreachable or the \
@@ -215,12 +216,7 @@ struct SendCommand: AsyncParsableCommand {
     private func show(_ sent: ControlMessage.Sent, withID: Bool = true) {
         if format == .json { return Printer.json(sent, with: ControlMessage.encoder) }
         if withID, let id = sent.id, sent.state != "dropped" { show(id) }
-        let status = sent.status.map { "HTTP \($0)" }
-        // A reason that describes a response already begins with its status.
-        let isRedundant = status.map { sent.reason?.hasPrefix($0) ?? false } ?? true
-        let reason = sent.reason == sent.state ? nil : sent.reason
-        let details = [isRedundant ? nil : status, reason].compactMap(\.self)
-        Printer.note(Printer.printable(([sent.state] + details).joined(separator: ": ")))
+        for line in SendReport.lines(sent) { Printer.note(Printer.printable(line)) }
     }
 
     private func exitStatus(_ sent: ControlMessage.Sent) -> ExitStatus {

@@ -12,7 +12,7 @@ struct QueueOptions: ParsableArguments {
         help: """
             The directory of the queue, to use it without the service. It must belong to the current user. If the \
             service that listens on the socket uses this directory, the command uses the service. Default: the \
-            service, or if none is running, the directory that `netwatch serve` would use.
+            service, or if none is running and no socket is given, the directory that `netwatch serve` would use.
             """
     )
     var stateDir: String?
@@ -100,7 +100,13 @@ struct QueueOptions: ParsableArguments {
                 "`--encryption-key` has no effect: the service at \(Printer.quoted(socket)) uses its own keys"
             )
         }
-        return try await body(ServiceClient(path: socket), nil)
+        do {
+            return try await body(ServiceClient(path: socket), nil)
+        } catch let error as CommandError where error.status == .unavailable {
+            let hint =
+                "`netwatch serve` starts the service; `--state-dir` opens the queue's directory without it"
+            throw error.with(hint: hint)
+        }
     }
 
     private func withDirectory<Value>(

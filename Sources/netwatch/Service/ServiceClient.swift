@@ -203,9 +203,7 @@ extension CommandError {
             return CommandError(
                 .usage,
                 message,
-                hint:
-                    "`--credential` names a credential of the service; `--queue never` sends the request immediately, "
-                    + "without storing it"
+                hint: "`--queue never` sends the request immediately, without storing it"
             )
         case "encryption_key_missing":
             return CommandError(

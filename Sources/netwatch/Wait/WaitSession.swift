@@ -2,6 +2,7 @@ internal import ClientCore
 internal import NetwatchEventLoop
 internal import NetwatchService
 internal import NetworkReachability
+internal import OfflineQueue
 
 /// A run of `netwatch wait`.
 struct WaitSession {
@@ -89,7 +90,15 @@ struct WaitSession {
     // MARK: Sources
 
     private static func targets(_ settings: Settings) -> [PathTarget] {
-        settings.hosts.isEmpty ? [.general] : settings.hosts.map(PathTarget.host)
+        guard settings.hosts.isEmpty else { return settings.hosts.map(PathTarget.host) }
+        return [settings.checkURL.flatMap(loopbackHost).map(PathTarget.host) ?? .general]
+    }
+
+    /// Returns the host of a URL on this machine; `nil` for any other URL. The path to the public Internet does not lead
+    /// to this machine.
+    private static func loopbackHost(of url: String) -> NetworkHost? {
+        guard let origin = try? Origin(url: url, allowsUserInfo: true), origin.isLoopback else { return nil }
+        return NetworkHost(origin.host)
     }
 
     /// Returns the probe of each target; `nil` for a target that is not probed.

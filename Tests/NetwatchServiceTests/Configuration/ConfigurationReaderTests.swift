@@ -73,8 +73,8 @@ internal import Testing
                 "[access]\nread-groups = [\"root\", \"no-such-group\"]\nquota = { connections = 0 }"
             )
                 == [
-                    "0:2:1: `access.read-groups` is [\"root\", \"no-such-group\"]; it must be an array of names of groups "
-                        + "that exist on this machine",
+                    "0:2:1: `access.read-groups` is [\"root\", \"no-such-group\"]; it must be an array of names of existing "
+                        + "groups; `getent group NAME` checks a name",
                     "0:3:11: `access.quota.connections` is 0; it must be an integer from 1 to 65536",
                 ]
         )
@@ -166,6 +166,7 @@ internal import Testing
         ("[web]\nlisten = \"0.0.0.0:80\"", "loopback"),
         ("a = 1979-05-27", "`a` is not a key"),
         ("a = [1,", "0:1:"),
+        ("a = [1,", "; the rest of this file was not checked"),
         ("[queue]\nrates = [\"1/s\", \"2/s\"]", "one for each host"),
     ])
     func `a fault says what is accepted`(document: String, words: String) {

@@ -102,6 +102,12 @@ internal import Testing
 
     @Test func `a file that is not a database is refused`() throws {
         try directory.write(Array("not a database, but longer than a header of SQLite".utf8), to: "other")
-        #expect(throws: (any Error).self) { try HostHistory(path: directory.file("other")) }
+        let path = directory.file("other")
+        let fault = try #require(throws: HistoryFault.self) { try HostHistory(path: path) }
+        #expect(
+            fault.description
+                == "`\(path)` cannot be used: file is not a database; to start a new history, stop the "
+                + "service and remove the file"
+        )
     }
 }

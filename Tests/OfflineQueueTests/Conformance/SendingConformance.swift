@@ -231,8 +231,8 @@ internal import Testing
             let details = try #require(try await bench.store.details(of: id))
             #expect(details.summary.attempts == 1 && details.attempts.map(\.number) == [1])
             #expect(details.attempts[0].started == start.date && details.attempts[0].duration == .zero)
-            #expect(details.attempts[0].error == "the process ended during the attempt")
-            #expect(details.summary.lastError == "the process ended during the attempt")
+            #expect(details.attempts[0].error == "the attempt was interrupted: the sending process ended")
+            #expect(details.summary.lastError == "the attempt was interrupted: the sending process ended")
         }
         let record = AttemptRecord(duration: .zero, curlCode: 0)
         try await bench.store.conclude(

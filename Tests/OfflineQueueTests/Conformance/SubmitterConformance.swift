@@ -61,6 +61,18 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a request that was dropped for the quota of its user says so`(kind: StoreKind) async throws {
+        let bench = try await kind.bench()
+        for id in ["a", "b"] {
+            try await bench.put(id) {
+                $0.submitter = submitter(7, requests: 1)
+                $0.whenFull = .dropOldest
+            }
+        }
+        #expect(try await bench.summary("a").lastError == "dropped: the quota of its user was full")
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a request of another user is neither repeated, replaced nor dropped`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.requests = 2

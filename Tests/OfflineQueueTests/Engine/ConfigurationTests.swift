@@ -42,7 +42,7 @@ internal import Testing
             { $0.reconnectSpread = .seconds(-1) }
         ),
         (
-            "`*.example` is not the name or the address of a host, without a scheme, a port and `*`",
+            "`*.example` is not a host; accepted: a name or an address, without a scheme, a port or `*`",
             { $0.hostWeights = ["*.example": 2] }
         ),
         (

@@ -39,7 +39,7 @@ internal import Testing
         options.allowsSignature = true
         let request = QueueRequest(method: "PUT", url: "https://a.example/")
         let webhook = #expect(throws: QueueError.self) { try NewRequest(request, options: options) }
-        #expect(webhook?.message.contains("is refused: secrets are not stored") == true)
+        #expect(webhook?.message.contains("is refused: the queue stores no secrets") == true)
         #expect(webhook?.message.contains("allow") == false, "\(webhook as Any)")
     }
 

@@ -101,6 +101,17 @@ internal import Testing
         #expect(now == .seconds(3600) && wakes == 60, "the wall clock is checked once a minute")
     }
 
+    @Test func `while its window is closed, a request does not wait for a path`() throws {
+        let window = try DailyWindow(parsing: "09:00-10:00")
+        var (scheduler, _) = started(Self.wired) {
+            $0.window = window
+            $0.isUnmetered = true
+        }
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(1))
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(2)) == .constraint(.window(window)))
+        #expect(scheduler.waitReason(ofLane: 1, now: .seconds(3600)) == .notReachable)
+    }
+
     @Test(arguments: [30, -30] as [Int64])
     func `a window follows a wall clock that is set`(minutes: Int64) throws {
         var (scheduler, _) = try started(Self.wired) { $0.window = try DailyWindow(parsing: "09:00-10:00") }

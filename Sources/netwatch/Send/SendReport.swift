@@ -1,0 +1,19 @@
+internal import NetwatchService
+
+/// The result of `netwatch send` for people.
+enum SendReport {
+    static func lines(_ sent: ControlMessage.Sent) -> [String] {
+        let status = sent.status.map { "HTTP \($0)" }
+        // A reason that describes a response already begins with its status.
+        let isRedundant = status.map { sent.reason?.hasPrefix($0) ?? false } ?? true
+        let reason = sent.reason == sent.state ? nil : sent.reason
+        let hold = HoldText.explanation(of: reason)
+        let parts = [hold == nil ? state(of: sent) : nil, isRedundant ? nil : status, reason]
+        return [parts.compactMap(\.self).joined(separator: ": "), hold].compactMap(\.self)
+    }
+
+    /// A request without an id was sent without the queue, which therefore has not given it up.
+    private static func state(of sent: ControlMessage.Sent) -> String {
+        sent.id == nil && sent.state == "dead" ? "not delivered" : sent.state
+    }
+}
