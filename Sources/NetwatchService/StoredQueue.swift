@@ -54,9 +54,15 @@ package struct StoredQueue: Sendable {
     /// Imports an export from a file of any length. The route `POST /v1/queue/import` only accepts an export that was
     /// uploaded, and uploads have a maximum length.
     ///
+    /// - Parameter keepingSubmitters: Whether the submitters in the export are kept. Otherwise the requests belong to the
+    ///   effective user of this process.
     /// - Throws: ``QueueError``.
-    package func importRequests(from path: String) async throws -> ControlMessage.Imported {
-        ControlMessage.Imported(try await queue.importRequests(from: path))
+    package func importRequests(
+        from path: String,
+        keepingSubmitters: Bool
+    ) async throws -> ControlMessage.Imported {
+        let submitters = keepingSubmitters ? ImportedSubmitters.original : .user(geteuid())
+        return ControlMessage.Imported(try await queue.importRequests(from: path, as: submitters))
     }
 
     /// Stops the queue and releases the directory.

@@ -2,6 +2,7 @@ internal import Foundation
 internal import Glibc
 internal import Logging
 internal import NIOHTTP1
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -131,8 +132,41 @@ struct PeerAccessTests {
         #expect(!Caller(user: nil, access: .read).owns(nil))
     }
 
-    @Test func `groups are looked up by name`() {
-        #expect(SystemGroup(named: "root") == SystemGroup(name: "root", id: 0))
-        #expect(SystemGroup(named: "no-such-group") == nil)
+    /// 65534 stands for all users and groups without an id in the user namespace of the service.
+    @Test func `a user whom the kernel does not report has no access and owns nothing`() {
+        var policy = AccessPolicy(owner: 60_000, unmapped: UnmappedIDs(user: 65_534, group: 65_533))
+        policy.submitGroups = [SystemGroup(name: "a", id: 60_010), SystemGroup(name: "b", id: 65_533)]
+        let unknown = policy.caller(PeerCredentials(pid: 1, uid: 65_534, gid: 60_010))
+        #expect(unknown == Caller(user: nil, access: .none) && !unknown.owns(65_534))
+        #expect(policy.reason(of: unknown, without: .submit).contains("user namespace"))
+        let stranger = PeerCredentials(pid: 1, uid: 7, gid: 65_533, groups: [65_533])
+        #expect(policy.caller(stranger) == Caller(user: 7, access: .none))
+        #expect(policy.caller(PeerCredentials(pid: 1, uid: 7, gid: 60_010)).access == .submit)
+    }
+
+    @Test func `a service of the unmapped user knows itself only without groups`() {
+        var policy = AccessPolicy(owner: 65_534, unmapped: UnmappedIDs(user: 65_534, group: 65_534))
+        let peer = PeerCredentials(pid: 1, uid: 65_534, gid: 65_534)
+        #expect(policy.caller(peer) == Caller(user: 65_534, access: .full))
+        policy.readGroups = [SystemGroup(name: "a", id: 60_010)]
+        #expect(policy.caller(peer) == Caller(user: nil, access: .none))
+    }
+
+    @Test func `groups are looked up by name`() throws {
+        #expect(try SystemGroup(named: "root") == SystemGroup(name: "root", id: 0))
+        #expect(try SystemGroup(named: "no-such-group") == nil)
+    }
+
+    @Test(arguments: [ENOENT, ESRCH, EBADF, EPERM])
+    func `a group that the database does not contain is unknown`(error: CInt) throws {
+        #expect(try SystemGroup(named: "root", reading: { _, _, _, _, _ in error }) == nil)
+    }
+
+    @Test(arguments: [EIO, EMFILE, ENOMEM, EAGAIN])
+    func `a database that cannot be read is an error`(error: CInt) {
+        let thrown = #expect(throws: SystemError.self) {
+            try SystemGroup(named: "root", reading: { _, _, _, _, _ in error })
+        }
+        #expect(thrown?.errno == error)
     }
 }

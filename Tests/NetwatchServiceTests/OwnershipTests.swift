@@ -141,7 +141,7 @@ private struct Users {
         let repeated = try await users.submit(users.bob, "a", #","replace_key":"k""#)
         #expect(repeated.status == 403 && repeated.code == "not_submitter")
         let replacing = try await users.submit(users.bob, "b", #","replace_key":"k""#)
-        #expect(replacing.status == 403 && replacing.detail == "`a` belongs to another user")
+        #expect(replacing.status == 403 && replacing.detail == "the replace key `k` belongs to another user")
         #expect(try await users.submit(users.alice, "a", #","replace_key":"k""#).status == 202)
         #expect(try await users.submit(users.alice, "c", #","replace_key":"k""#).status == 202)
         #expect(try await users.list(users.root)["a"]?["state"] as? String == "superseded")
@@ -167,6 +167,25 @@ private struct Users {
             try await users.respond(users.alice, .PATCH, "/v1/bodies/i?offset=0&for=import", "x").code
                 == "invalid_for"
         )
+    }
+
+    @Test(arguments: [("", 0), (#","keep_submitters":true"#, 60_001)])
+    func `imported requests belong to the user who imports, unless it keeps their submitters`(
+        member: String,
+        submitter: Int
+    ) async throws {
+        let (source, target) = (try await Users(), try await Users())
+        try await source.submit(source.alice, "a")
+        let page = try await source.queue.exportPage(after: nil, includingDead: true)
+        var trailer = try ExportTrailer()
+        trailer.add(page.data)
+        let export = String(decoding: page.data + trailer.finish(), as: UTF8.self)
+        let size = export.utf8.count
+        _ = try await target.respond(target.root, .PATCH, "/v1/bodies/e?offset=0&for=import", export)
+        let body = #"{"staged":{"id":"e","size":\#(size)}\#(member)}"#
+        let imported = try await target.respond(target.root, .POST, "/v1/queue/import", body)
+        #expect(imported.members["imported"] as? Int == 1, "\(imported.members)")
+        #expect(try await target.list(target.root)["a"]?["submitter"] as? Int == submitter)
     }
 
     @Test func `an event of another user's request has only its id, states and host`() async throws {
@@ -210,6 +229,21 @@ private struct Users {
         #expect(try await users.respond(users.alice, .DELETE, "/v1/requests/a").status == 200)
         #expect(try await users.submit(users.alice, "c").status == 202)
         #expect(try await users.queue.verify().isSound)
+    }
+
+    @Test func `a retry beyond the quota is refused, except with full access`() async throws {
+        let users = try await Users(quota: quota { $0.requests = 1 })
+        try await users.submit(users.alice, "a")
+        // Dropping makes `a` dead, and it can be retried.
+        try await users.submit(users.alice, "b", #","when_full":"drop-oldest""#)
+        let one = try await users.respond(users.alice, .POST, "/v1/requests/a/retry")
+        #expect(one.status == 429 && one.code == "quota_exceeded")
+        let many = try await users.respond(users.alice, .POST, "/v1/queue/retry", #"{"ids":["a"]}"#)
+        #expect(many.status == 429 && many.code == "quota_exceeded")
+        let dead = #"{"filter":{"state":["dead"]}}"#
+        let all = try await users.respond(users.alice, .POST, "/v1/queue/retry", dead)
+        #expect(all.members["done"] as? Int == 0 && all.members["refused"] as? Int == 1)
+        #expect(try await users.respond(users.root, .POST, "/v1/requests/a/retry").status == 200)
     }
 
     @Test func `dropping the oldest drops only the user's own requests`() async throws {

@@ -14,7 +14,7 @@ package enum Access: Int, Hashable, Sendable, Comparable {
 
 /// The sender of a request to the control API.
 package struct Caller: Hashable, Sendable {
-    /// The user; `nil` if the request came over TCP.
+    /// The user; `nil` if the request came over TCP, or if the kernel does not report the user (``UnmappedIDs``).
     package let user: UInt32?
     package let access: Access
 

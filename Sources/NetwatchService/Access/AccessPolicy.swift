@@ -11,10 +11,14 @@ package struct AccessPolicy: Hashable, Sendable {
     package var readGroups: [SystemGroup] = []
     /// The user of the service.
     private let owner: uid_t
+    private let unmapped: UnmappedIDs
 
-    /// - Parameter owner: The user of the service. Default: the effective user of this process.
-    package init(owner: UInt32 = geteuid()) {
+    /// - Parameters:
+    ///   - owner: The user of the service. Default: the effective user of this process.
+    ///   - unmapped: The ids that do not identify a user or a group. Default: those of this machine.
+    package init(owner: UInt32 = geteuid(), unmapped: UnmappedIDs = .current) {
         self.owner = owner
+        self.unmapped = unmapped
     }
 
     /// Whether users other than root and the user of the service may have access.
@@ -24,18 +28,33 @@ package struct AccessPolicy: Hashable, Sendable {
     ///
     /// - Parameter peer: The process at the other end; `nil` for TCP, over which every user may read.
     func caller(_ peer: PeerCredentials?) -> Caller {
-        Caller(user: peer?.uid, access: peer.map(access) ?? .read)
+        guard let peer else { return Caller(user: nil, access: .read) }
+        guard isIdentified(peer.uid) else { return Caller(user: nil, access: .none) }
+        return Caller(user: peer.uid, access: access(of: peer))
+    }
+
+    /// Returns whether an id identifies a user. Without groups, the mode of the socket admits only the user of the
+    /// service and root, so the id of the service's user does.
+    private func isIdentified(_ user: uid_t) -> Bool {
+        user != unmapped.user || (!hasGroups && user == owner)
     }
 
     private func access(of peer: PeerCredentials) -> Access {
         if peer.uid == 0 || peer.uid == owner { return .full }
-        let groups = Set(peer.groups + [peer.gid])
+        let groups = Set(peer.groups + [peer.gid]).subtracting([unmapped.group])
         if submitGroups.contains(where: { groups.contains($0.id) }) { return .submit }
         return readGroups.contains { groups.contains($0.id) } ? .read : .none
     }
 
-    /// Returns how a user gets an access that it does not have, as a part of a sentence.
-    func remedy(for access: Access) -> String {
+    /// Returns why a caller does not have an access, and how to get it, as a part of a sentence.
+    func reason(of caller: Caller, without access: Access) -> String {
+        if let user = caller.user { return "the user \(user) does not have it; \(remedy(for: access))" }
+        return caller.access == .none
+            ? "the user of this client has no id in the user namespace of the service"
+            : "connections over TCP have only `\(caller.access)`; use the socket of the service"
+    }
+
+    private func remedy(for access: Access) -> String {
         let groups = access == .submit ? submitGroups : readGroups + submitGroups
         let names = groups.map { "`\($0.name)`" }.joined(separator: " or ")
         let key = access == .submit ? "access.submit-groups" : "access.read-groups"

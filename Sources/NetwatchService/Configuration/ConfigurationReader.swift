@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import OfflineQueue
 
 /// A fault of a configuration file.
@@ -7,6 +8,8 @@ package struct ConfigurationProblem: Hashable, Sendable, CustomStringConvertible
     package let line: UInt32
     package let column: UInt32
     package let message: String
+    /// Whether the fault is not one of the file, but of the system, and may be temporary.
+    package var isTemporary = false
 
     package var description: String {
         line == 0 ? "\(file): \(message)" : "\(file):\(line):\(column): \(message)"
@@ -16,6 +19,8 @@ package struct ConfigurationProblem: Hashable, Sendable, CustomStringConvertible
 /// All faults of a configuration, in the order of the files and of their lines.
 package struct InvalidConfiguration: Error, Hashable, Sendable, CustomStringConvertible {
     package let problems: [ConfigurationProblem]
+    /// Whether the same configuration may be accepted later.
+    package var isTemporary: Bool { problems.allSatisfy(\.isTemporary) }
 
     /// - Parameter files: The files, in the order in which they are read. Faults of other files come first.
     init(_ problems: [ConfigurationProblem], inOrderOf files: [String]) {
@@ -123,11 +128,16 @@ struct ConfigurationReader {
     }
 
     private mutating func read(_ setting: Setting, _ node: TOMLNode) {
-        guard setting.apply(&configuration, node.value) != nil else {
-            return report(
-                "`\(setting.path)` is \(node.value.text); it must be \(setting.accepted)",
-                at: node.position
-            )
+        do throws(SystemError) {
+            guard try setting.apply(&configuration, node.value) != nil else {
+                return report(
+                    "`\(setting.path)` is \(node.value.text); it must be \(setting.accepted)",
+                    at: node.position
+                )
+            }
+        } catch {
+            let message = "`\(setting.path)` cannot be checked now: \(error)"
+            return report(message, at: node.position, isTemporary: true)
         }
         origins[setting.path] = Origin(file: file, position: node.position, text: node.value.text)
     }
@@ -165,8 +175,19 @@ struct ConfigurationReader {
         return Set(names + (table.isEmpty ? ["host"] : [])).sorted()
     }
 
-    private mutating func report(_ message: String, at position: TOMLPosition?) {
-        let (line, column) = (position?.line ?? 0, position?.column ?? 0)
-        problems.append(ConfigurationProblem(file: file, line: line, column: column, message: message))
+    private mutating func report(
+        _ message: String,
+        at position: TOMLPosition?,
+        isTemporary: Bool = false
+    ) {
+        problems.append(
+            ConfigurationProblem(
+                file: file,
+                line: position?.line ?? 0,
+                column: position?.column ?? 0,
+                message: message,
+                isTemporary: isTemporary
+            )
+        )
     }
 }

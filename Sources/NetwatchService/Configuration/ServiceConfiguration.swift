@@ -1,4 +1,5 @@
 package import Logging
+internal import NetwatchEventLoop
 package import OfflineQueue
 
 /// The configuration of the service.
@@ -11,6 +12,10 @@ package struct ServiceConfiguration: Sendable {
     package var credentials: String?
     /// The URL with which paths are probed for captive portals; `nil` for no probes.
     package var portalProbe: String?
+    /// Looks up the groups of the access by their names; `nil` if there is none. Default: in the group database.
+    package var lookUpGroup: SystemGroup.Lookup = {
+        (name) throws(SystemError) in try SystemGroup(named: name)
+    }
     /// Decides what each user may do with the control API.
     package var access = AccessPolicy()
     /// What the requests and uploads of each user without full access may use of the queue.

@@ -1,3 +1,4 @@
+internal import NetwatchEventLoop
 internal import OfflineQueue
 
 /// A key of the configuration file: its documentation, and how its value is read.
@@ -14,8 +15,8 @@ struct Setting: Sendable {
     let hasDefault: Bool
     /// Whether a reload changes the setting of a running service.
     var isReloadable = false
-    /// Stores a value; `nil` if the value is not accepted.
-    let apply: @Sendable (inout ServiceConfiguration, TOMLNode.Value) -> Void?
+    /// Stores a value; `nil` if the value is not accepted. Throws if that cannot be determined now.
+    let apply: @Sendable (inout ServiceConfiguration, TOMLNode.Value) throws(SystemError) -> Void?
 
     var path: String { table.isEmpty ? name : "\(table).\(name)" }
 }
@@ -131,7 +132,7 @@ extension Setting {
         _ name: String,
         accepted: String,
         _ help: String,
-        _ apply: @escaping @Sendable (inout Configuration, [String]) -> Void?
+        _ apply: @escaping @Sendable (inout Configuration, [String]) throws(SystemError) -> Void?
     ) -> Setting {
         Setting(
             table: table,
@@ -140,14 +141,14 @@ extension Setting {
             help: help,
             example: "[]",
             hasDefault: true
-        ) { configuration, value in
+        ) { (configuration, value) throws(SystemError) in
             guard case .array(let nodes) = value else { return nil }
             var texts: [String] = []
             for node in nodes {
                 guard case .string(let text) = node.value else { return nil }
                 texts.append(text)
             }
-            return apply(&configuration, texts)
+            return try apply(&configuration, texts)
         }
     }
 
@@ -158,9 +159,12 @@ extension Setting {
             name,
             accepted: "an array of names of existing groups; `getent group NAME` checks a name",
             help
-        ) { configuration, names in
-            let groups = names.compactMap(SystemGroup.init(named:))
-            guard groups.count == names.count else { return nil }
+        ) { (configuration, names) throws(SystemError) in
+            var groups: [SystemGroup] = []
+            for name in names {
+                guard let group = try configuration.lookUpGroup(name) else { return nil }
+                groups.append(group)
+            }
             configuration[keyPath: path] = groups
             return ()
         }

@@ -112,10 +112,9 @@ package struct ControlRouter: Sendable {
     private func refusal(of route: Route, to caller: Caller) -> Problem? {
         guard caller.access < route.access else { return nil }
         return .forbidden(
-            caller,
             "\(route.method.rawValue) \(route.path)",
             requires: route.access,
-            policy.remedy(for: route.access)
+            policy.reason(of: caller, without: route.access)
         )
     }
 

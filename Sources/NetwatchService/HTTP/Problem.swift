@@ -86,17 +86,9 @@ extension Problem {
     /// - Parameters:
     ///   - operation: The method and the path of the route.
     ///   - access: The access that the route requires.
-    ///   - remedy: How a user gets this access.
-    static func forbidden(
-        _ caller: Caller,
-        _ operation: String,
-        requires access: Access,
-        _ remedy: String
-    ) -> Problem {
-        let reason =
-            caller.user.map { "the user \($0) does not have it; \(remedy)" }
-            ?? "connections over TCP have only `\(Access.read)`; use the socket of the service"
-        return Problem(
+    ///   - reason: Why the caller does not have it, and how to get it.
+    static func forbidden(_ operation: String, requires access: Access, _ reason: String) -> Problem {
+        Problem(
             .forbidden,
             code: "forbidden",
             detail: "\(operation) requires the access level `\(access)`: \(reason)"

@@ -18,9 +18,12 @@ extension ControlMessage {
     /// The body of `POST /v1/queue/import`: names an export that was uploaded in pieces.
     package struct Import: Codable, Hashable, Sendable {
         package var staged: StagedBody
+        /// Whether the submitters in the export are kept. Default `nil`: the requests belong to the user who imports.
+        package var keepSubmitters: Bool?
 
-        package init(staged: StagedBody) {
+        package init(staged: StagedBody, keepSubmitters: Bool? = nil) {
             self.staged = staged
+            self.keepSubmitters = keepSubmitters
         }
     }
 

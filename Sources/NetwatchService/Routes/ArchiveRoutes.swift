@@ -37,8 +37,12 @@ extension QueueRoutes {
     }
 
     private func importStaged(_ request: ControlRequest) async throws -> ControlResponse {
-        let staged = try request.message(ControlMessage.Import.self).staged
-        let result = try await queue.importStaged(staged.id, size: staged.size)
+        let message = try request.message(ControlMessage.Import.self)
+        // The route requires full access, so the caller may also import requests of others.
+        let submitters =
+            message.keepSubmitters == true ? ImportedSubmitters.original : .user(request.caller.user)
+        let staged = message.staged
+        let result = try await queue.importStaged(staged.id, size: staged.size, as: submitters)
         return .json(ControlMessage.Imported(result), encoder: ControlMessage.encoder)
     }
 

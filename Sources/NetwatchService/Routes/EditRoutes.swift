@@ -21,12 +21,13 @@ extension QueueRoutes {
     private enum EditAction {
         case retry, hold, release, drop
 
-        func edit(newKey: Bool) throws(Problem) -> QueueEdit {
+        /// - Parameter quota: The quota that a retry must not exceed; `nil` for none.
+        func edit(newKey: Bool, within quota: UserQuota?) throws(Problem) -> QueueEdit {
             guard self == .retry || !newKey else {
                 throw .malformedBody("`new_key` is only accepted for retry, not for \(self)")
             }
             return switch self {
-            case .retry: .retry(newKey: newKey)
+            case .retry: .retry(newKey: newKey, quota: quota)
             case .hold: .hold
             case .release: .release
             case .drop: .cancel
@@ -43,7 +44,8 @@ extension QueueRoutes {
         let id = id(in: request)
         let options = try request.optionalMessage(RetryOptions.self)
         try await requireOwnership(of: id, by: request.caller)
-        let result = try await perform(action, [id], newKey: options?.newKey ?? false)[0]
+        let edit = try action.edit(newKey: options?.newKey ?? false, within: request.caller.quota(quota))
+        let result = try await queue.edit(edit, [id])[0]
         return try Self.response(to: "\(action)", id, result)
     }
 
@@ -94,7 +96,8 @@ extension QueueRoutes {
         guard message.dryRun != true else { throw Problem.malformedBody("`dry_run` requires `filter`") }
         let ownership = try await ownership(of: ids, by: caller)
         let own = ids.filter(ownership.includes)
-        var done = try await perform(action, own, newKey: message.newKey ?? false)[...]
+        let edit = try action.edit(newKey: message.newKey ?? false, within: caller.quota(quota))
+        var done = try await queue.edit(edit, own)[...]
         let results = ids.map { id in
             if ownership.foreign.contains(id) { return Self.foreign(id) }
             return Self.message("\(action)", id, ownership.includes(id) ? done.removeFirst() : .unknown)
@@ -108,7 +111,7 @@ extension QueueRoutes {
         _ message: ControlMessage.Edit,
         for caller: Caller
     ) async throws -> ControlResponse {
-        let edit = try action.edit(newKey: message.newKey ?? false)
+        let edit = try action.edit(newKey: message.newKey ?? false, within: caller.quota(quota))
         var matching = RequestFilter(
             host: try filter.host.map(Problem.host),
             lane: filter.lane,
@@ -121,10 +124,6 @@ extension QueueRoutes {
             ControlMessage.EditedAll(done: result.done, refused: result.refused),
             encoder: ControlMessage.encoder
         )
-    }
-
-    private func perform(_ action: EditAction, _ ids: [String], newKey: Bool) async throws -> [EditResult] {
-        try await queue.edit(try action.edit(newKey: newKey), ids)
     }
 
     private static func refusal(_ action: String, _ id: String, _ state: QueuedRequest.State) -> Problem {

@@ -8,8 +8,13 @@ extension Caller {
     ///
     /// - Parameter quota: The quota of users without full access.
     func submitter(_ quota: UserQuota) -> Submitter? {
-        user.map { Submitter(user: $0, quota: access == .full ? nil : quota) }
+        user.map { Submitter(user: $0, quota: self.quota(quota)) }
     }
+
+    /// The quota of the caller; `nil` with full access.
+    ///
+    /// - Parameter quota: The quota of users without full access.
+    func quota(_ quota: UserQuota) -> UserQuota? { access == .full ? nil : quota }
 
     /// The user to whose requests an edit by filter is limited; `nil` for no limitation.
     var onlyUser: UInt32? { access == .full ? nil : user }

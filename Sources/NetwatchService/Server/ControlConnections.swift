@@ -34,7 +34,7 @@ final class ControlConnections: Sendable {
     /// Serves a connected descriptor and takes ownership of it.
     func serve(_ descriptor: CInt, _ peer: PeerCredentials?) {
         let caller = router.caller(peer)
-        let user = caller.access == .full ? nil : caller.user
+        let user = caller.access == .full ? nil : peer?.uid
         let added = state.withLock { state in
             state.isStopped ? nil : (id: state.limiter.add(), isOver: !state.add(user, limits))
         }

@@ -1,5 +1,17 @@
 // The SQL statements of the migrations to version 3 and later, the newest first.
 
+// MARK: - Version 11
+
+extension QueueSchema {
+    static let version11 = """
+        -- The requests of each user: the unfinished ones in their order, the finished ones by their age.
+        CREATE INDEX request_submitter ON request (submitter) WHERE submitter IS NOT NULL;
+        CREATE INDEX history_submitter ON history (state, submitter, finished_at);
+        -- The id of the webhook that reports this end; NULL if there is none.
+        ALTER TABLE history ADD COLUMN webhook_id TEXT;
+        """
+}
+
 // MARK: - Version 10
 
 extension QueueSchema {

@@ -12,13 +12,14 @@ enum QueueSchema {
         var migrator = DatabaseMigrator()
         let versions = [
             version1, version2, version3, version4, version5, version6, version7, version8, version9,
-            version10,
+            version10, version11,
         ]
         for (version, sql) in zip(1..., versions) {
             migrator.registerMigration("\(version)") { database in
                 try database.execute(sql: sql)
                 if version == 1 { try database.execute(sql: "PRAGMA application_id = \(applicationID)") }
                 if version == 2 { try rewriteHeaders(database) }
+                if version == 11 { try storeWebhookIDs(database) }
                 try database.execute(sql: "PRAGMA user_version = \(version)")
             }
         }
@@ -32,6 +33,16 @@ enum QueueSchema {
             let pairs = try JSONDecoder().decode([[String]].self, from: Data((row["headers"] as String).utf8))
             let headers = pairs.map { QueueRequest.Header(name: $0[0], value: $0[1]) }
             try update.execute(arguments: [HeaderText.encode(headers), row["seq"] as Int64])
+        }
+    }
+
+    /// Stores the ids of the webhooks that earlier versions enqueued. These versions calculated an id again whenever it
+    /// was read.
+    private static func storeWebhookIDs(_ database: Database) throws {
+        let update = try database.makeStatement(sql: "UPDATE history SET webhook_id = ? WHERE position = ?")
+        let ended = "SELECT position, created_at, finished_at, id FROM history WHERE on_done IS NOT NULL"
+        for row in try database.rows(ended) {
+            try update.execute(arguments: [try WebhookID.make(row), try row["position"] as Int64])
         }
     }
 

@@ -101,7 +101,8 @@ extension OfflineQueue {
         return removed
     }
 
-    /// Finishes an upload, so that a request can use it as its body.
+    /// Finishes an upload, so that a request can use it as its body. The caller must release it
+    /// (`StagedBodies.release(_:of:)`) when the request is stored or refused.
     nonisolated func finishBody(
         _ id: String,
         size: Int64,
@@ -111,6 +112,7 @@ extension OfflineQueue {
         // The upload may have been started for an import, whose size is not limited to that of a body.
         guard body.size <= QueueRequest.maximumBodyBytes else {
             await store.spool.remove([body.name])
+            await staged.release(body.size, of: submitter)
             throw QueueError.bodyTooLarge(limit: QueueRequest.maximumBodyBytes)
         }
         return body

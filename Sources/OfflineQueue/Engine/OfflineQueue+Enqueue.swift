@@ -99,6 +99,7 @@ extension OfflineQueue {
                 requests.append(request)
             }
             let accepted = try await storeWhenCapacityAllows(requests)
+            await releaseUploads(validated.map(\.body), of: requests)
             await discard(zip(requests, accepted).filter { $1.outcome != .accepted }.map(\.0))
             await follow(requests)
             return accepted
@@ -106,6 +107,7 @@ extension OfflineQueue {
             // After an error that ends the store, rows may refer to the bodies. The next start removes those that no
             // row refers to.
             if (error as? QueueError)?.endsStore != true { await discard(requests) }
+            await releaseUploads(validated.map(\.body), of: requests)
             await failed(error)
             throw error
         }
@@ -232,6 +234,16 @@ extension OfflineQueue {
         case .file(let path):
             return .spooled(try await store.spool.copy(path: path, limit: QueueRequest.maximumBodyBytes))
         case .staged(let id, let size): return .spooled(try await finishBody(id, size: size, by: submitter))
+        }
+    }
+
+    /// Stops counting the uploads that requests use against the quotas of their users.
+    ///
+    /// - Parameter bodies: The bodies of the requests, and of further requests whose bodies were not stored.
+    private nonisolated func releaseUploads(_ bodies: [QueueRequest.Body], of requests: [NewRequest]) async {
+        for case (.staged, let request) in zip(bodies, requests) {
+            guard case .spooled(let body) = request.body else { continue }
+            await staged.release(body.size, of: request.options.submitter)
         }
     }
 

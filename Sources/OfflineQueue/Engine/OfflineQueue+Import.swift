@@ -12,12 +12,24 @@ extension OfflineQueue {
     /// ``QueueLimits``, except ``QueueLimits/laneShare``. If uploads use the room that it needs, stalled uploads are
     /// removed as ``appendToBody(_:_:at:for:)`` describes.
     ///
+    /// The imported requests have no submitter, because the user ids of another machine may belong to other users here.
+    ///
     /// - Parameter path: The path of a regular file, which is read with the permissions of this process.
     /// - Throws: ``QueueError``: `invalidImport` with the line number, `queueFull`, `bodyFileUnusable`, `storeFailed`,
     ///   `spoolFailed`, `insufficientSpace`. If it throws `invalidImport` or `queueFull`, nothing was changed, unless
     ///   the file was changed or the queue became full during the import.
     public nonisolated func importRequests(from path: String) async throws -> ImportResult {
-        try await importRequests { files throws(QueueError) in
+        try await importRequests(from: path, as: .user(nil))
+    }
+
+    /// Imports the requests of an export from a file, like ``importRequests(from:)``.
+    ///
+    /// - Parameter submitters: Who becomes the submitter of the requests.
+    package nonisolated func importRequests(
+        from path: String,
+        as submitters: ImportedSubmitters
+    ) async throws -> ImportResult {
+        try await importRequests(as: submitters) { files throws(QueueError) in
             do throws(SystemError) { return try files.openExternal(path) } catch {
                 throw .unusable(path, error)
             }
@@ -35,10 +47,21 @@ extension OfflineQueue {
     /// - Throws: The errors of ``importRequests(from:)``, and ``QueueError`` with `unknownStagedBody` or `wrongOffset`.
     ///   After `wrongOffset` the upload is kept.
     public nonisolated func importStaged(_ id: String, size: Int64) async throws -> ImportResult {
+        try await importStaged(id, size: size, as: .user(nil))
+    }
+
+    /// Imports the requests of an uploaded export, like ``importStaged(_:size:)``.
+    ///
+    /// - Parameter submitters: Who becomes the submitter of the requests.
+    package nonisolated func importStaged(
+        _ id: String,
+        size: Int64,
+        as submitters: ImportedSubmitters
+    ) async throws -> ImportResult {
         let body = try await staged.finish(id, size: size)
         do {
             let file = try await opened(body)
-            let result = try await importRequests { _ throws(QueueError) in file }
+            let result = try await importRequests(as: submitters) { _ throws(QueueError) in file }
             await store.spool.remove([body.name])
             return result
         } catch {
@@ -54,9 +77,11 @@ extension OfflineQueue {
     }
 
     private nonisolated func importRequests(
+        as submitters: ImportedSubmitters,
         _ open: @escaping @Sendable (any SpoolFiles) throws(QueueError) -> any SpoolFile
     ) async throws -> ImportResult {
-        let importer = Importer(store: store, file: try await store.spool.openFile(open)) {
+        let file = try await store.spool.openFile(open)
+        let importer = Importer(store: store, file: file, submitters: submitters) {
             try await self.removeStalledBodies(toFit: $0)
         }
         do {

@@ -12,14 +12,16 @@ struct ImportBatch {
     }
 
     private let spool: BodySpool
+    private let submitters: ImportedSubmitters
     private var known: Set<String> = []
     private var current: (archived: ArchivedRequest, new: NewRequest, body: Body)?
     private var size = 0
     private(set) var requests: [RestoredRequest] = []
     private(set) var result = ImportResult()
 
-    init(spool: BodySpool) {
+    init(spool: BodySpool, submitters: ImportedSubmitters) {
         self.spool = spool
+        self.submitters = submitters
     }
 
     var isFull: Bool { requests.count >= Self.rows || size >= Self.bytes }
@@ -54,8 +56,9 @@ struct ImportBatch {
     }
 
     private mutating func complete() async throws {
-        guard let (archived, validated, body) = current else { return }
-        var new = validated
+        guard let (parsed, validated, body) = current else { return }
+        var (archived, new) = (parsed, validated)
+        archived.submitter = submitters.submitter(insteadOf: archived.submitter)
         current = nil
         size += new.id.utf8.count + Int(new.headBytes)
         switch body {

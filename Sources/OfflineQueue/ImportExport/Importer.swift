@@ -11,6 +11,7 @@ struct Importer {
 
     private let store: any QueueStore
     private let file: any SpoolFile
+    private let submitters: ImportedSubmitters
     private let freeBytes: @Sendable (Int64) async throws -> Void
     private var archive: any QueueArchive { store.archive }
 
@@ -19,15 +20,18 @@ struct Importer {
     /// - Parameters:
     ///   - store: The store that receives the requests.
     ///   - file: The export.
+    ///   - submitters: Who becomes the submitter of the requests.
     ///   - freeBytes: Removes uploads that receive no more pieces, if the given number of bytes then fits into the
     ///     queue.
     init(
         store: any QueueStore,
         file: any SpoolFile,
+        submitters: ImportedSubmitters,
         freeBytes: @escaping @Sendable (Int64) async throws -> Void
     ) {
         self.store = store
         self.file = file
+        self.submitters = submitters
         self.freeBytes = freeBytes
     }
 
@@ -125,7 +129,7 @@ extension Importer {
 
 extension Importer {
     private func restoreAll() async throws -> ImportResult {
-        var batch = ImportBatch(spool: store.spool)
+        var batch = ImportBatch(spool: store.spool, submitters: submitters)
         do {
             try await read { events in
                 let ids = events.compactMap { event in

@@ -42,19 +42,18 @@ package enum StoreStatements {
     static let laneLoad = "SELECT requests, bytes FROM lane WHERE id = ?"
     static let userLoad = "SELECT requests, bytes FROM submitter WHERE user = ?"
 
-    /// The condition that dropping a request frees room, and that the user `user` may drop it; NULL stands for a user
-    /// who may drop all. A webhook would take the place of a request that has one.
-    private static let isDroppable = """
-        state <> 'inflight' AND seq <> :kept AND on_done IS NULL AND webhook_of IS NULL
-        AND (:user IS NULL OR submitter = :user)
-        """
+    /// The condition that dropping a request frees room. A webhook would take the place of a request that has one.
+    private static let isDroppable =
+        "state <> 'inflight' AND seq <> :kept AND on_done IS NULL AND webhook_of IS NULL"
 
-    static let oldest = "SELECT * FROM request WHERE \(isDroppable) ORDER BY seq LIMIT 1"
-
-    /// Selects the oldest request of a lane that may be dropped, except the one with the number `kept`. Index:
-    /// `request_order`.
-    static let oldestOfLane =
-        "SELECT * FROM request WHERE lane_id = :lane AND \(isDroppable) ORDER BY seq LIMIT 1"
+    /// Returns the statement that selects the oldest request that may be dropped, except the one with the number
+    /// `kept`. Index: `request_submitter` for the requests of one user, whose number the quota limits, otherwise
+    /// `request_order` for those of a lane. The unary plus prevents the use of the other index.
+    package static func oldest(ofUser: Bool, inLane: Bool) -> String {
+        let user = ofUser ? "submitter = :user AND " : ""
+        let lane = inLane ? "\(ofUser ? "+" : "")lane_id = :lane AND " : ""
+        return "SELECT * FROM request WHERE \(user)\(lane)\(isDroppable) ORDER BY seq LIMIT 1"
+    }
 
     /// Selects the waiting request with a replace key. Index: `request_replaced`.
     static let findReplaceable = """
@@ -335,10 +334,32 @@ package enum StoreStatements {
         SELECT expire_at FROM request WHERE state <> 'inflight' AND \(isTrusted) ORDER BY expire_at LIMIT 1
         """
 
+    // MARK: Retention
+
+    /// Selects the users who have submitted requests, and NULL, which stands for requests without a submitter.
+    static let submitters = "SELECT user FROM submitter UNION ALL SELECT NULL"
+
+    /// Selects finished requests of a submitter in a state beyond the newest `count`. Index: `history_submitter`.
+    package static let finishedSurplus = """
+        SELECT position, seq, body_file FROM history WHERE state = :state AND submitter IS :user
+        ORDER BY finished_at DESC LIMIT :limit OFFSET :count
+        """
+
+    static let keptBytes = "SELECT submitter, kept_bytes FROM history WHERE kept_bytes > 0"
+
+    /// Selects the oldest finished requests of a submitter that take space.
+    static let oldestKept = """
+        SELECT position, seq, body_file, kept_bytes FROM history WHERE kept_bytes > 0 AND submitter IS :user
+        ORDER BY position LIMIT :limit
+        """
+
     /// The statements whose execution time must not grow with the length of the queue, by name.
     package static let flat: [String: String] = [
         "isKnown": isKnown, "findKnown": findKnown, "findLane": findLane, "findLaneByKey": findLaneByKey,
-        "oldestOfLane": oldestOfLane, "findReplaceable": findReplaceable, "findSentWithKey": findSentWithKey,
+        "userLoad": userLoad, "oldestOfLane": oldest(ofUser: false, inLane: true),
+        "oldestOfUser": oldest(ofUser: true, inLane: false),
+        "oldestOfUserInLane": oldest(ofUser: true, inLane: true),
+        "findReplaceable": findReplaceable, "findSentWithKey": findSentWithKey,
         "dueInParallelLane": dueInParallelLane, "headOfLane": headOfLane,
         "postpone": postpone,
         "claimablePriorities": claimablePriorities, "claimableInParallelLane": claimableInParallelLane,
@@ -349,7 +370,7 @@ package enum StoreStatements {
         "deleteBody": deleteBody,
         "insertAttempt": insertAttempt,
         "forgetAttempts": deleteOldAttempts, "dependents": dependents, "orphans": orphans,
-        "expired": expired, "nextToExpire": nextToExpire,
+        "expired": expired, "nextToExpire": nextToExpire, "finishedSurplus": finishedSurplus,
         "nextCompletion": nextCompletion, "removeCompletion": removeCompletion,
     ]
 }

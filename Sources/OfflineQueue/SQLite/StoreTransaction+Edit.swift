@@ -13,7 +13,7 @@ extension StoreTransaction {
         } catch is RequestLifecycle.Refusal {
             return .refused(request.state.name)
         }
-        if edit == .retry(newKey: true) { try renewKey(of: request.sequence) }
+        if case .retry(newKey: true, _) = edit { try renewKey(of: request.sequence) }
         changedLanes.insert(request.lane)
         return .done(try self.request(id: id)?.state.name ?? .cancelled)
     }
@@ -109,15 +109,21 @@ extension StoreTransaction {
 extension StoreTransaction {
     private mutating func editHistory(_ edit: QueueEdit, _ id: String) throws -> EditResult {
         guard let row = try row("SELECT * FROM history WHERE id = ?", [id]) else { return .unknown }
-        if case .retry = edit, try isRetriable(row), let refusal = try refusalOfRetry(row) { throw refusal }
+        if case .retry(_, let quota) = edit, try isRetriable(row),
+            let refusal = try refusalOfRetry(row, within: quota)
+        {
+            throw refusal
+        }
         return try editHistory(edit, row)
     }
 
     mutating func editHistory(_ edit: QueueEdit, _ row: StoredRow) throws -> EditResult {
         let state: QueuedRequest.State = try row["state"]
         switch edit {
-        case .retry(let newKey):
-            guard try isRetriable(row), try refusalOfRetry(row) == nil else { return .refused(state) }
+        case .retry(let newKey, let quota):
+            guard try isRetriable(row), try refusalOfRetry(row, within: quota) == nil else {
+                return .refused(state)
+            }
             try restore(row)
             if newKey { try renewKey(of: try row["seq"]) }
             return .done(.pending)

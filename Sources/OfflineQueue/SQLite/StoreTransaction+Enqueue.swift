@@ -109,8 +109,8 @@ extension StoreTransaction {
         guard let key = new.options.replaceKey, let found = try waiting(withKey: key, inLane: lane.id) else {
             return nil
         }
+        try checkSubmitter(of: new, mayChange: found.row, "the replace key \(quoted(key))")
         try checkIndependence(of: new, from: found.id)
-        try checkSubmitter(of: new, mayChange: found.row)
         return found
     }
 
@@ -121,18 +121,20 @@ extension StoreTransaction {
         guard let key = new.options.replaceKey,
             let row = try row(StoreStatements.findSentWithKey, [lane.id, key])
         else { return nil }
+        try checkSubmitter(of: new, mayChange: row, "the replace key \(quoted(key))")
         try checkIndependence(of: new, from: try row["id"])
-        try checkSubmitter(of: new, mayChange: row)
         return try row["seq"]
     }
 
     /// Throws if another user has enqueued a stored request, which the new one would repeat, replace or wait for.
     ///
-    /// - Parameter row: A row with the columns `id` and `submitter`.
-    private func checkSubmitter(of new: NewRequest, mayChange row: StoredRow) throws {
+    /// - Parameters:
+    ///   - row: A row with the column `submitter`.
+    ///   - name: What the new request names, for the message. It must not contain the id of the stored request unless
+    ///     the new request has the same.
+    private func checkSubmitter(of new: NewRequest, mayChange row: StoredRow, _ name: String) throws {
         guard try !new.options.submitter.mayChange(row["submitter"]) else { return }
-        let id: String = try row["id"]
-        throw QueueError(.notSubmitter, "\(quoted(id)) belongs to another user")
+        throw QueueError(.notSubmitter, "\(name) belongs to another user")
     }
 
     /// Throws if the new request depends on the request that it would replace or wait for.
@@ -159,7 +161,7 @@ extension StoreTransaction {
         guard try isKnown(new.id), let found = try row(StoreStatements.findKnown, ["id": new.id]) else {
             return nil
         }
-        try checkSubmitter(of: new, mayChange: found)
+        try checkSubmitter(of: new, mayChange: found, quoted(new.id))
         try checkContent(of: new)
         let row = try openedForCaller(found)
         if new.options.durability == .full { try touch() }

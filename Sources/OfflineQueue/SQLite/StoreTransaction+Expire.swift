@@ -95,10 +95,11 @@ extension StoreTransaction {
 extension StoreTransaction {
     private static let historyRows = "SELECT position, seq, body_file FROM history"
 
-    /// Removes finished requests that are too old, and the oldest ones if there are too many. Returns whether another
-    /// transaction must remove more.
+    /// Removes finished requests that are too old, and the oldest ones of a user who has too many. Returns whether
+    /// another transaction must remove more.
     private mutating func purgeHistory() throws -> Bool {
         let retention = settings.retention
+        let users = try rows(StoreStatements.submitters).map { try $0["user"] as UInt32? }
         var isMoreLeft = false
         for state in QueuedRequest.State.allCases where state.isFinal {
             let age = state == .dead ? retention.dead : retention.done
@@ -108,48 +109,65 @@ extension StoreTransaction {
             )
             isMoreLeft = isMoreLeft || aged == Self.batch
             guard state != .dead else { continue }
-            let surplus = try purge(
-                """
-                \(Self.historyRows) WHERE state = :state
-                ORDER BY finished_at DESC LIMIT \(Self.batch) OFFSET :count
-                """,
-                ["state": state.rawValue, "count": retention.doneCount]
-            )
-            isMoreLeft = isMoreLeft || surplus == Self.batch
+            for user in users {
+                let surplus = try purge(
+                    StoreStatements.finishedSurplus,
+                    [
+                        "state": state.rawValue, "user": user, "count": retention.doneCount,
+                        "limit": Self.batch,
+                    ]
+                )
+                isMoreLeft = isMoreLeft || surplus == Self.batch
+            }
         }
         return try purgeBytes(over: retention.bytes) || isMoreLeft
     }
 
+    /// Removes the oldest requests of the users whose requests have most bytes, so that the requests of one user do not
+    /// displace those of others.
     private mutating func purgeBytes(over limit: Int64) throws -> Bool {
         guard try historyBytes() > limit else { return false }
-        // Calculates the counter again before anything is removed. With a wrong counter, this would remove dead
-        // requests that a user may still want to retry.
-        try execute("UPDATE meta SET history_bytes = (SELECT ifnull(sum(kept_bytes), 0) FROM history)")
-        for _ in 0..<Self.batch {
+        var kept = try keptBytes()
+        // Corrects the counter before anything is removed. With a wrong counter, this would remove dead requests that a
+        // user may still want to retry.
+        try execute("UPDATE meta SET history_bytes = ?", [kept.values.reduce(0, +)])
+        guard let (user, _) = kept.max(by: { $0.value < $1.value }) else { return false }
+        for row in try rows(StoreStatements.oldestKept, ["user": user, "limit": Self.batch]) {
             guard try historyBytes() > limit else { return false }
-            try purge("\(Self.historyRows) WHERE kept_bytes > 0 ORDER BY position LIMIT 1")
+            let most = kept[user]!
+            guard kept.values.allSatisfy({ $0 <= most }) else { break }
+            try remove(row)
+            kept[user] = try most - row["kept_bytes"]
         }
-        return true
+        return try historyBytes() > limit
+    }
+
+    /// Returns the bytes of finished requests by their submitters.
+    private func keptBytes() throws -> [UInt32?: Int64] {
+        var kept: [UInt32?: Int64] = [:]
+        let all = try cursor(StoreStatements.keptBytes, [:])
+        while let row = try all.next() { try kept[row["submitter"], default: 0] += row["kept_bytes"] }
+        return kept
     }
 
     private func historyBytes() throws -> Int64 {
         try row("SELECT history_bytes FROM meta")!["history_bytes"]
     }
 
-    @discardableResult
-    private mutating func purge(_ selection: String, _ arguments: StatementArguments = StatementArguments())
-        throws -> Int
-    {
+    private mutating func purge(_ selection: String, _ arguments: StatementArguments) throws -> Int {
         let forgotten = try rows(selection, arguments)
-        for row in forgotten {
-            let sequence: Int64 = try row["seq"]
-            try execute("DELETE FROM history WHERE position = ?", [row["position"] as Int64])
-            try requireChange(of: sequence)
-            for table in ["attempt", "response"] {
-                try execute("DELETE FROM \(table) WHERE seq = ?", [sequence])
-            }
-            try freeBody(sequence, file: try row["body_file"])
-        }
+        for row in forgotten { try remove(row) }
         return forgotten.count
+    }
+
+    /// - Parameter row: A row with the columns `position`, `seq` and `body_file` of `history`.
+    private mutating func remove(_ row: StoredRow) throws {
+        let sequence: Int64 = try row["seq"]
+        try execute("DELETE FROM history WHERE position = ?", [row["position"] as Int64])
+        try requireChange(of: sequence)
+        for table in ["attempt", "response"] {
+            try execute("DELETE FROM \(table) WHERE seq = ?", [sequence])
+        }
+        try freeBody(sequence, file: try row["body_file"])
     }
 }

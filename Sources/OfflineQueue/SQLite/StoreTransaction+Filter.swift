@@ -100,7 +100,7 @@ extension StoreTransaction {
             case .cancel: try cancel(part, &edited)
             case .hold: try hold(part)
             case .release: try release(part)
-            case .retry(let newKey): try retry(part, newKey: newKey)
+            case .retry(let newKey, _): try retry(part, newKey: newKey)
             }
         edited.add(done, isRefused: false)
         edited.add(sequences.count - done, isRefused: true)

@@ -41,8 +41,8 @@ extension StoreTransaction {
         let freed = try replaced.map { try $0.loadFreedByEnd(in: lane.key.origin) } ?? Freed()
         let refusal =
             try userExcess(of: new, freed)
-            ?? excess(of: new, over: laneLimit, lane.load - freed.lane)
-            ?? excess(of: new, over: limit, lane.queueLoad + stagedLoad - freed.queue)
+            ?? excess(of: new.size, over: laneLimit, lane.load - freed.lane)
+            ?? excess(of: new.size, over: limit, lane.queueLoad + stagedLoad - freed.queue)
         guard let refusal else { return true }
         switch new.options.whenFull {
         case .reject, .block: throw refusal
@@ -77,14 +77,24 @@ extension StoreTransaction {
     /// quota.
     private func userExcess(of new: NewRequest, _ freed: Freed) throws -> QueueError? {
         guard let submitter = new.options.submitter, let quota = submitter.quota else { return nil }
+        return try excess(of: new.size, over: quota, of: submitter.user, freed)
+    }
+
+    /// Returns the error if a request of this size would exceed the quota of a user; `nil` if it fits.
+    private func excess(
+        of size: Int64,
+        over quota: UserQuota,
+        of user: UInt32,
+        _ freed: Freed = Freed()
+    ) throws -> QueueError? {
         let limit = Limit(
-            place: "the user \(submitter.user)",
+            place: "the user \(user)",
             load: Load(requests: quota.requests, bytes: quota.bytes),
             code: .quotaExceeded
         )
-        let load = try row(StoreStatements.userLoad, [submitter.user])
+        let load = try row(StoreStatements.userLoad, [user])
             .map { try Load(requests: $0["requests"], bytes: $0["bytes"]) }
-        return excess(of: new, over: limit, (load ?? Load()) - freed.queue)
+        return excess(of: size, over: limit, (load ?? Load()) - freed.queue)
     }
 
     /// Returns a lane's share of a limit. A share of 1 is not calculated with `Double`, which would round `Int64.max`
@@ -110,14 +120,22 @@ extension StoreTransaction {
     /// The size of uploads that no request uses yet. They count towards the queue's limit.
     var stagedLoad: Load { Load(bytes: environment.stagedBytes.count) }
 
-    /// Returns the error if the retry of a dead request with a webhook would exceed the limits of the whole queue;
-    /// `nil` if it fits.
+    /// Returns the error if the retry of a dead request would exceed the quota of its submitter, or, if it has a
+    /// webhook, the limits of the whole queue; `nil` if it fits.
     ///
     /// The webhook of the first end has replaced the request, and each further end adds a webhook. Without this check,
-    /// retries could fill the disk. Other dead requests are already stored, so their retries are not limited.
-    func refusalOfRetry(_ row: StoredRow) throws -> QueueError? {
+    /// retries could fill the disk. Other dead requests are already stored, so only a quota limits their retries.
+    ///
+    /// - Parameter quota: The quota of the submitter; `nil` for none.
+    func refusalOfRetry(_ row: StoredRow, within quota: UserQuota?) throws -> QueueError? {
+        let size: Int64 = try row["size"]
+        if let quota, let user = try row["submitter"] as UInt32?,
+            let refusal = try excess(of: size, over: quota, of: user)
+        {
+            return refusal
+        }
         guard !row.isNull("on_done") else { return nil }
-        let (limit, load, size) = (limit.load, try totalLoad(), try row["size"] as Int64)
+        let (limit, load) = (limit.load, try totalLoad())
         guard load.requests >= limit.requests || load.bytes + size > limit.bytes else { return nil }
         let (id, bytes) = (try row["id"] as String, max(0, limit.bytes - load.bytes))
         return QueueError(
@@ -134,8 +152,8 @@ extension StoreTransaction {
         return try Load(requests: row["requests"], bytes: row["bytes"])
     }
 
-    /// Returns the error if the new request would exceed the limit; `nil` if it fits.
-    private func excess(of new: NewRequest, over limit: Limit, _ load: Load) -> QueueError? {
+    /// Returns the error if a request of this size would exceed the limit; `nil` if it fits.
+    private func excess(of size: Int64, over limit: Limit, _ load: Load) -> QueueError? {
         let (most, place) = (limit.load, limit.place)
         if load.requests >= most.requests {
             return QueueError(
@@ -143,11 +161,11 @@ extension StoreTransaction {
                 "\(place) has \(load.requests) requests; its limit is \(most.requests)"
             )
         }
-        guard load.bytes + new.size > most.bytes else { return nil }
+        guard load.bytes + size > most.bytes else { return nil }
         let room = max(0, most.bytes - load.bytes)
         return QueueError(
             limit.code,
-            "the request has \(new.size) bytes; \(place) has \(room) of its \(most.bytes) bytes free"
+            "the request has \(size) bytes; \(place) has \(room) of its \(most.bytes) bytes free"
         )
     }
 
@@ -239,20 +257,37 @@ extension StoreTransaction {
         // A user with a quota may drop only its own requests.
         let submitter = new.options.submitter
         let user = submitter?.quota == nil ? nil : submitter?.user
-        let droppable: StatementArguments = ["kept": replaced?.sequence ?? 0, "user": user]
+        let kept = replaced?.sequence ?? 0
         while let refusal = try userExcess(of: new, freed) {
-            try drop(try row(StoreStatements.oldest, droppable), or: refusal)
+            try drop(try oldest(of: user, except: kept), or: refusal)
         }
         while let refusal = excess(
-            of: new,
+            of: new.size,
             over: laneLimit,
             try load(StoreStatements.laneLoad, [lane.id]) - freed.lane
         ) {
-            try drop(try row(StoreStatements.oldestOfLane, droppable &+ ["lane": lane.id]), or: refusal)
+            try drop(try oldest(of: user, in: lane, except: kept), or: refusal)
         }
-        while let refusal = excess(of: new, over: limit, try totalLoad() - freed.queue) {
-            try drop(try row(StoreStatements.oldest, droppable), or: refusal)
+        while let refusal = excess(of: new.size, over: limit, try totalLoad() - freed.queue) {
+            try drop(try oldest(of: user, except: kept), or: refusal)
         }
+    }
+
+    /// Returns the oldest request that may be dropped; `nil` if there is none.
+    ///
+    /// - Parameters:
+    ///   - user: The user who must have submitted it; `nil` for any.
+    ///   - lane: Its lane. Default `nil`: any.
+    ///   - kept: The number of a request that is not returned.
+    private func oldest(
+        of user: UInt32?,
+        in lane: StoredLane? = nil,
+        except kept: Int64
+    ) throws -> StoredRow? {
+        var arguments: StatementArguments = ["kept": kept]
+        if let user { arguments = arguments &+ ["user": user] }
+        if let lane { arguments = arguments &+ ["lane": lane.id] }
+        return try row(StoreStatements.oldest(ofUser: user != nil, inLane: lane != nil), arguments)
     }
 
     private mutating func drop(_ row: StoredRow?, or refusal: QueueError) throws {

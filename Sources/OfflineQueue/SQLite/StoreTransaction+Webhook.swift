@@ -13,6 +13,7 @@ extension StoreTransaction {
         do {
             let new = try webhook(reporting: row, isExpired: isExpired)
             try store(new)
+            try execute("UPDATE history SET webhook_id = ? WHERE seq = ?", [new.id, sequence])
         } catch let error as QueueError {
             try execute(
                 "UPDATE history SET last_error = ifnull(last_error || '; ', '') || ? WHERE seq = ?",
@@ -25,7 +26,7 @@ extension StoreTransaction {
         guard let webhook = try Webhook(stored: row["on_done"]) else {
             throw QueueError(.storeUnusable, "the request has no webhook")
         }
-        let id = try Self.webhookID(row)
+        let id = try WebhookID.make(row)
         var options = EnqueueOptions(id: id)
         options.idempotencyKey = .value(id)
         options.credential = webhook.credential
@@ -47,19 +48,8 @@ extension StoreTransaction {
     ///
     /// - Parameter row: A row of `history`.
     func webhookID(reporting row: StoredRow) throws -> String? {
-        guard !row.isNull("on_done") else { return nil }
-        let id = try Self.webhookID(row)
+        guard let id = try row["webhook_id"] as String? else { return nil }
         return try isKnown(id) ? id : nil
-    }
-
-    /// Returns the id of a webhook, which is also its idempotency key. The position in the history is part of it,
-    /// because a dead request that is retried ends again, with another outcome. So are the times: another store may
-    /// contain a request with the same id.
-    private static func webhookID(_ row: StoredRow) throws -> String {
-        let (id, position): (String, Int64) = try (row["id"], row["position"])
-        let (created, finished): (Int64, Int64) = try (row["created_at"], row["finished_at"])
-        let end = "netwatch webhook \(position) \(created) \(finished) \(id)"
-        return UUIDv8.make(from: try SHA256.digest(of: Data(end.utf8)))
     }
 
     private mutating func store(_ new: NewRequest) throws {

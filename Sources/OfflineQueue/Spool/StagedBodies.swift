@@ -32,6 +32,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
             if now < before { onRelease() }
         }
     }
+    /// The bytes of finished uploads of users with a quota, as long as no stored request uses them.
+    private var finished: [UInt32: Int64] = [:]
     private let onRelease: @Sendable () -> Void
     private var expiry: Task<Void, Never>?
 
@@ -154,7 +156,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return next
     }
 
-    /// Finishes an upload. Its id is then unknown.
+    /// Finishes an upload. Its id is then unknown. Its bytes count against the quota of `submitter` until
+    /// ``release(_:of:)``.
     ///
     /// - Parameters:
     ///   - size: The total number of bytes that the caller has sent.
@@ -176,7 +179,21 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
             )
         }
         drop(id, of: entry.writer)
-        return try await entry.writer.finish()
+        charge(size, to: submitter)
+        do { return try await entry.writer.finish() } catch {
+            release(size, of: submitter)
+            throw error
+        }
+    }
+
+    /// Stops counting a finished upload against the quota of the user who finished it, because a request is stored with
+    /// it or it was removed.
+    package func release(_ size: Int64, of submitter: Submitter?) { charge(-size, to: submitter) }
+
+    private func charge(_ size: Int64, to submitter: Submitter?) {
+        guard let submitter, submitter.quota != nil else { return }
+        let sum = finished[submitter.user, default: 0] + size
+        finished[submitter.user] = sum == 0 ? nil : sum
     }
 
     /// Removes an upload.
@@ -258,7 +275,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
 
     private func checkQuota(of submitter: Submitter?, for count: Int64) throws(QueueError) {
         guard let submitter, let limit = submitter.quota?.stagedBytes else { return }
-        let used = entries.values.reduce(0) { $0 + ($1.user == submitter.user ? $1.offset : 0) }
+        let open = entries.values.reduce(0) { $0 + ($1.user == submitter.user ? $1.offset : 0) }
+        let used = open + finished[submitter.user, default: 0]
         guard used + count > limit else { return }
         throw QueueError(
             .quotaExceeded,

@@ -31,8 +31,9 @@ package enum QueueEdit: Hashable, Sendable {
     /// Releases a held request, whatever the reason for the hold.
     case release
     /// Makes a waiting, held or dead request pending and due now. `newKey` is whether it gets a new idempotency key, so
-    /// that the server does not treat it as a repetition.
-    case retry(newKey: Bool)
+    /// that the server does not treat it as a repetition. `quota` is what the unfinished requests of its submitter may
+    /// use; `nil` for no quota.
+    case retry(newKey: Bool, quota: UserQuota? = nil)
 
     /// Whether the edit ends a hold.
     var releases: Bool {

@@ -17,13 +17,14 @@ package struct StoreSettings: Hashable, Sendable {
     package struct Retention: Hashable, Sendable {
         /// How long delivered, cancelled and superseded requests are kept. Default 1 day.
         package var done: Duration = .seconds(86_400)
-        /// The maximum number of delivered requests, of cancelled requests and of superseded requests. Default 10,000
-        /// of each.
+        /// The maximum number of delivered requests, of cancelled requests and of superseded requests of each
+        /// submitter. Requests without a submitter count together. Default 10,000 of each.
         package var doneCount = 10_000
         /// How long dead requests are kept, with their bodies. Default 7 days.
         package var dead: Duration = .seconds(7 * 86_400)
         /// The maximum total size of finished requests in bytes, including recorded responses and the bodies of dead
-        /// requests. The oldest requests are removed first. Default 256 MiB.
+        /// requests. Beyond it, the oldest requests of the user whose requests have most bytes are removed. Default
+        /// 256 MiB.
         package var bytes: Int64 = 256 << 20
 
         package init() {}

@@ -22,10 +22,26 @@ package struct UserQuota: Hashable, Sendable {
     package var requests = 100_000
     /// The maximum size of all unfinished requests in bytes. Default 1 GiB.
     package var bytes: Int64 = 1 << 30
-    /// The maximum size of all uploads that no request uses yet, in bytes. Default 1 GiB.
+    /// The maximum size of all uploads that no stored request uses yet, in bytes. Default 1 GiB.
     package var stagedBytes: Int64 = 1 << 30
 
     package init() {}
+}
+
+/// Who becomes the submitter of imported requests.
+package enum ImportedSubmitters: Hashable, Sendable {
+    /// The submitters in the export. Their ids are those of the machine that has written it.
+    case original
+    /// A user of this machine; `nil` for none.
+    case user(UInt32?)
+
+    /// Returns the submitter of an imported request.
+    func submitter(insteadOf original: UInt32?) -> UInt32? {
+        switch self {
+        case .original: original
+        case .user(let user): user
+        }
+    }
 }
 
 extension Optional<Submitter> {

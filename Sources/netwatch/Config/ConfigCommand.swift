@@ -26,7 +26,8 @@ struct ConfigCommand: ParsableCommand {
                 Prints every fault with its file, line and column, in the order of the files and lines. After a fault \
                 in the syntax, the rest of that file is not checked.
 
-                Exit status: 0 if the service would accept the files; 78 if they have faults.
+                Exit status: 0 if the service would accept the files; 78 if they have faults; 75 if the group \
+                database cannot be read.
                 """
         )
 
@@ -68,7 +69,8 @@ struct ConfigCommand: ParsableCommand {
 
                 The output is a configuration file. It does not contain what options of `netwatch serve` replace.
 
-                Exit status: 0 if the configuration was printed; 78 if the files have faults.
+                Exit status: 0 if the configuration was printed; 78 if the files have faults; 75 if the group \
+                database cannot be read.
                 """
         )
 

@@ -22,15 +22,18 @@ struct ConfigurationOption: ParsableArguments {
 
     /// Calls a function that reads the files. If they have faults, prints all of them.
     ///
-    /// - Throws: ``CommandError`` with the exit status 78 for faults.
+    /// - Throws: ``CommandError`` with the exit status 78 for faults; 75 if all of them may be temporary.
     func reading<Result>(_ body: () throws(InvalidConfiguration) -> Result) throws(CommandError) -> Result {
         do {
             return try body()
         } catch {
             for problem in error.problems.dropLast() { Printer.error(Printer.printable("\(problem)")) }
+            let last =
+                error.problems.last.map { Printer.printable("\($0)") } ?? "the configuration has faults"
+            if error.isTemporary { throw CommandError(.tryAgain, last) }
             throw CommandError(
                 .unusableStore,
-                error.problems.last.map { Printer.printable("\($0)") } ?? "the configuration has faults",
+                last,
                 hint: "`netwatch config default` prints all keys with their accepted values"
             )
         }

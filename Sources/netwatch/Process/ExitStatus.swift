@@ -19,8 +19,8 @@ enum ExitStatus: Int32 {
     case usage = 64
     /// The service is not running (`EX_UNAVAILABLE`).
     case unavailable = 69
-    /// Temporary failure (`EX_TEMPFAIL`). Either the service is busy and has done nothing, or the request was accepted
-    /// and its id printed, but it is not finished yet.
+    /// Temporary failure (`EX_TEMPFAIL`): the service is busy and has done nothing; or the request was accepted and its
+    /// id printed, but it is not finished yet; or the group database cannot be read.
     case tryAgain = 75
     /// This user has no permission. Another user may have it (`EX_NOPERM`).
     case noPermission = 77

@@ -105,13 +105,21 @@ struct QueueImportCommand: AsyncParsableCommand {
     @Argument(help: "A file printed by `netwatch queue export`; - for standard input.")
     var file: String
 
+    @Flag(
+        help: """
+            Keep the users who submitted the requests. An id must belong to the same user on both machines. Without \
+            this flag, the requests belong to the user who imports them.
+            """
+    )
+    var keepSubmitters = false
+
     @OptionGroup var queue: QueueOptions
 
-    mutating func run() async throws {
+    func run() async throws {
         let reader = file == "-" ? try BodyReader.standardInput() : try BodyReader.opening(file, limit: .max)
         let result = try await queue.withQueue { client, stored in
-            if file != "-", let stored { return try await Self.imported(file, into: stored) }
-            return try await Self.upload(reader, to: client)
+            if file != "-", let stored { return try await imported(into: stored) }
+            return try await upload(reader, to: client)
         }
         var parts = ["imported \(CountText.format(result.imported, "request"))"]
         if result.known > 0 { parts.append("skipped \(result.known) known") }
@@ -119,7 +127,7 @@ struct QueueImportCommand: AsyncParsableCommand {
         Printer.note(parts.joined(separator: ", "))
     }
 
-    private static func upload(
+    private func upload(
         _ reader: BodyReader,
         to client: ServiceClient
     ) async throws(CommandError) -> ControlMessage.Imported {
@@ -128,7 +136,7 @@ struct QueueImportCommand: AsyncParsableCommand {
         do {
             return try await upload.retryingLonger(for: staged).post(
                 "/v1/queue/import",
-                ControlMessage.Import(staged: staged),
+                ControlMessage.Import(staged: staged, keepSubmitters: keepSubmitters ? true : nil),
                 // The service reads the file three times and writes each body to the disk.
                 within: ServiceRequest.longestCall,
                 as: ControlMessage.Imported.self
@@ -139,12 +147,9 @@ struct QueueImportCommand: AsyncParsableCommand {
         }
     }
 
-    private static func imported(
-        _ file: String,
-        into queue: StoredQueue
-    ) async throws -> ControlMessage.Imported {
+    private func imported(into queue: StoredQueue) async throws -> ControlMessage.Imported {
         do {
-            return try await queue.importRequests(from: file)
+            return try await queue.importRequests(from: file, keepingSubmitters: keepSubmitters)
         } catch let error as QueueError {
             throw CommandError(opening: error)
         }

@@ -154,7 +154,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             "exported \(salvage.waiting) waiting and \(salvage.dead) dead requests; import them with"
         )
         let option = queue.stateDir.map { "--state-dir \($0) " } ?? ""
-        Printer.note("`netwatch queue import \(option)\(salvage.path)`")
+        Printer.note("`netwatch queue import --keep-submitters \(option)\(salvage.path)`")
         Printer.data(salvage.path)
         if !salvage.isWhole { throw ExitStatus.no.exitCode }
     }

@@ -1,5 +1,7 @@
 internal import Foundation
+internal import Glibc
 internal import Logging
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import OfflineQueue
 internal import Testing
@@ -78,6 +80,33 @@ internal import Testing
                     "0:3:11: `access.quota.connections` is 0; it must be an integer from 1 to 65536",
                 ]
         )
+    }
+
+    @Test func `a failure of the group database may be temporary, a missing group is not`() throws {
+        var base = Self.base
+        base.lookUpGroup = { (name) throws(SystemError) in
+            if name == "failing" { throw SystemError(call: "getgrnam_r", errno: EIO) }
+            return nil
+        }
+        let directory = try ScratchDirectory()
+        func fault(_ text: String) throws -> InvalidConfiguration? {
+            let file = try directory.write(Array(text.utf8), to: "a.toml")
+            return #expect(throws: InvalidConfiguration.self) {
+                _ = try ConfigurationFiles(path: file).read(into: base)
+            }
+        }
+        let failing = try fault("[access]\nread-groups = [\"failing\"]\n")
+        #expect(failing?.isTemporary == true)
+        #expect(failing?.description.contains(":2:1: `access.read-groups` cannot be checked now: ") == true)
+        #expect(try fault("[access]\nread-groups = [\"missing\", \"failing\"]\n")?.isTemporary == false)
+        // A fault that a restart does not remove prevails.
+        let both = try fault("[access]\nread-groups = [\"failing\"]\n[queue]\ninflight = 0\n")
+        #expect(both?.isTemporary == false && both?.problems.count == 2)
+    }
+
+    @Test func `the keys of the access change only when the service is restarted`() {
+        let keys = SettingTable.settings.map(\.path).filter { $0.hasPrefix("access.") }
+        #expect(keys.count == 6 && Set(keys).isSubset(of: SettingTable.restartKeys))
     }
 
     @Test func `hosts get their names, checks and the defaults of any file`() {

@@ -239,6 +239,33 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `finished requests of one user do not displace those of others`(kind: StoreKind) async throws {
+        let bench = try await kind.bench { $0.retention.doneCount = 2 }
+        for (id, user) in [("old", 7), ("a", 8), ("b", 8), ("c", 8), ("none", nil)] as [(String, UInt32?)] {
+            try await bench.put(id) { $0.submitter = user.map { Submitter(user: $0) } }
+            _ = try await bench.store.edit(.cancel, [id])
+            bench.clock.advance(.seconds(1))
+        }
+        _ = try await bench.store.expire()
+        #expect(try await bench.store.all().map(\.id) == ["none", "c", "b", "old"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `over the limit of bytes, the user with most bytes loses its oldest requests`(kind: StoreKind)
+        async throws
+    {
+        let body = String(repeating: "x", count: 100)
+        let size = try new("0", body: body).size
+        let bench = try await kind.bench { $0.retention.bytes = 4 * size }
+        for (id, user) in [("0", 7), ("1", 8), ("2", 8), ("3", 8), ("4", 8), ("5", 7)] as [(String, UInt32)] {
+            let lane = try await bench.put(id, body: body) { $0.submitter = Submitter(user: user) }
+            try await bench.store.conclude(try await bench.takeOne(lane), .dead(reason: "no"))
+        }
+        while try await bench.store.expire() == .zero {}
+        #expect(try await bench.store.all().map(\.id) == ["5", "4", "3", "0"])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the history stays within its limit of bytes`(kind: StoreKind) async throws {
         let bench = try await kind.bench { $0.retention.bytes = 170 }
         let body = String(repeating: "x", count: 60)

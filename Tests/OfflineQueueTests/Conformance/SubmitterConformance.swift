@@ -73,6 +73,42 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a retry of dead requests is refused beyond the quota of their submitter`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        var quota = UserQuota()
+        quota.requests = 1
+        for id in ["a", "b"] {
+            let lane = try await bench.put(id) { $0.submitter = submitter(7, requests: 1) }
+            try await bench.store.conclude(try await bench.takeOne(lane), .dead(reason: "no"))
+        }
+        let retry = QueueEdit.retry(newKey: false, quota: quota)
+        let error = try await #require(throws: QueueError.self) {
+            _ = try await bench.store.edit(retry, ["a", "b"])
+        }
+        #expect(error.code == .quotaExceeded && error.message == "the user 7 has 1 requests; its limit is 1")
+        #expect(try await bench.waiting().isEmpty)
+        let dead = RequestFilter(states: [.dead])
+        let filtered = try await bench.store.edit(retry, matching: dead, isDryRun: false)
+        #expect(filtered.result.done == 1 && filtered.result.refused == 1)
+        #expect(try await bench.waiting() == ["a": .pending])
+        // Without a quota, the limit of the user does not apply.
+        #expect(try await bench.store.edit(.retry(newKey: false), ["b"]) == [.done(.pending)])
+        // The retry of a request that is not finished adds no request.
+        #expect(try await bench.store.edit(retry, ["a", "b"]) == [.done(.pending), .done(.pending)])
+        quota.requests = 10
+        quota.bytes = 1
+        _ = try await bench.store.edit(.cancel, ["b"])
+        let lane = try await bench.put("c") { $0.submitter = submitter(8) }
+        _ = try await bench.store.edit(.cancel, ["a"])
+        try await bench.store.conclude(try await bench.takeOne(lane), .dead(reason: "no"))
+        await #expect(throws: QueueError.self) {
+            _ = try await bench.store.edit(.retry(newKey: false, quota: quota), ["c"])
+        }
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a request of another user is neither repeated, replaced nor dropped`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.requests = 2
@@ -90,6 +126,9 @@ internal import Testing
                 }
             }
             #expect(error.code == .notSubmitter)
+            // The message contains only what the new request names.
+            let name = id == "a" ? "`a`" : "the replace key `k`"
+            #expect(error.message == "\(name) belongs to another user")
         }
         try await bench.put("c") { $0.submitter = submitter(8) }
         try await bench.put("d") {

@@ -123,6 +123,21 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `the webhook of a dead request is found after the request was dropped`(kind: StoreKind)
+        async throws
+    {
+        let bench = try await kind.bench()
+        let lane = try await put(bench, "a")
+        try await bench.store.conclude(try await bench.takeOne(lane), .dead(reason: "no"))
+        let webhook = try #require(try await bench.store.details(of: "a")?.webhookID)
+        bench.clock.advance(.seconds(1))
+        #expect(try await bench.store.edit(.cancel, ["a"]) == [.done(.cancelled)])
+        #expect(try await bench.store.details(of: "a")?.webhookID == webhook)
+        // The drop is not reported again.
+        #expect(try await webhooks(bench).map(\.id) == [webhook])
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `a retry of several requests that one of them refuses changes none of them`(kind: StoreKind)
         async throws
     {

@@ -10,8 +10,12 @@ internal import Testing
     private let files = TemporaryDirectory()
 
     /// Opens a queue that is limited to 200,000 bytes and sends nothing.
-    private func open(stall: Duration = .seconds(3600)) async throws -> (OfflineQueue, InterferingStore) {
+    private func open(
+        stall: Duration = .seconds(3600),
+        requests: Int = 1000
+    ) async throws -> (OfflineQueue, InterferingStore) {
         var settings = StoreSettings()
+        settings.limits.requests = requests
         settings.limits.bytes = 200_000
         settings.limits.laneShare = 1
         settings.limits.diskReserve = 0
@@ -65,6 +69,48 @@ internal import Testing
         try await store.refusals.wait { $0.count == 2 }
         _ = try await queue.removeStagedBody("long")
         #expect(try await call.value == .accepted)
+        await queue.stop()
+    }
+
+    @Test func `the upload of a request that waits for capacity counts against the quota of its user`()
+        async throws
+    {
+        let (queue, store) = try await open(requests: 1)
+        var quota = UserQuota()
+        quota.stagedBytes = 10
+        let user = Submitter(user: 7, quota: quota)
+        _ = try await queue.enqueue(request, options: EnqueueOptions(id: "first"))
+        _ = try await queue.appendToBody("a", Data(count: 7), at: 0, for: .request, by: user)
+        var options = blocking
+        options.submitter = user
+        let staged = QueueRequest(method: "PUT", url: "https://example.com/", body: .staged(id: "a", size: 7))
+        let call = Task { [options] in try await queue.enqueue(staged, options: options).outcome }
+        try await store.refusals.wait { $0.count == 1 }
+        func upload() async throws -> Int64 {
+            try await queue.appendToBody("b", Data(count: 7), at: 0, for: .request, by: user)
+        }
+        #expect(await errorCode { _ = try await upload() } == .quotaExceeded)
+        _ = try await queue.cancel(["first"])
+        #expect(try await call.value == .accepted)
+        #expect(try await upload() == 7)
+        await queue.stop()
+    }
+
+    @Test func `the upload of a refused request no longer counts against the quota of its user`()
+        async throws
+    {
+        let (queue, _) = try await open(requests: 1)
+        var quota = UserQuota()
+        quota.stagedBytes = 10
+        var options = EnqueueOptions()
+        options.submitter = Submitter(user: 7, quota: quota)
+        _ = try await queue.enqueue(request)
+        for id in ["a", "b"] {
+            _ = try await queue.appendToBody(id, Data(count: 7), at: 0, for: .request, by: options.submitter)
+            let body = QueueRequest.Body.staged(id: id, size: 7)
+            let staged = QueueRequest(method: "PUT", url: "https://example.com/", body: body)
+            #expect(await errorCode { _ = try await queue.enqueue(staged, options: options) } == .queueFull)
+        }
         await queue.stop()
     }
 

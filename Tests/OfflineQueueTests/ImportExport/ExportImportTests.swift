@@ -35,16 +35,24 @@ internal import Testing
         #expect(bodies == content.bodies.values.count { $0.count > 64 * 1024 } && bodies > 0)
     }
 
-    @Test func `an import keeps the submitters`() async throws {
-        let data = try await withQueue(first) { queue, store in
+    @Test(
+        arguments: [(ImportedSubmitters.original, 7, nil), (.user(9), 9, 9), (.user(nil), nil, nil)]
+            as [(ImportedSubmitters, UInt32?, UInt32?)]
+    )
+    func `imported requests belong to the importer, or to their submitters`(
+        submitters: ImportedSubmitters,
+        first: UInt32?,
+        second: UInt32?
+    ) async throws {
+        let data = try await withQueue(self.first) { queue, store in
             try await store.enqueue(try new("a") { $0.submitter = Submitter(user: 7) })
             try await store.enqueue(try new("b"))
             return try await queue.exported()
         }
         let path = try file(data, in: files)
-        try await withQueue(second) { queue, _ in
-            _ = try await queue.importRequests(from: path)
-            #expect(try await queue.submitters(of: ["a", "b"]) == ["a": 7, "b": nil])
+        try await withQueue(self.second) { queue, _ in
+            _ = try await queue.importRequests(from: path, as: submitters)
+            #expect(try await queue.submitters(of: ["a", "b"]) == ["a": first, "b": second])
             #expect(try await queue.verify().isSound)
         }
     }

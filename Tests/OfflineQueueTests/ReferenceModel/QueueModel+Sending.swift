@@ -165,7 +165,8 @@ extension QueueModel {
         case (.release, .held):
             if request.reason == .dependency { waitForNothing(id) }
             free(id)
-        case (.retry(let newKey), .held), (.retry(let newKey), .pending), (.retry(let newKey), .blocked):
+        case (.retry(let newKey, _), .held), (.retry(let newKey, _), .pending),
+            (.retry(let newKey, _), .blocked):
             change(id) { $0.scheduled = nil }
             startOver(id, newKey: newKey)
         default: return .refused(request.state)
@@ -221,7 +222,9 @@ extension QueueModel {
             history[past].kept -= request.bodyBytes
             return .done(.cancelled)
         }
-        guard case .retry(let newKey) = edit, request.state == .dead else { return .refused(request.state) }
+        guard case .retry(let newKey, _) = edit, request.state == .dead else {
+            return .refused(request.state)
+        }
         let isTaken = live.contains {
             $0.lane == request.lane && $0.state != .inflight && request.replaceKey != nil
                 && $0.replaceKey == request.replaceKey

@@ -23,6 +23,17 @@ internal import Testing
         await store.close()
     }
 
+    @Test func `the requests of one user are found without reading those of others`() async throws {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        for inLane in [false, true] {
+            let plan = try await store.plan(of: StoreStatements.oldest(ofUser: true, inLane: inLane))
+            #expect(plan == ["SEARCH request USING INDEX request_submitter (submitter=?)"])
+        }
+        let plan = try await store.plan(of: StoreStatements.finishedSurplus)
+        #expect(plan == ["SEARCH history USING INDEX history_submitter (state=? AND submitter=?)"])
+        await store.close()
+    }
+
     @Test func `a lane's held requests are found without reading its other requests`() async throws {
         let store = try await SQLiteQueueStore(directory: directory.path)
         let plan = try await store.plan(of: StoreStatements.held)

@@ -60,6 +60,20 @@ internal import Testing
         try await bodies.begin("root", limit: 1000, by: Submitter(user: 1000))
     }
 
+    @Test func `a finished body counts against the quota of its user until it is released`() async throws {
+        var quota = UserQuota()
+        quota.stagedBytes = 10
+        let user = Submitter(user: 1000, quota: quota)
+        for id in ["a", "b"] { try await bodies.begin(id, limit: 1000, by: user) }
+        try await bodies.append(Data(count: 7), to: "a", at: 0, by: user)
+        let body = try await bodies.finish("a", size: 7, by: user)
+        let refused = await error { try await bodies.append(Data(count: 4), to: "b", at: 0, by: user) }
+        #expect(refused?.code == .quotaExceeded)
+        #expect(await bodies.byteCount == 0, "only the quota counts it")
+        await bodies.release(body.size, of: user)
+        #expect(try await bodies.append(Data(count: 4), to: "b", at: 0, by: user) == 4)
+    }
+
     @Test func `a body can be finished only once`() async throws {
         try await bodies.begin("a", limit: 1000)
         _ = try await bodies.finish("a", size: 0)

@@ -1,0 +1,27 @@
+internal import ArgumentParser
+internal import Testing
+
+@testable internal import NetwatchService
+@testable internal import netwatch
+
+/// The exit statuses of commands that read the configuration.
+@Suite struct ConfigurationOptionTests {
+    private func status(_ problems: ConfigurationProblem...) throws -> CInt? {
+        let option = try ConfigurationOption.parse([])
+        let error = #expect(throws: CommandError.self) {
+            try option.reading { () throws(InvalidConfiguration) in
+                throw InvalidConfiguration(problems, inOrderOf: [])
+            }
+        }
+        return error?.status.rawValue
+    }
+
+    @Test func `systemd restarts the service only after faults that may be temporary`() throws {
+        let fault = ConfigurationProblem(file: "a", line: 1, column: 1, message: "wrong")
+        var temporary = fault
+        temporary.isTemporary = true
+        #expect(try status(temporary) == 75)
+        #expect(try status(fault) == 78)
+        #expect(try status(temporary, fault) == 78)
+    }
+}
