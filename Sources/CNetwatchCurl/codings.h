@@ -1,6 +1,9 @@
-// The structures of zlib and libzstd with which their functions exchange buffers. netwatch loads the libraries at run
-// time, as libcurl's libraries, so that it needs none of their headers. The structures have not changed since zlib 1.0
-// and zstd 1.0.
+// The structures of zlib and libzstd with which their functions exchange buffers.
+//
+// netwatch loads the libraries at run time, for two reasons: libcurl's development package does not require their
+// headers, and a libcurl that was built without one of them does not require that library. The names that are loaded
+// (libz.so.1, libzstd.so.1) contain the version of the binary interface, and the structures have not changed since zlib
+// 1.0 and zstd 1.0. zlib also compares the size of its structure in inflateInit2_.
 #ifndef CNETWATCH_CURL_CODINGS_H
 #define CNETWATCH_CURL_CODINGS_H
 
@@ -34,5 +37,10 @@ struct netwatch_zstd_output {
     unsigned long count;
     unsigned long position;
 };
+
+// The sizes in the headers of the libraries on 64-bit Linux.
+_Static_assert(sizeof(struct netwatch_z_stream) == 112, "the layout differs from z_stream");
+_Static_assert(sizeof(struct netwatch_zstd_input) == 24, "the layout differs from ZSTD_inBuffer");
+_Static_assert(sizeof(struct netwatch_zstd_output) == 24, "the layout differs from ZSTD_outBuffer");
 
 #endif

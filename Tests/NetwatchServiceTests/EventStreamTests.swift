@@ -170,23 +170,23 @@ internal import Testing
 
     @Test func `events are dropped when no client has reconnected for 5 minutes`() async throws {
         let feed = EventFeed()
-        let (sleeps, ends) = (Recorder<Duration>(), Recorder<Bool>())
-        let retention = EventRetention { time in
-            sleeps.record(time)
-            try await ends.wait { !$0.isEmpty }
+        let (times, expiries) = (Recorder<Duration>(), Recorder<@Sendable () -> Void>())
+        let retention = EventRetention { time, expire in
+            times.record(time)
+            expiries.record(expire)
+            return Task {}
         }
         func connect() -> (events: QueueEvents, client: EventRetention.Client) {
             let events = QueueEvents(feed.subscribe())
             return (events, retention.connected(to: events))
         }
         let start = connect().events.startNumber
-        try await sleeps.wait { $0 == [EventRetention.time] }
+        try await times.wait { $0 == [EventRetention.time] }
         // Without a client, but before the time is over, events are recorded.
         feed.publish([QueueEvent(.queuePaused, at: Date())])
         #expect(connect().events.resumed(after: start) != nil)
-        try await sleeps.wait { $0.count == 2 }
-        ends.record(true)
-        await retention.expiryEnds()
+        try await expiries.wait { $0.count == 2 }
+        expiries.values[1]()
         #expect(connect().events.resumed(after: start) == nil)
     }
 

@@ -81,42 +81,110 @@ internal import Testing
         .send(response(body), then: .stall(then: .send(response("stray"), then: .keep)))
     }
 
-    @Test func `a response on an idle connection closes the connection`() async throws {
-        let server = try ScriptedServer { $0.number == 1 ? Self.respondTwice("first") : .respond("second") }
-        #expect(await engine.run(TransferRequest(url: server.url)).text == "first")
+    /// A kind of server, with the request for it.
+    enum Transport: CaseIterable { case tcp, unixSocket }
+
+    /// Makes a server that sends a stray response after the response to its first request.
+    private func strayServer(_ transport: Transport) throws -> (ScriptedServer, TransferRequest) {
+        let respond: @Sendable (ScriptedServer.Request) -> ScriptedServer.Action = {
+            $0.number == 1 ? Self.respondTwice("first") : .respond("second")
+        }
+        guard transport == .unixSocket else {
+            let server = try ScriptedServer(respond)
+            return (server, TransferRequest(url: server.url))
+        }
+        let path = temporarySocketPath()
+        let server = try ScriptedServer(unixPath: path, respond)
+        var request = TransferRequest(url: "http://localhost/")
+        request.unixSocketPath = path
+        return (server, request)
+    }
+
+    @Test(arguments: Transport.allCases)
+    func `a response on an idle connection closes the connection`(transport: Transport) async throws {
+        let (server, request) = try strayServer(transport)
+        defer { request.unixSocketPath.map { _ = unlink($0) } }
+        #expect(await engine.run(request).text == "first")
         server.release()
         await server.openConnections(atMost: 0)
-        #expect(await engine.run(TransferRequest(url: server.url)).text == "second")
+        #expect(await engine.run(request).text == "second")
         #expect(server.requests.map(\.connection) == [1, 2])
     }
 
-    @Test func `a response that arrives just before the request is not used for it`() async throws {
-        let server = try ScriptedServer { $0.number == 1 ? Self.respondTwice("first") : .respond("second") }
-        #expect(await engine.run(TransferRequest(url: server.url)).text == "first")
-        let second = await runAfterArrival(of: server)
+    @Test(arguments: Transport.allCases)
+    func `a response that arrives just before the request is not used for it`(
+        transport: Transport
+    ) async throws {
+        let (server, request) = try strayServer(transport)
+        defer { request.unixSocketPath.map { _ = unlink($0) } }
+        #expect(await engine.run(request).text == "first")
+        let second = await run(request, afterArrivalFrom: server)
         #expect(second.text == "second")
         #expect(second.metrics?.reusedConnection == false)
     }
 
     /// Runs a transfer that begins in the same turn of the loop in which the server's stray response arrives.
-    private func runAfterArrival(of server: ScriptedServer) async -> TransferRecorder.Record {
+    private func run(
+        _ request: TransferRequest,
+        afterArrivalFrom server: ScriptedServer
+    ) async -> TransferRecorder.Record {
         let isQueued = Gate()
         engine.perform { _ in isQueued.wait() }
         engine.perform { _ in
             server.release()
             // The loop's thread must not return before the data is in the socket, and the kernel reports that only when
             // it is asked.
-            while !Self.hasUnreadData(from: server.port) { poll(nil, 0, 5) }
+            while !Self.hasUnreadData(request, server) { poll(nil, 0, 5) }
         }
         let recorder = TransferRecorder()
-        engine.start(TransferRequest(url: server.url)) { recorder.deliver($0) }
+        engine.start(request) { recorder.deliver($0) }
         isQueued.open()
         return await recorder.end()
     }
 
-    private static func hasUnreadData(from port: UInt16) -> Bool {
-        (0..<4096).contains {
-            WatchedSocket(descriptor: $0, number: 0).ends.remotePort == port && !WatchedSocket.isQuiet($0)
+    /// Returns whether a connection to the server has data to read.
+    private static func hasUnreadData(_ request: TransferRequest, _ server: ScriptedServer) -> Bool {
+        (CInt(0)..<4096).contains { (descriptor: CInt) -> Bool in
+            let isToServer =
+                request.unixSocketPath.map { $0 == peerPath(of: descriptor) }
+                ?? (WatchedSocket(descriptor: descriptor, number: 0).ends.remotePort == server.port)
+            return isToServer && !WatchedSocket.isQuiet(descriptor)
         }
+    }
+
+    /// Returns the path of the unix socket to which a socket is connected.
+    private static func peerPath(of descriptor: CInt) -> String? {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout.size(ofValue: address))
+        let result = withUnsafeMutablePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                getpeername(descriptor, $0, &length)
+            }
+        }
+        guard result == 0, address.sun_family == sa_family_t(AF_UNIX) else { return nil }
+        return withUnsafeBytes(of: address.sun_path) { path in
+            String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
+        }
+    }
+
+    @Test func `concurrent transfers reuse their connections to a unix socket`() async throws {
+        let path = temporarySocketPath()
+        defer { unlink(path) }
+        let server = try ScriptedServer(unixPath: path) { .respond($0.target) }
+        let engine = engine
+        for round in 0..<20 {
+            let texts = await withTaskGroup { group in
+                for index in 0..<4 {
+                    group.addTask {
+                        var request = TransferRequest(url: "http://localhost/\(round)-\(index)")
+                        request.unixSocketPath = path
+                        return await engine.run(request).text
+                    }
+                }
+                return await group.reduce(into: Set<String>()) { $0.insert($1) }
+            }
+            #expect(texts == Set((0..<4).map { "/\(round)-\($0)" }))
+        }
+        #expect(Set(server.requests.map(\.connection)).count <= 4)
     }
 }

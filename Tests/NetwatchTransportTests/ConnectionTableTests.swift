@@ -99,12 +99,40 @@ internal import Testing
 
     @Test mutating func `only a connection without users that speaks HTTP 1 is idle`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
-        #expect(table.http1Connection(of: transfers[0]) == nil)
+        #expect(table.http1Connections(of: transfers[0], origin).isEmpty)
         table.setCapacity(ofConnectionOf: transfers[0], to: 1)
-        #expect(table.http1Connection(of: transfers[0]) == 5)
+        #expect(table.http1Connections(of: transfers[0], origin) == [5])
         #expect(!table.isIdleHTTP1(5))
         table.release(transfers[0])
         #expect(table.isIdleHTTP1(5) && !table.isIdleHTTP1(6))
+    }
+
+    @Test mutating func `a transfer may use any idle unix socket until its own is known`() {
+        for index in 0..<3 {
+            table.open(CInt(5 + index), to: origin, localPort: 0, capacity: 1, for: transfers[index])
+        }
+        for index in 0..<2 { table.release(transfers[index]) }
+        #expect(table.isIdleHTTP1(5) && table.isIdleHTTP1(6) && !table.isIdleHTTP1(7))
+        table.use(by: transfers[3], origin, localPort: 0)
+        #expect(table.http1Connections(of: transfers[3], origin) == [5, 6])
+        // The transfer uses one of them.
+        #expect(!table.isIdleHTTP1(5) && !table.isIdleHTTP1(6))
+        table.use(6, by: transfers[3])
+        #expect(table.http1Connections(of: transfers[3], origin) == [6])
+        #expect(table.isIdleHTTP1(5) && !table.isIdleHTTP1(6))
+        table.use(5, by: transfers[3])
+        #expect(table.connection(of: transfers[3]) == 6)
+        table.release(transfers[3])
+        #expect(table.isIdleHTTP1(6))
+    }
+
+    @Test mutating func `a transfer that ends without a known unix socket leaves all idle`() {
+        table.open(5, to: origin, localPort: 0, capacity: 1, for: transfers[0])
+        table.release(transfers[0])
+        table.use(by: transfers[1], origin, localPort: 0)
+        #expect(!table.isIdleHTTP1(5))
+        table.release(transfers[1])
+        #expect(table.isIdleHTTP1(5))
     }
 
     @Test mutating func `a connection without free capacity may speak HTTP 2`() {

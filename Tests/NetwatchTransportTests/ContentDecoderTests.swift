@@ -92,10 +92,59 @@ internal import Testing
         #expect(ContentDecoder(values) == nil)
     }
 
-    @Test(arguments: ["compress", "gzip, compress", "gzip, gzip, gzip, gzip, gzip, gzip"])
+    @Test(arguments: ["compress", "gzip, compress", "gzip, gzip, gzip", "br, zstd, gzip"])
     func `an unknown coding or too many codings are refused`(coding: String) {
         #expect(throws: ContentDecoder.Failure.unsupported(coding)) {
             try decode(Self.gzip, coding, piece: 1000)
+        }
+    }
+
+    /// A zstd frame with the text `hello` and a window of `(8 + mantissa) / 8 << (10 + exponent)` bytes.
+    private static func frame(windowExponent exponent: UInt8, mantissa: UInt8) -> [UInt8] {
+        [40, 181, 47, 253, 0, exponent << 3 | mantissa, 41, 0, 0] + Array("hello".utf8)
+    }
+
+    @Test func `a zstd window of more than 8 MiB is refused`() throws {
+        for piece in [1, 1000] {
+            let (text, isComplete) = try decode(
+                Self.frame(windowExponent: 13, mantissa: 0),
+                "zstd",
+                piece: piece
+            )
+            #expect(text == "hello" && isComplete)
+            for (exponent, mantissa) in [(13, 1), (14, 0), (17, 0), (31, 7)] as [(UInt8, UInt8)] {
+                #expect(throws: ContentDecoder.Failure.invalid("zstd")) {
+                    try decode(
+                        Self.frame(windowExponent: exponent, mantissa: mantissa),
+                        "zstd",
+                        piece: piece
+                    )
+                }
+            }
+        }
+    }
+
+    @Test(arguments: [0x25, 0x26, 0x27] as [UInt8])
+    func `a zstd frame in a format older than RFC 8878 is refused`(version: UInt8) throws {
+        // The text `hello` in a block without compression. The formats 0.5, 0.6 and 0.7 differ in the header's length.
+        let header: [UInt8] = [version, 181, 47, 253, 0] + (version == 0x27 ? [0] : [])
+        let frame = header + [64, 0, 5] + Array("hello".utf8) + [192, 0, 0]
+        for (bytes, piece) in [(frame, 1), (frame, 1000), (Self.zstandard + frame, 1000)] {
+            #expect(throws: ContentDecoder.Failure.invalid("zstd")) {
+                try decode(bytes, "zstd", piece: piece)
+            }
+        }
+    }
+
+    @Test func `a zstd frame to skip has no text`() throws {
+        let skipped: [UInt8] = [0x5f, 42, 77, 24, 2, 0, 0, 0, 1, 2]
+        for piece in [1, 1000] {
+            let (text, isComplete) = try decode(
+                skipped + Self.zstandard + skipped,
+                "zstd",
+                piece: piece
+            )
+            #expect(text == Self.text && isComplete)
         }
     }
 

@@ -17,4 +17,9 @@ internal import Testing
         #expect(ExactText.decode([0xc3, 0xa9]) == "\u{e9}")
         #expect(ExactText.decode([0xe9]) == "\u{f7e9}")
     }
+
+    @Test(arguments: ["text", "caf\u{e9}", "\u{f7e9}", "a\u{f780}b\u{f7ff}"])
+    func `any text can be represented`(text: String) {
+        #expect(ExactText.encode(ExactText.representing(text)) == Array(text.utf8))
+    }
 }

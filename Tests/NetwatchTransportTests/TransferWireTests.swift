@@ -138,6 +138,31 @@ internal import Testing
         #expect(record.text == "ok")
     }
 
+    @Test(arguments: ["gzip, chunked", "GZIP", "chunked\r\nTransfer-Encoding: deflate", "chunked;q=1"])
+    func `a transfer coding that was not requested is refused`(codings: String) async throws {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: \(codings)\r\nConnection: close\r\n\r\n"
+        let gzip = ContentDecoderTests.gzip
+        let server = try SocketServer { peer in
+            _ = peer.read()
+            peer.write(Array("\(head)\(String(gzip.count - 9, radix: 16))\r\n".utf8))
+            peer.write(Array(gzip.dropLast(9)) + Array("\r\n0\r\n\r\n".utf8))
+        }
+        let record = await engine.run(TransferRequest(url: "http://127.0.0.1:\(server.port)/"))
+        let shown = codings.replacing("\r\nTransfer-Encoding:", with: ",")
+        #expect(record.failure?.code == 61)
+        #expect(
+            record.failure?.message == "the response has a transfer coding that was not requested: \(shown)"
+        )
+        #expect(record.heads.isEmpty && record.body.isEmpty)
+    }
+
+    @Test(arguments: ["chunked", "Chunked", "identity, chunked"])
+    func `a body in chunks is received`(codings: String) async throws {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: \(codings)\r\n\r\n"
+        let server = try ScriptedServer { _ in .send(head + "2\r\nok\r\n0\r\n\r\n", then: .keep) }
+        #expect(await engine.run(TransferRequest(url: server.url)).text == "ok")
+    }
+
     @Test func `a field that is not UTF-8 is sent again as it was received`() async throws {
         let tag: [UInt8] = [0x22, 0xe9, 0xff, 0x22]
         let requests = Recorder<[UInt8]>()
@@ -150,9 +175,22 @@ internal import Testing
         }
         var request = TransferRequest(url: "http://127.0.0.1:\(server.port)/")
         let received = await engine.run(request).head?.fields.exactValues(of: "etag").first
-        request.headers = [.init("If-Range", try #require(received))]
+        request.headers = [.init("If-Range", try #require(received), isExact: true)]
         #expect(await engine.run(request).hasSucceeded)
         let line = Array("If-Range: ".utf8) + tag + Array("\r\n".utf8)
+        #expect(requests.values.last?.firstRange(of: line) != nil)
+    }
+
+    @Test func `a field of the program is sent as UTF-8`() async throws {
+        let requests = Recorder<[UInt8]>()
+        let server = try SocketServer { peer in
+            requests.record(peer.read())
+            peer.write(Array("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".utf8))
+        }
+        var request = TransferRequest(url: "http://127.0.0.1:\(server.port)/")
+        request.headers = [.init("X-Text", "\u{e9}\u{f7e9}\u{f78a}")]
+        #expect(await engine.run(request).hasSucceeded)
+        let line = Array("X-Text: \u{e9}\u{f7e9}\u{f78a}\r\n".utf8)
         #expect(requests.values.last?.firstRange(of: line) != nil)
     }
 }

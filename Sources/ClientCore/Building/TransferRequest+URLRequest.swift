@@ -55,7 +55,7 @@ extension TransferRequest {
         if !headers.contains(where: { $0.isNamed("Cookie") }),
             let cookies = settings.cookieField(for: request)
         {
-            headers.append(Header("Cookie", cookies))
+            headers.append(Header("Cookie", cookies, isExact: true))
         }
         return headers
     }

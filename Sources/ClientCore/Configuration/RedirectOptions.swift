@@ -15,7 +15,10 @@ public struct RedirectOptions: OptionSet, Sendable, Hashable {
     /// `disableEvaluation`.
     public static let insecure = RedirectOptions(rawValue: 1 << 0)
 
-    /// A redirect to another origin takes along the header fields of the session, except those with secrets, and after
-    /// the statuses 307 and 308 the body. An origin is a scheme, a host and a port.
+    /// A redirect to another origin takes along the header fields of the session, and after the statuses 307 and 308
+    /// the body. An origin is a scheme, a host and a port.
+    ///
+    /// The fields with credentials that <doc:Authentication> lists are not sent. The request's other own fields are
+    /// sent even without this option.
     public static let crossOriginData = RedirectOptions(rawValue: 1 << 1)
 }

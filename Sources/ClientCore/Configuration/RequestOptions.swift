@@ -39,7 +39,8 @@ public struct RequestOptions: Sendable, Hashable {
     /// - A redirect from https to http fails with ``AFError/redirectRefused(reason:)``.
     /// - A redirect with the status 307 or 308 that would send the body to another origin fails with the same error.
     /// - After a redirect to another origin, only the fields `Accept`, `Accept-Encoding`, `Accept-Language` and
-    ///   `User-Agent` of the session are sent.
+    ///   `User-Agent` of the session are sent. The request's own fields are sent, except the fields with credentials
+    ///   that <doc:Authentication> lists.
     public var redirects: RedirectOptions?
     /// The oldest version of TLS that is accepted, whatever OpenSSL's configuration says. A server without such a
     /// version is refused with `URLError.secureConnectionFailed`. Default: ``TLSVersion/tls12``, or the minimum version of

@@ -76,6 +76,7 @@ final class PathWaits: Sendable {
     }
 
     /// The number of waiters, and the number of hosts that were reported as unreachable while requests waited for them.
+    /// For tests.
     var count: (waiters: Int, unreachable: Int) {
         state.withLock { state in
             let waiters = state.queues.values.map(\.waiters.count)
@@ -83,7 +84,7 @@ final class PathWaits: Sendable {
         }
     }
 
-    /// Notified after each change of ``count``. For tests.
+    /// Notified after each change of ``count``. The tests wait for it before they change a path or cancel a request.
     let changes = ChangeWaiters()
 
     /// Waits for a path to a host.

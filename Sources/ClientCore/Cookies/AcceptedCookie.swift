@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchTransport
 
 /// The identity of a cookie (RFC 6265 §5.3, step 11): a new cookie with the same key replaces the old one.
 struct CookieKey: Hashable, Sendable {
@@ -41,8 +42,8 @@ struct AcceptedCookie: Sendable {
     /// that also applies to subdomains, as in Foundation.
     private static func domain(of parsed: SetCookie, from origin: CookieOrigin) -> String? {
         guard let domain = parsed.domain else { return origin.host }
-        let isNoDomain = CookieScope.isAddress(origin.host) || !domain.dropLast().contains(".")
-        guard !isNoDomain else { return domain == origin.host ? origin.host : nil }
+        let isForHostOnly = CookieScope.isAddress(origin.host) || PublicSuffixes.contains(domain)
+        guard !isForHostOnly else { return domain == origin.host ? origin.host : nil }
         return CookieScope.host(origin.host, matches: domain) ? "." + domain : nil
     }
 
@@ -116,8 +117,19 @@ extension HTTPCookie {
     /// The time at which the cookie was first created, in seconds since 2001; 0 if unknown. For a cookie that the
     /// program has stored, the time at which it was last replaced. Used only for comparisons.
     var created: TimeInterval {
-        if let time = commentWords.last.flatMap({ TimeInterval($0) }), time.isFinite { return time }
-        return properties?[HTTPCookiePropertyKey("Created")] as? TimeInterval ?? 0
+        commentedTime ?? properties?[HTTPCookiePropertyKey("Created")] as? TimeInterval ?? 0
+    }
+
+    /// The time in the comment; `nil` for a cookie that the program has stored.
+    private var commentedTime: TimeInterval? {
+        commentWords.last.flatMap { TimeInterval($0) }.flatMap { $0.isFinite ? $0 : nil }
+    }
+
+    /// The name and the value with which the cookie is sent, as an ``ExactText``. Those of a cookie that a server has
+    /// set are exact texts, see ``CookieJar/store(_:from:mainDocumentURL:at:)``.
+    var exactPair: String {
+        let pair = "\(name)=\(value)"
+        return commentedTime == nil ? ExactText.representing(pair) : pair
     }
 
     /// Whether replacing this cookie with the other one would change nothing. Both must have the same ``CookieKey``.

@@ -11,8 +11,7 @@ internal import Synchronization
 /// No function of this class may be called on the engine's thread, because `HTTPCookieStorage.shared` rewrites a
 /// file in the user's data directory whenever a cookie changes. An ephemeral storage stays in memory.
 ///
-/// There is no list of public suffixes, so `a.co.uk` may set a cookie for `Domain=co.uk`. A domain without an inner
-/// dot, such as `com`, is rejected.
+/// A cookie for a public suffix, such as `com` or `co.uk`, is rejected; see ``PublicSuffixes``.
 final class CookieJar: Sendable {
     /// The maximum number of cookies per domain. RFC 6265 §6.1 requires at least 50; browsers allow 180.
     static let maximumPerDomain = 180
@@ -41,7 +40,7 @@ final class CookieJar: Sendable {
 
     // MARK: Sending
 
-    /// Returns the value of the `Cookie` field for a request; `nil` if no cookie matches.
+    /// Returns the value of the `Cookie` field for a request, as an ``ExactText``; `nil` if no cookie matches.
     ///
     /// Cookies with longer paths come first. If paths are equally long, the older cookie comes first (RFC 6265 §5.4).
     /// Cookies beyond ``maximumFieldBytes`` are omitted.
@@ -49,7 +48,7 @@ final class CookieJar: Sendable {
         let cookies = lock.withLock { _ in self.cookies }
         guard !cookies.isEmpty, let origin = CookieOrigin(url) else { return nil }
         let mine = cookies.filter { $0.isFor(origin, at: now) }.sorted { $0.isSentBefore($1) }
-        return Self.field(of: mine.map { "\($0.name)=\($0.value)" })
+        return Self.field(of: mine.map(\.exactPair))
     }
 
     private static func field(of pairs: [String]) -> String? {
@@ -66,7 +65,7 @@ final class CookieJar: Sendable {
     /// Stores the cookies of a response. Cookies that the server is not allowed to set are silently dropped.
     ///
     /// - Parameters:
-    ///   - setCookieValues: The values of the response's `Set-Cookie` fields. Values after the first
+    ///   - setCookieValues: The values of the response's `Set-Cookie` fields, as ``ExactText``. Values after the first
     ///     ``maximumPerResponse`` are dropped.
     ///   - url: The URL of the response.
     ///   - mainDocumentURL: The main document for the policy `onlyFromMainDocumentDomain`; `nil` accepts any `url`.

@@ -60,7 +60,7 @@ struct CookieOrigin: Equatable, Sendable {
     }
 
     /// Whether both hosts are certain to belong to the same site: they are equal, or one is a subdomain of the other.
-    /// To recognize two subdomains of a site, a list of public suffixes would be needed.
+    /// Two subdomains of a site do not count.
     func isSameSite(as other: CookieOrigin) -> Bool {
         CookieScope.host(host, matches: other.host) || CookieScope.host(other.host, matches: host)
     }

@@ -64,7 +64,7 @@ struct DownloadSink: ResponseSink {
         self.destination = destination
     }
 
-    mutating func prepare(_ request: inout URLRequest) throws {
+    mutating func prepare(for request: URLRequest) throws -> [TransferRequest.Header] {
         let partialFile = try self.partialFile ?? open(for: request)
         self.partialFile = partialFile
         // A complete file can be left from an attempt that validation rejected. Continuing it would give the same
@@ -82,9 +82,7 @@ struct DownloadSink: ResponseSink {
         offset = 0
         total = nil
         rangeEnd = nil
-        for header in requestedRecord?.requestHeaders ?? [] {
-            request.setValue(header.value, forHTTPHeaderField: header.name)
-        }
+        return requestedRecord?.requestHeaders ?? []
     }
 
     private func open(for request: URLRequest) throws -> PartialDownload {

@@ -17,7 +17,7 @@ extension ResumeRecord {
         guard offset > 0 else { return [] }
         return [
             .init("Range", "bytes=\(offset)-"),
-            .init("If-Range", validator.fieldValue),
+            .init("If-Range", validator.fieldValue, isExact: true),
             .init("Accept-Encoding", "identity"),
         ]
     }

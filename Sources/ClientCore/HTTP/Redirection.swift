@@ -20,7 +20,8 @@ struct Redirection: Sendable {
     /// The next request. It contains no cookies from the cookie jar, because those depend on the URL.
     let request: URLRequest
     /// Whether the next request goes to another origin, that is, to another scheme, host or port. Credentials must not
-    /// be sent there. ``request`` no longer contains header fields with credentials.
+    /// be sent there. ``request`` no longer contains the fields of ``SecretHeaderFields/originBound``. It keeps all
+    /// other fields, like URLSession.
     let crossesOrigin: Bool
     /// Whether the next request sends the body again. Sending fails if the body cannot be read a second time.
     let keepsBody: Bool

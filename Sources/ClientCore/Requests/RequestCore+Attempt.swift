@@ -49,11 +49,18 @@ extension RequestCore {
         isCrossOrigin: Bool
     ) {
         do {
+            let fields = try sink.prepare(for: request)
             var sent = request
-            try sink.prepare(&sent)
+            for field in fields { sent.setValue(field.value, forHTTPHeaderField: field.name) }
             let id = current.nextHopID()
             let upload = renewed(upload)
-            var transfer = try transfer(of: sent, upload, credentials, isCrossOrigin: isCrossOrigin)
+            var transfer = try transfer(
+                of: sent,
+                replacing: fields,
+                upload,
+                credentials,
+                isCrossOrigin: isCrossOrigin
+            )
             let trust = try context.trust.decision(for: request.url)
             if let trust { transfer.trust = trust.trust }
             if let version = options.minimumTLSVersion { transfer.trust.minimumVersion = version.transfer }
@@ -95,8 +102,11 @@ extension RequestCore {
         }
     }
 
+    /// - Parameter replacements: The fields of the request that the sink has set. Unlike the fields of a `URLRequest`,
+    ///   they may have exact values.
     private func transfer(
         of request: URLRequest,
+        replacing replacements: [TransferRequest.Header],
         _ upload: UploadBody?,
         _ credentials: TransferCredentials?,
         isCrossOrigin: Bool
@@ -111,7 +121,7 @@ extension RequestCore {
             settings: settings,
             isCrossOrigin: isCrossOrigin,
             redirects: options.redirects ?? []
-        )
+        ).map { field in replacements.first { $0.isNamed(field.name) } ?? field }
         try request.validateForSending(
             body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own,
             fields: fields

@@ -20,6 +20,8 @@ extension RequestCore {
     private func decided(_ decision: Result<Hop.Disposition, any Error>, _ hop: Hop) {
         // The hop may have ended during the decision, because the request was cancelled or the transfer failed.
         guard current.hop?.id == hop.id else { return }
+        // The task of this decision must not be cancelled by the end of the attempt, which may follow below.
+        work = nil
         switch decision {
         case .success(let disposition): current.decide(disposition)
         case .failure(let error): abandonHop(error)
@@ -55,7 +57,7 @@ extension RequestCore {
     }
 
     private func checkIsCurrent(_ hop: Hop) throws {
-        guard current.hop?.id == hop.id else { throw CancellationError() }
+        guard current.hop?.id == hop.id, !Task.isCancelled else { throw CancellationError() }
     }
 
     /// Returns whether the response is received, or another request must be sent instead.
@@ -85,11 +87,8 @@ extension RequestCore {
             let session = context.manager, let head = response.response
         else { return answer(to: redirection, response) }
         let task = task
-        return await withCheckedContinuation { continuation in
-            let answer = DelayedAnswer(default: URLRequest?.some(redirection.request)) {
-                continuation.resume(returning: $0)
-            }
-            decide(session, task, head, redirection.request) { answer.give($0) }
+        return await answer(default: redirection.request) {
+            decide(session, task, head, redirection.request, $0)
         }
     }
 
@@ -105,12 +104,19 @@ extension RequestCore {
             let session = context.manager, let head = response.response
         else { return ask(response) }
         let task = task
-        return await withCheckedContinuation { continuation in
-            let answer = DelayedAnswer(default: ResponseDisposition.allow) {
-                continuation.resume(returning: $0)
-            }
-            decide(session, task, head) { answer.give($0) }
-        }
+        return await answer(default: .allow) { decide(session, task, head, $0) }
+    }
+
+    /// Calls the program's code with a completion, and waits for the answer. Returns the default if the request's task
+    /// is cancelled meanwhile. A completion that the program keeps then retains nothing of the request.
+    private func answer<Value: Sendable>(
+        default standard: Value,
+        _ ask: (@escaping @Sendable (Value) -> Void) -> Void
+    ) async -> Value {
+        let (answers, continuation) = AsyncStream.makeStream(of: Value.self)
+        ask(DelayedAnswer(default: standard) { continuation.yield($0) }.give)
+        for await answer in answers { return answer }
+        return standard
     }
 }
 

@@ -83,9 +83,9 @@ extension RequestCore {
     }
 
     private func write(_ response: OwnerResponse) throws {
-        guard var request = outcome.request ?? plan.original.value else { return }
+        guard let request = outcome.request ?? plan.original.value else { return }
         let head = ResponseHead(response.head, from: response.url)
-        try sink.prepare(&request)
+        _ = try sink.prepare(for: request)
         // A sink asks to send the request again only after a response to its own range request. The owner requested the
         // whole body, so such a response is an error.
         guard case .accept = try sink.begin(head) else {

@@ -233,6 +233,8 @@ actor RequestCore {
     // MARK: End of an attempt
 
     func attemptEnded(_ failure: (any Error)?) {
+        // The delegate may still be deciding.
+        work?.cancel()
         current.endHop()
         queue.setAwaiting(false)
         outcome.clock.complete()
@@ -272,8 +274,9 @@ actor RequestCore {
         guard let retrier = hooks.retrier else {
             return askInterceptor(attempt, about: error)
         }
-        let answer = DelayedAnswer<Duration?>(default: nil) { delay in
-            self.perform { core in
+        // Weak, so that a completion that the retrier keeps does not keep a finished request alive.
+        let answer = DelayedAnswer<Duration?>(default: nil) { [weak self] delay in
+            self?.perform { core in
                 guard let delay else { return core.askInterceptor(attempt, about: error) }
                 core.decide(attempt, .retry(after: delay), about: error)
             }

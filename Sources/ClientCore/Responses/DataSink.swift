@@ -22,8 +22,9 @@ struct DataSink: ResponseSink {
         data = closure == nil ? data ?? Data() : nil
     }
 
-    mutating func prepare(_ request: inout URLRequest) throws {
+    mutating func prepare(for request: URLRequest) throws -> [TransferRequest.Header] {
         data = closure == nil ? Data() : nil
+        return []
     }
 
     mutating func begin(_ head: ResponseHead) throws -> SinkDecision {

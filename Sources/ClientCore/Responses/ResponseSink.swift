@@ -4,8 +4,9 @@ internal import NetwatchTransport
 
 /// The destination of a response's body. A sink is used only on its request's queue.
 protocol ResponseSink {
-    /// Changes the request of a hop before it is sent, for example to request only the rest of a file.
-    mutating func prepare(_ request: inout URLRequest) throws
+    /// Prepares for the response to a request. Returns header fields that replace those of the request, for example to
+    /// request only the rest of a file.
+    mutating func prepare(for request: URLRequest) throws -> [TransferRequest.Header]
     /// Receives the head of a response that is neither a redirect nor an answered challenge, and decides whether to
     /// accept the body.
     mutating func begin(_ head: ResponseHead) throws -> SinkDecision
@@ -34,7 +35,7 @@ enum SinkDecision {
 extension ResponseSink {
     var offset: Int64 { 0 }
 
-    mutating func prepare(_ request: inout URLRequest) throws {}
+    mutating func prepare(for request: URLRequest) throws -> [TransferRequest.Header] { [] }
     mutating func end(_ failure: (any Error)?) throws {}
     mutating func accept(_ head: ResponseHead?) throws {}
     mutating func releaseClosures() {}

@@ -4,6 +4,10 @@ public import FoundationNetworking
 ///
 /// A session has at most one adapter, ``SessionManager/adapter``. For the first attempt it is called on the thread that
 /// creates the request, before `request(...)` returns. For each retry it is called again, on the request's own queue.
+///
+/// It is called once for each attempt, before the first request, and not for redirects. The header fields that it adds
+/// are fields of the request: a redirect to another origin keeps them, except the fields with credentials that
+/// <doc:Authentication> lists.
 @preconcurrency public protocol RequestAdapter: Sendable {
     /// Returns the request to send.
     ///

@@ -22,7 +22,8 @@ public enum RetryResult: Sendable {
 /// Neither function has a default implementation. With default implementations, a type that has the signatures of
 /// another library would compile, but its functions would never be called. Without them, it does not compile.
 public protocol RequestInterceptor: Sendable {
-    /// Returns the request to send, changed or unchanged. Called before each attempt.
+    /// Returns the request to send, changed or unchanged. Called once before each attempt, and not for redirects; see
+    /// ``RequestAdapter`` for the fields that a redirect keeps.
     ///
     /// - Throws: Any error. The attempt fails with this error. In a retry, the error ends the request.
     func adapt(_ urlRequest: URLRequest, for session: SessionManager) async throws -> URLRequest

@@ -21,10 +21,10 @@ package final class AsyncSemaphore: Sendable {
         state = Mutex(State(permits: permits))
     }
 
-    /// The number of waiting tasks.
+    /// The number of waiting tasks. For tests.
     package var waitingCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Notified when a task begins to wait. For tests.
+    /// Notified when a task begins to wait. `ProbeLimitTests` waits for it before it checks that no probe has started.
     package let arrivals = ChangeWaiters()
 
     /// Runs `body` while it holds a permit.

@@ -12,15 +12,25 @@ final class EventRetention: Sendable {
         var clients = 0
         /// While this exists, the queue records events.
         var events: QueueEvents?
-        var expiry: Task<Void, Never>?
+        var expiry: Task<Void, any Error>?
     }
 
-    private let state = Mutex(State())
-    private let sleep: @Sendable (Duration) async throws -> Void
+    /// A function that calls a closure after a delay, unless the returned task is cancelled before.
+    typealias Timer = @Sendable (Duration, _ body: @escaping @Sendable () -> Void) -> Task<Void, any Error>
 
-    /// - Parameter sleep: Waits for a duration; throws if its task is cancelled.
-    init(sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }) {
-        self.sleep = sleep
+    private let state = Mutex(State())
+    private let timer: Timer
+
+    /// - Parameter timer: Starts the time limit. Tests replace it.
+    init(
+        timer: @escaping Timer = { time, body in
+            Task {
+                try await Task.sleep(for: time)
+                body()
+            }
+        }
+    ) {
+        self.timer = timer
     }
 
     /// The right of one connected client. Its end starts the time limit if it was the last one.
@@ -47,19 +57,11 @@ final class EventRetention: Sendable {
         return Client(self)
     }
 
-    /// Waits until the current time limit has passed or a client has connected. For tests.
-    func expiryEnds() async {
-        await state.withLock { $0.expiry }?.value
-    }
-
     private func disconnected() {
         state.withLock { state in
             state.clients -= 1
             guard state.clients == 0 else { return }
-            state.expiry = Task { [weak self, sleep] in
-                guard (try? await sleep(Self.time)) != nil else { return }
-                self?.expire()
-            }
+            state.expiry = timer(Self.time) { [weak self] in self?.expire() }
         }
     }
 

@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// A decoder of `br` (RFC 7932), with libbrotlidec.
 final class BrotliDecoder: CodingDecoder {
     private let library: Brotli
@@ -52,7 +54,7 @@ private struct Brotli: Sendable {
     let destroy: Destroy
 
     private init?() {
-        guard let library = CodingLibrary("libbrotlidec.so.1"),
+        guard let library = SharedLibrary("libbrotlidec.so.1"),
             let create: Create = library.function("BrotliDecoderCreateInstance"),
             let decode: Decode = library.function("BrotliDecoderDecompressStream"),
             let destroy: Destroy = library.function("BrotliDecoderDestroyInstance")

@@ -11,9 +11,12 @@ final class ContentDecoder {
         case invalid(String)
     }
 
-    /// The maximum number of codings of a body. Each one needs its own memory, and none is expected to be applied
-    /// twice.
-    static let maximumCodings = 5
+    /// The maximum number of codings of a body. Servers apply one. A proxy that compresses a body again makes it two.
+    ///
+    /// This limits the memory of a body's decoders to about 40 MiB. A decoder of `br` needs up to 20 MiB: 16 MiB for
+    /// the window (RFC 7932 §9.1), and 4 MiB for the prefix codes. A decoder of `zstd` needs 9 MiB
+    /// (``ZstandardDecoder``), and one of `gzip` or `deflate` less than 1 MiB.
+    static let maximumCodings = 2
     /// The number of decoded bytes that are passed on at a time.
     private static let bufferSize = 16 * 1024
 

@@ -1,4 +1,5 @@
 internal import CNetwatchCurl
+internal import NetwatchEventLoop
 
 /// A decoder of `gzip` and `deflate`, with zlib.
 ///
@@ -121,7 +122,7 @@ private struct Zlib: Sendable {
     let end: Reset
 
     private init?() {
-        guard let library = CodingLibrary("libz.so.1"),
+        guard let library = SharedLibrary("libz.so.1"),
             let begin: Begin = library.function("inflateInit2_"),
             let inflate: Inflate = library.function("inflate"),
             let reset: Reset = library.function("inflateReset"),

@@ -9,6 +9,7 @@ struct ConnectionTable {
 
     private struct Connection {
         let origin: String
+        /// The local port, or 0 for a unix socket.
         let localPort: Int
         /// The transfers that use the connection or have reserved it.
         var users: Set<TransferID> = []
@@ -30,10 +31,15 @@ struct ConnectionTable {
     private var origins: [String: Origin] = [:]
     /// The connection that each transfer uses or has reserved.
     private var assigned: [TransferID: CInt] = [:]
+    /// The transfers that use a connection to a unix socket that is not known yet, with its origin.
+    private var unlocated: [TransferID: String] = [:]
 
     /// Adds a connection that was made for a transfer, and assigns it to this transfer.
     ///
-    /// - Parameter capacity: The maximum number of concurrent transfers over the connection, as far as it is known.
+    /// - Parameters:
+    ///   - origin: The ``Transfer/connectionOrigin``.
+    ///   - localPort: The local port, or 0 for a unix socket.
+    ///   - capacity: The maximum number of concurrent transfers over the connection, as far as it is known.
     mutating func open(
         _ descriptor: CInt,
         to origin: String,
@@ -81,11 +87,21 @@ struct ConnectionTable {
         return false
     }
 
-    /// Records the connection that libcurl selected for a transfer.
+    /// Records that libcurl has selected a connection for a transfer. The local port shows which one. A unix socket has
+    /// none, so ``use(_:by:)`` must follow unless the connection is new.
     mutating func use(by transfer: TransferID, _ origin: String, localPort: Int) {
+        guard localPort > 0 else {
+            if assigned[transfer] == nil { unlocated[transfer] = origin }
+            return
+        }
         if let reserved = assigned[transfer], connections[reserved]?.localPort == localPort { return }
         let used = origins[origin]?.all.first { connections[$0]?.localPort == localPort }
         assign(transfer, to: used)
+    }
+
+    /// Records the connection that a transfer uses, unless it is known.
+    mutating func use(_ descriptor: CInt, by transfer: TransferID) {
+        if assigned[transfer] == nil, connections[descriptor] != nil { assign(transfer, to: descriptor) }
     }
 
     /// Sets the maximum number of transfers of the connection that a transfer uses.
@@ -105,12 +121,19 @@ struct ConnectionTable {
 
     /// Returns whether no transfer uses a connection or has reserved it, and the connection does not speak HTTP/2.
     func isIdleHTTP1(_ descriptor: CInt) -> Bool {
-        connections[descriptor].map { $0.users.isEmpty && !$0.isMultiplexed } ?? false
+        guard let connection = connections[descriptor], !unlocated.values.contains(connection.origin) else {
+            return false
+        }
+        return connection.users.isEmpty && !connection.isMultiplexed
     }
 
-    /// Returns the connection that a transfer uses or has reserved, if it is known to speak HTTP/1.1.
-    func http1Connection(of transfer: TransferID) -> CInt? {
-        assigned[transfer].flatMap { connections[$0]?.isMultiplexed == false ? $0 : nil }
+    /// Returns the connection that a transfer uses or has reserved, if it is known to speak HTTP/1.1. If the connection
+    /// is not known, returns all idle ones to the origin.
+    func http1Connections(of transfer: TransferID, _ origin: String) -> Set<CInt> {
+        let possible: Set<CInt> =
+            assigned[transfer].map { [$0] }
+            ?? origins[origin]?.all.filter { connections[$0]?.users.isEmpty ?? false } ?? []
+        return possible.filter { connections[$0]?.isMultiplexed == false }
     }
 
     /// Returns the connection that a transfer uses or has reserved.
@@ -125,6 +148,7 @@ struct ConnectionTable {
     mutating func release(_ transfer: TransferID) { assign(transfer, to: nil) }
 
     private mutating func assign(_ transfer: TransferID, to descriptor: CInt?) {
+        unlocated[transfer] = nil
         if let old = assigned.removeValue(forKey: transfer) {
             connections[old]?.users.remove(transfer)
             updateFree(old)

@@ -332,15 +332,17 @@ final class CurlMulti {
     // MARK: Descriptors and timeouts of libcurl
 
     private func watch(_ descriptor: CInt, _ interest: CInt, for easy: UnsafeMutableRawPointer?) {
+        let transfer = easy.flatMap(Transfer.of)
         do throws(SystemError) {
             switch interest {
             case CURL_POLL_IN: try sockets.watch(descriptor, for: .read)
             case CURL_POLL_OUT: try sockets.watch(descriptor, for: .write)
             case CURL_POLL_INOUT: try sockets.watch(descriptor, for: [.read, .write])
-            default: release(descriptor, of: easy.flatMap(Transfer.of))
+            default: return release(descriptor, of: transfer)
             }
+            if let transfer { connections.use(descriptor, by: transfer.id) }
         } catch {
-            if let easy, let transfer = Transfer.of(easy) { unwatched[transfer.id] = error }
+            if let transfer { unwatched[transfer.id] = error }
         }
     }
 
@@ -384,7 +386,7 @@ extension CurlMulti: TransferContext {
     func didOpen(_ descriptor: CInt, for transfer: Transfer) {
         connections.open(
             descriptor,
-            to: transfer.url.origin,
+            to: transfer.connectionOrigin,
             localPort: WatchedSocket.localPort(of: descriptor),
             // An `https` server may speak HTTP/2. That is known only when the response begins.
             capacity: transfer.url.isSecure ? ConnectionTable.streamsPerConnection : 1,
@@ -393,11 +395,13 @@ extension CurlMulti: TransferContext {
     }
 
     func didSelectConnection(for transfer: Transfer) {
-        connections.use(by: transfer.id, transfer.url.origin, localPort: transfer.ends.localPort)
+        let origin = transfer.connectionOrigin
+        connections.use(by: transfer.id, origin, localPort: transfer.ends.localPort)
     }
 
-    func hasUnreadData(connectionOf id: TransferID) -> Bool? {
-        connections.http1Connection(of: id).map { !WatchedSocket.isQuiet($0) }
+    func hasUnreadData(connectionOf transfer: Transfer) -> Bool? {
+        let possible = connections.http1Connections(of: transfer.id, transfer.connectionOrigin)
+        return possible.isEmpty ? nil : !possible.allSatisfy(WatchedSocket.isQuiet)
     }
 
     func setMultiplexed(_ isMultiplexed: Bool, connectionOf id: TransferID) {

@@ -58,6 +58,11 @@ struct WatchedSocket: Hashable, Sendable {
 
     /// Returns the number of sent bytes that the peer's kernel has not acknowledged; 0 for a socket that is not TCP.
     static func unacknowledgedBytes(of descriptor: CInt) -> Int {
+        byteCounts(of: descriptor) == nil ? 0 : queuedBytes(of: descriptor)
+    }
+
+    /// Returns the number of bytes in the socket's send queue.
+    private static func queuedBytes(of descriptor: CInt) -> Int {
         var count: CInt = 0
         return netwatch_unacknowledged_bytes(descriptor, &count) == 0 ? Int(count) : 0
     }
@@ -70,7 +75,7 @@ struct WatchedSocket: Hashable, Sendable {
     /// Returns the number of bytes that this machine's kernel has accepted for sending to the peer; `nil` for a socket
     /// that is not TCP.
     static func sentBytes(of descriptor: CInt) -> UInt64? {
-        byteCounts(of: descriptor).map { $0.acknowledged + UInt64(unacknowledgedBytes(of: descriptor)) }
+        byteCounts(of: descriptor).map { $0.acknowledged + UInt64(queuedBytes(of: descriptor)) }
     }
 
     /// Makes close(2) reset the connection. Without this option, the kernel continues to send unacknowledged data after

@@ -139,9 +139,12 @@ struct StringList: ~Copyable {
 
     deinit { curl_slist_free_all(rawValue) }
 
-    /// Appends the bytes that an ``ExactText`` represents.
-    mutating func append(_ text: String) {
-        let longer = ExactText.withCString(of: text) { curl_slist_append(rawValue, $0) }
+    /// Appends a text as UTF-8, or the bytes that an ``ExactText`` represents.
+    mutating func append(_ text: String, isExact: Bool = false) {
+        let longer =
+            isExact
+            ? ExactText.withCString(of: text) { curl_slist_append(rawValue, $0) }
+            : curl_slist_append(rawValue, text)
         guard let longer else { fatalError("out of memory") }
         rawValue = longer
     }

@@ -2,6 +2,9 @@
 ///
 /// Bytes that are valid UTF-8 are represented by their text. If they are not, each byte from 0x80 is represented by a
 /// private character, U+F700 plus the byte.
+///
+/// A text of the program may contain the same characters and mean them. It is therefore not an exact text, but
+/// ``representing(_:)`` makes it one.
 package enum ExactText {
     private static let base: UInt32 = 0xf700
     private static let escapes: ClosedRange<UInt32> = 0xf780...0xf7ff
@@ -16,6 +19,9 @@ package enum ExactText {
         }
         return String(text)
     }
+
+    /// Returns the exact text for the UTF-8 of another text.
+    package static func representing(_ text: String) -> String { hasEscapes(text) ? decode(text.utf8) : text }
 
     /// Returns the bytes that the text represents.
     package static func encode(_ text: String) -> [UInt8] {

@@ -51,8 +51,7 @@ final class EngineTransfer {
     ///     it yet.
     ///   - connector: The connector to use.
     func connect(_ curlTransfer: Transfer?, with connector: HostConnector) {
-        self.curlTransfer = curlTransfer
-        paused = curlTransfer?.paused ?? paused
+        takeBack(curlTransfer)
         connectingSince = reporter.elapsed
         self.connector = connector
         stage = .connecting
@@ -63,6 +62,12 @@ final class EngineTransfer {
             connector.start(timeout: min(request.connectTimeout, remaining), deadline: deadline)
             if target.needsLookup { connector.lookUp() } else { connector.connect(to: target.candidates) }
         }
+    }
+
+    /// Records the transfer that libcurl ran until it needed another connection.
+    func takeBack(_ curlTransfer: Transfer?) {
+        self.curlTransfer = curlTransfer
+        paused = curlTransfer?.paused ?? paused
     }
 
     /// Records the result of the name lookup, and connects to the addresses.

@@ -162,11 +162,11 @@ package actor TransferEngine {
 
     /// Passes a transfer to libcurl, which runs it.
     ///
-    /// - Parameter connection: The connection to use; `nil` to reuse an open one, or to connect to a unix socket.
+    /// - Parameter connection: The connection to use; `nil` to reuse an open one, or for a unix socket.
     private func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
         guard let transfer = transfers[id] else { return }
         let target = transfer.remainingTarget(isConnected: connection != nil)
-        if let curlTransfer = transfer.curlTransfer, let connection {
+        if let curlTransfer = transfer.curlTransfer {
             guard let multi = transfer.multi.flatMap({ multis[$0] }) else {
                 preconditionFailure("a multi handle ended before its transfer")
             }
@@ -237,6 +237,15 @@ package actor TransferEngine {
             self?.assumeIsolated { $0.handle(event, of: id) }
         }
         transfer.connect(curlTransfer, with: connector)
+    }
+
+    /// Makes another connection for a transfer of libcurl. libcurl itself connects to unix sockets.
+    private func reconnect(_ curlTransfer: Transfer) {
+        let id = curlTransfer.id
+        guard let transfer = transfers[id] else { return }
+        guard !transfer.target.needsConnector else { return connect(id, transfer, curlTransfer) }
+        transfer.takeBack(curlTransfer)
+        begin(attempt(id) { () throws(TransferFailure) in try launch(id) })
     }
 
     private func handle(_ event: HostConnector.Event, of id: TransferID) {
@@ -358,9 +367,7 @@ package actor TransferEngine {
             if reached.contains(.multiplexed) { begin(limiter.setMultiplexed(transfer.key)) }
         }
         remove(turn.ended, from: id)
-        for curlTransfer in turn.unconnected {
-            if let transfer = transfers[curlTransfer.id] { connect(curlTransfer.id, transfer, curlTransfer) }
-        }
+        for curlTransfer in turn.unconnected { reconnect(curlTransfer) }
     }
 
     /// Removes transfers that have ended. Closes their multi handle if it has no transfers left and will get no new

@@ -6,10 +6,14 @@ package struct TransferRequest: Sendable {
     package struct Header: Hashable, Sendable {
         package var name: String
         package var value: String
+        /// Whether the value is an ``ExactText``, so that its private characters are sent as the bytes that they
+        /// represent. Only for values that a server has sent. Default `false`: the value is sent as UTF-8.
+        package var isExact: Bool
 
-        package init(_ name: String, _ value: String) {
+        package init(_ name: String, _ value: String, isExact: Bool = false) {
             self.name = name
             self.value = value
+            self.isExact = isExact
         }
     }
 

@@ -15,6 +15,9 @@ struct HeadParser {
         /// The final head has `Content-Length` fields with different values, so the end of the body is ambiguous (RFC
         /// 9112 §6.3).
         case ambiguousLength
+        /// The final head names a transfer coding other than `chunked`, although the request offered none (RFC 9112
+        /// §7.4). The value is the `Transfer-Encoding`.
+        case unsupportedTransferCoding(String)
         /// The heads of the transfer together exceed ``HeadParser/maximumBytes``.
         case tooLarge
     }
@@ -92,8 +95,19 @@ struct HeadParser {
             .flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }
             .map { $0.filter { !$0.isWhitespace } }
         guard lengths.allSatisfy({ $0 == lengths[0] }) else { return .ambiguousLength }
+        if let codings = refusedTransferCodings { return .unsupportedTransferCoding(codings) }
         isComplete = true
         return .head(TransferHead(status: status, version: version, fields: fields))
+    }
+
+    /// The value of `Transfer-Encoding` if it names a coding other than `chunked`; `nil` otherwise.
+    ///
+    /// libcurl would decode such a body even though the request has no `TE` field, and libcurl 7.88.1 takes a truncated
+    /// one for a complete one. Some servers write `identity`, a name from RFC 2616 for no coding.
+    private var refusedTransferCodings: String? {
+        let codings = fields.values(of: "Transfer-Encoding").joined(separator: ", ")
+        let names = codings.split(separator: ",").map { $0.lowercased().filter { !$0.isWhitespace } }
+        return names.allSatisfy(["", "chunked", "identity"].contains) ? nil : codings
     }
 
     private static func trimmed(_ line: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {

@@ -90,7 +90,8 @@ extension TransferRequest {
             if header.isNamed("Content-Length") { continue }
             if acceptEncoding != nil, header.isNamed("Accept-Encoding") { continue }
             // `Name:` would remove the field; `Name;` sends it with an empty value.
-            list.append(header.isBlank ? header.name + ";" : header.name + ": " + header.value)
+            let line = header.isBlank ? header.name + ";" : header.name + ": " + header.value
+            list.append(line, isExact: header.isExact)
         }
         // libcurl would add `Expect: 100-continue`. Many servers ignore it, and libcurl then delays the body for a
         // second.

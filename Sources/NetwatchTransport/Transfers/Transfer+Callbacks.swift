@@ -18,7 +18,9 @@ extension Transfer {
             let transfer = Transfer.at(context!)
             transfer.hasNewConnection = true
             guard transfer.request.unixSocketPath != nil else { return transfer.handOverConnection() }
-            return transfer.makeSocket(address.family, address.socktype, address.protocol)
+            let descriptor = transfer.makeSocket(address.family, address.socktype, address.protocol)
+            transfer.unixSocket = descriptor
+            return descriptor
         }
         if url.isSecure, context.trust.evaluatesHandshakes, TransferCapabilities.current.usesOpenSSL {
             try easy.set(CURLOPT_SSL_CTX_DATA, pointer: pointer)
@@ -123,6 +125,8 @@ extension Transfer {
             stop = .resendForbidden
             return false
         }
+        // Not earlier, because libcurl closes a socket that it could not connect without a callback.
+        if hasNewConnection, let unixSocket { context.didOpen(unixSocket, for: self) }
         context.didSelectConnection(for: self)
         guard mayUseConnection() else {
             sending.loseConnection(bytes: currentBytesSent)
@@ -151,7 +155,7 @@ extension Transfer {
     /// 9112 §9.2). Other connections may have data to read: session tickets of TLS, or frames of HTTP/2.
     private func mayUseConnection() -> Bool {
         defer { hasNewConnection = false }
-        guard !hasNewConnection, let hasUnreadData = context.hasUnreadData(connectionOf: id) else {
+        guard !hasNewConnection, let hasUnreadData = context.hasUnreadData(connectionOf: self) else {
             return true
         }
         return !hasUnreadData && !(url.isSecure && easy.hasUnreadTLSData)
@@ -199,6 +203,7 @@ extension Transfer {
             if mayBeSentAgain(after: head) { output.hold(head) } else { deliver(head) }
         case .invalidStatusLine: stop = .notHTTP(EscapedBytes.text(line))
         case .ambiguousLength: stop = .ambiguousLength
+        case .unsupportedTransferCoding(let codings): stop = .unsupportedTransferCoding(codings)
         case .tooLarge: stop = .headTooLarge
         case .switched: stop = .switchedProtocol
         }

@@ -51,6 +51,8 @@ extension Transfer {
         case .headTooLarge: return headTooLarge
         case .ambiguousLength:
             return invalidResponse("the response has Content-Length fields with different values")
+        case .unsupportedTransferCoding(let codings):
+            return undecodable("the response has a transfer coding that was not requested: \(codings)")
         case .switchedProtocol:
             return invalidResponse("the server switched to another protocol without being asked")
         case .bodyTooLarge:

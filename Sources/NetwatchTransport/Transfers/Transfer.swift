@@ -11,6 +11,8 @@ final class Transfer {
     enum Stop {
         case headTooLarge
         case ambiguousLength
+        /// The response has a transfer coding that the request did not offer. The value is the `Transfer-Encoding`.
+        case unsupportedTransferCoding(String)
         case switchedProtocol
         case bodyTooLarge
         case bodyExpands
@@ -72,6 +74,8 @@ final class Transfer {
     private var connection: TCPSocket?
     /// Whether libcurl has opened a connection for the transfer and has not sent the request over it yet.
     var hasNewConnection = false
+    /// The last unix socket that was created for the transfer.
+    var unixSocket: CInt?
     /// The error that occurred when the unix socket was created.
     var socketFailure: SystemError?
 
@@ -121,10 +125,11 @@ final class Transfer {
     /// Prepares the transfer so that its handle can be added again, with a new connection.
     ///
     /// - Parameters:
+    ///   - connection: The connection to use; `nil` for a unix socket, to which libcurl itself connects.
     ///   - target: The request, with its timeouts reduced by the time that has already passed.
     ///   - paused: The directions that are paused now.
     func reconnect(
-        over connection: TCPSocket,
+        over connection: TCPSocket?,
         target: TransferTarget,
         paused: TransferPause
     ) throws(TransferFailure) {
@@ -139,6 +144,12 @@ final class Transfer {
         if sending.requiresHTTP1 { try easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) }
         // If the request allows connection reuse, the log was not read until now.
         if url.isSecure { try readVerboseLog() }
+    }
+
+    /// The origin of the connections that libcurl may use for the transfer: that of the URL, and the path of the unix
+    /// socket.
+    var connectionOrigin: String {
+        request.unixSocketPath.map { "\($0) \(url.origin)" } ?? url.origin
     }
 
     /// Makes libcurl use the new connection. Without this option, it might reuse an idle connection and leave the new

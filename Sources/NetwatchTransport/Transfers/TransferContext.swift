@@ -12,15 +12,16 @@ protocol TransferContext: AnyObject {
     /// outlive its transfer, but not its multi handle.
     func setCloseSocketCallback(of easy: borrowing EasyHandle) throws(TransferFailure)
 
-    /// Records that libcurl has taken over the connection that was made for a transfer.
+    /// Records that libcurl has taken over the connection that was made for a transfer, or has connected to a unix
+    /// socket for it.
     func didOpen(_ descriptor: CInt, for transfer: Transfer)
 
     /// Records the connection that libcurl selected for a transfer.
     func didSelectConnection(for transfer: Transfer)
 
-    /// Returns whether the connection of a transfer has data to read; `nil` if the connection speaks HTTP/2 or is a
-    /// unix socket.
-    func hasUnreadData(connectionOf id: TransferID) -> Bool?
+    /// Returns whether the connection of a transfer has data to read; `nil` if it speaks HTTP/2. libcurl does not
+    /// report which of several connections to a unix socket it has selected, so data on any idle one counts.
+    func hasUnreadData(connectionOf transfer: Transfer) -> Bool?
 
     /// Records whether the connection of a transfer speaks HTTP/2 and so carries many transfers at a time.
     func setMultiplexed(_ isMultiplexed: Bool, connectionOf id: TransferID)

@@ -61,6 +61,24 @@ internal import Testing
         #expect(try field(for: "http://sub.\(host)/") == nil)
     }
 
+    @Test(
+        .enabled(if: PublicSuffixes.isAvailable),
+        arguments: ["co.uk", "github.io", "test.kawasaki.jp"]
+    )
+    func `a cookie for a public suffix is stored only for the host of that name`(suffix: String) throws {
+        try take("a=b; Domain=\(suffix)", from: "http://www.\(suffix)/")
+        #expect(storage.cookies?.isEmpty == true)
+        try take("a=b; Domain=\(suffix)", from: "http://\(suffix)/")
+        #expect(storage.cookies?.map(\.domain) == [suffix])
+        #expect(try field(for: "http://www.\(suffix)/") == nil)
+    }
+
+    @Test(arguments: ["example.co.uk", "city.kawasaki.jp", "example.internal"])
+    func `a cookie for a domain below a public suffix is stored`(domain: String) throws {
+        try take("a=b; Domain=\(domain)", from: "http://www.\(domain)/")
+        #expect(try field(for: "http://other.\(domain)/") == "a=b")
+    }
+
     @Test func `an IPv6 address has its own cookies`() throws {
         try take("a=b", from: "http://[::1]/")
         #expect(try field(for: "http://[::1]:8080/") == "a=b")

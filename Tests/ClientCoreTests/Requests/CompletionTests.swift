@@ -1,10 +1,11 @@
-internal import ClientCore
 internal import Dispatch
 internal import Foundation
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Synchronization
 internal import Testing
+
+@testable internal import ClientCore
 
 /// Every handler is called exactly once and on its queue, whatever happens.
 @Suite(.timeLimit(.minutes(5))) struct CompletionTests {
@@ -115,6 +116,42 @@ internal import Testing
         await waitUntilReleased { request }
     }
 
+    /// A decision that the program makes later.
+    enum Decision: CaseIterable { case redirection, response, retry }
+
+    @Test(arguments: Decision.allCases)
+    func `a completion that the program keeps does not retain a cancelled request`(
+        decision: Decision
+    ) async throws {
+        let server = try ScriptedServer { _ in
+            let isRedirect = decision == .redirection
+            let headers = isRedirect ? [ScriptedServer.Header("Location", "/next")] : []
+            return .respond(status: isRedirect ? 302 : 500, headers: headers, body: [])
+        }
+        let kept = Recorder<@Sendable () -> Void>()
+        switch decision {
+        case .redirection:
+            session.delegate.taskWillPerformHTTPRedirectionWithCompletion = { _, _, _, _, completion in
+                kept.record { completion(nil) }
+            }
+        case .response:
+            session.delegate.dataTaskDidReceiveResponseWithCompletion = { _, _, _, completion in
+                kept.record { completion(.allow) }
+            }
+        case .retry: session.retrier = KeepingRetrier(kept: kept)
+        }
+        weak var core: RequestCore?
+        do {
+            let request = session.request(server.url).validate()
+            core = request.core
+            try await kept.wait { !$0.isEmpty }
+            request.cancel()
+            #expect((await request.response().error as? URLError)?.code == .cancelled)
+        }
+        await waitUntilReleased { core }
+        for call in kept.values { call() }
+    }
+
     @Test func `a handler may hold the last reference to its session`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .respond("")) }
         let done = Recorder<Int>()
@@ -176,5 +213,19 @@ internal import Testing
             made.stream { _ in withExtendedLifetime(made) {} }
         }
         await waitUntilReleased { request }
+    }
+}
+
+/// A retrier that keeps the completion and does not call it.
+private struct KeepingRetrier: RequestRetrier {
+    let kept: Recorder<@Sendable () -> Void>
+
+    func should(
+        _ manager: SessionManager,
+        retry request: Request,
+        with error: any Error,
+        completion: @escaping RequestRetryCompletion
+    ) {
+        kept.record { completion(false, 0) }
     }
 }

@@ -84,6 +84,21 @@ internal import Testing
         #expect(other.requests.first?.values(of: "X-Other") == ["2"])
     }
 
+    @Test func `an adapter is called before the first request, and a redirect keeps its other fields`()
+        async throws
+    {
+        let adapter = TaggingAdapter()
+        session.adapter = adapter
+        let other = try ScriptedServer { _ in .respond("") }
+        let elsewhere = other.url
+        let server = try ScriptedServer { _ in Self.redirect(302, to: elsewhere + "/") }
+        _ = await session.request(server.url).response()
+        #expect(adapter.calls.values.count == 1)
+        #expect(server.requests.first?.values(of: "X-Api-Key") == ["secret"])
+        #expect(other.requests.first?.values(of: "X-Api-Key") == [])
+        #expect(other.requests.first?.values(of: "X-Company-Key") == ["1"])
+    }
+
     @Test(arguments: [307, 308], [false, true])
     func `a body is sent to another origin only if permitted`(status: Int, isPermitted: Bool) async throws {
         let other = try ScriptedServer { .respond($0.target) }
@@ -253,5 +268,18 @@ internal import Testing
         request.cancel()
         #expect((await request.response().error as? URLError)?.code == .cancelled)
         #expect(server.requests.map(\.target) == ["/", "/other"])
+    }
+}
+
+/// An adapter that adds a field with a well-known secret, and a field whose name ClientCore does not know.
+private struct TaggingAdapter: RequestAdapter {
+    let calls = Recorder<URL?>()
+
+    func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+        calls.record(urlRequest.url)
+        var request = urlRequest
+        request.setValue("secret", forHTTPHeaderField: "X-Api-Key")
+        request.setValue("1", forHTTPHeaderField: "X-Company-Key")
+        return request
     }
 }
