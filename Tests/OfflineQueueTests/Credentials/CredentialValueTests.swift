@@ -120,7 +120,7 @@ internal import Testing
         throws
     {
         let refusal = #expect(throws: QueueError.self) { try NewRequest(request) }
-        #expect(refusal?.message.contains("the option `credential`") == true, "\(refusal as Any)")
+        #expect(refusal?.message.contains("name a credential") == true, "\(refusal as Any)")
         #expect(refusal?.message.contains("hush") == false)
         var options = EnqueueOptions()
         options.credential = "name"
