@@ -31,7 +31,7 @@ struct PacingOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The weight of a host that waits for slots: 1 to 100. Default 1. Repeatable, once for each host.",
+            "How many slots a host gets for each slot of another host while several wait: 1 to 100. Default 1. Repeatable, once for each host.",
             valueName: "host=n"
         ),
         transform: Weight.ofHost
@@ -40,7 +40,7 @@ struct PacingOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The weight of the lanes with a label, among the lanes of their origin, 1 to 100. Default 1. Repeatable, once for each label.",
+            "How many slots a lane with the label gets for each slot of another lane of its origin while several wait: 1 to 100. Default 1. Repeatable, once for each label.",
             valueName: "label=n"
         ),
         transform: Weight.init

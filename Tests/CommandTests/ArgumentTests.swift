@@ -129,10 +129,10 @@ internal import Testing
 
     @Test(arguments: [
         (["send", "http://127.0.0.1/", "-d", "@/no/such/file"], 64, "could not read `/no/such/file`"),
-        (["send", "http://127.0.0.1/", "-d", "@/tmp"], 64, "could not read `/tmp`: is a directory"),
-        (["send", "http://127.0.0.1/", "-d", "@/dev/zero"], 64, "`/dev/zero`: is not a regular file"),
+        (["send", "http://127.0.0.1/", "-d", "@/tmp"], 64, "could not read `/tmp`: it is a directory"),
+        (["send", "http://127.0.0.1/", "-d", "@/dev/zero"], 64, "`/dev/zero`: it is not a regular file"),
         (["send", "http://127.0.0.1/", "-T", "/no/such/file"], 64, "could not read `/no/such/file`"),
-        (["send", "http://127.0.0.1/", "-T", "/tmp"], 64, "could not read `/tmp`: is a directory"),
+        (["send", "http://127.0.0.1/", "-T", "/tmp"], 64, "could not read `/tmp`: it is a directory"),
         (["send", "http://127.0.0.1/", "--json", "@/no/such/file"], 64, "could not read `/no/such/file`"),
         (
             ["send", "http://127.0.0.1/", "-d", "a", "--json", "b"], 64,
@@ -222,7 +222,7 @@ internal import Testing
             "cannot be combined with `--ttl`"
         ),
         (["send", "http://127.0.0.1/", "--queue", "never", "-H", "x"], 64, "`x` is not a header field"),
-        (["send", "http://127.0.0.1/", "--queue", "never", "-T", "/tmp"], 64, "`/tmp`: is a directory"),
+        (["send", "http://127.0.0.1/", "--queue", "never", "-T", "/tmp"], 64, "`/tmp`: it is a directory"),
         (
             ["send", "ftp://127.0.0.1/", "--queue", "never"], 64,
             "the scheme of `ftp://127.0.0.1/` is not http or https"
@@ -343,7 +343,7 @@ internal import Testing
         (["host", "--live"], 64, "`--live` needs a terminal"),
         (["host", "--live", "--format", "json"], 64, "`--live` cannot be combined with"),
         (["host", "--hosts-from", "/no/such/file"], 64, "could not read `/no/such/file`"),
-        (["host", "--hosts-from", "/tmp"], 64, "could not read `/tmp`: is a directory"),
+        (["host", "--hosts-from", "/tmp"], 64, "could not read `/tmp`: it is a directory"),
         (["host", "--hosts-from", "/dev/zero"], 64, "at most 33554432 bytes are accepted"),
         (["host", "--hosts-from", "-"], 64, "`standard input` contains no host"),
         (["wait", "--timeout", "5"], 64, "`5` is not a duration"),

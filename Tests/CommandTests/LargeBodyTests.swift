@@ -276,7 +276,7 @@ internal import Testing
             let message = #"{"url":"http://127.0.0.1:1/","method":"PUT","staged":\#(staged)}"#
             let answer = try await Command.json(service.curl("/v1/requests -d '\(message)'"))
             #expect(answer["code"] as? String == "wrong_offset" && answer["offset"] as? Int == 100_000)
-            #expect(answer["detail"] as? String == "the upload `once` has 100000 bytes, not \(size)")
+            #expect((answer["detail"] as? String)?.hasPrefix("the upload `once` has 100000 bytes, ") == true)
         }
         let message =
             #"{"url":"http://127.0.0.1:1/","method":"PUT","queue":"always","staged":{"id":"once","size":100000}}"#

@@ -243,7 +243,7 @@ internal import Testing
                 sent.errors.first?.hasPrefix("error: `--expect`: \(part) is not") == true,
                 "\(sent.errors)"
             )
-            #expect(sent.errors.first?.hasSuffix(#"a comma in a value is written `\,`"#) == true)
+            #expect(sent.errors.first?.hasSuffix(#"write a comma in a value as `\,`"#) == true)
         }
     }
 }

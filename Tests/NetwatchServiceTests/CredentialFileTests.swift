@@ -94,7 +94,7 @@ internal import Testing
         ),
         (
             "type: certificate\nkey: a\ncertificate: b\norigins: http://a",
-            ", line 4: the value 1 of `origins` is not `https`; a certificate is sent only over TLS"
+            ", line 4: the value 1 of `origins` must begin with `https://`: a client certificate is sent only over TLS"
         ),
         (
             "type: bearer\nvalue: hush hush\norigins: https://a",
@@ -179,8 +179,8 @@ internal import Testing
         try write("type: bearer", to: "my token")
         #expect(
             try await source.check().dropFirst() == [
-                "the credential `my token` is not 1 to 64 letters, digits, `.`, `_` and `-` of ASCII, or begins with "
-                    + "`.`, so its file is ignored"
+                "the credential name `my token` is not valid (accepted: 1 to 64 ASCII letters, digits, `.`, `_` and "
+                    + "`-`, and no leading `.`), so its file is ignored"
             ]
         )
         #expect(unlink(directory.file("my token")) == 0)

@@ -90,8 +90,8 @@ extension AFError.ServerTrustFailureReason {
         switch self {
         case .noRequiredEvaluator(let host): "`\(host)` has no policy, but every host requires one"
         case .invalidPolicyHost(let host):
-            "`\(host)` in the policies or client identities is not a valid host, or is a duplicate; "
-                + "host names and addresses without scheme and port are accepted"
+            "the policies or client identities contain `\(host)`, which is not a valid host or occurs twice; "
+                + "accepted: host names and addresses without scheme and port"
         case .noCertificatesFound: "the policy pins certificates but contains none"
         case .noPublicKeysFound: "the policy pins public keys but contains none"
         case .pinnedCertificatesExpired(let pins): "all pinned certificates have expired: \(Self.list(pins))"

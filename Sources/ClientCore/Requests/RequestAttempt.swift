@@ -76,7 +76,8 @@ struct RequestAttempt {
         return true
     }
 
-    /// Returns the deferred events; `nil` if none were deferred.
+    /// Ends the deferral of events and returns the deferred ones, perhaps none. Returns `nil` if no decision was in
+    /// progress.
     mutating func endDeciding() -> [TransferEvent]? {
         defer { hop?.deferredEvents = nil }
         return hop?.deferredEvents

@@ -19,7 +19,7 @@ package struct TransferPolicy: Sendable {
     /// The time limit for the lookup, the connection and the TLS handshake together. `nil`: the limit of the
     /// request's options or of the session applies.
     package var connectTimeout: Duration?
-    /// The time that the server may stay silent between the last byte of the request and the response. `nil`: only the
+    /// The time that the server may stay silent between the last byte of the request and the head of the response. `nil`: only the
     /// idle timeout applies.
     package var responseTimeout: Duration?
     /// The time limit for the response's body, counted from its head; `nil` for no limit.

@@ -71,8 +71,8 @@ extension NetlinkRecording.Failure: CustomStringConvertible {
         case .unknownKind(let kind, let offset):
             "unknown record kind \(kind) at offset \(offset); the kinds are 1 and 2"
         case .badLength(let length, let offset):
-            "invalid length \(length) of the record at offset \(offset); "
-                + "accepted: 0 for a loss, and up to \(NetlinkHandle.bufferSize) for a datagram"
+            "invalid length \(length) of the record at offset \(offset); accepted: up to "
+                + "\(NetlinkHandle.bufferSize) bytes for a notification, and 0 for a record of lost notifications"
         case .truncated(let offset): "truncated: the header or record at offset \(offset) is incomplete"
         }
     }

@@ -70,7 +70,8 @@ struct CredentialText {
             }
             guard kind != .certificate || text.lowercased().hasPrefix("https:") else {
                 let message =
-                    "the value \(number) of `origins` is not `https`; a certificate is sent only over TLS"
+                    "the value \(number) of `origins` must begin with `https://`: a client certificate is sent only "
+                    + "over TLS"
                 throw Fault(line: line, message: message)
             }
         }

@@ -75,7 +75,7 @@ extension ControlServer {
         /// How long the server reads and discards input after the last response of a connection. Default 2 s. A client
         /// that is still sending can then read the response before its write fails.
         package var lingerDeadline = Duration.seconds(2)
-        /// The time after which the server sends a sign of life on a stream without data. Default 15 s.
+        /// The time after which the server sends a heartbeat on a stream without data. Default 15 s.
         package var keepAliveInterval = Duration.seconds(15)
         /// How long ``ControlServer/stop()`` waits for requests in flight. Default 5 s.
         package var stopGrace = Duration.seconds(5)

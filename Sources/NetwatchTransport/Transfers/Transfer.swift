@@ -68,7 +68,7 @@ final class Transfer {
     var isFinished = false
     /// Whether the transfer was ended because the response did not begin within ``TransferRequest/responseTimeout``.
     var isResponseLate = false
-    /// The evaluator of the last handshake on a connection that was made for this transfer.
+    /// The trust evaluator of the most recent TLS connection that libcurl made for this transfer; `nil` if there was none.
     var evaluator: TrustEvaluator?
     /// The connection that was made for the transfer; `nil` after libcurl has taken it over.
     private var connection: TCPSocket?

@@ -104,7 +104,10 @@ extension ArchivedRequest {
             for: .import
         )
         guard request.id == id, request.headers == HeaderText.encode(headers) else {
-            throw QueueError(.invalidHeader, "the idempotency key is both in `key` and in `headers`")
+            throw QueueError(
+                .invalidHeader,
+                "`headers` contains the idempotency key, which belongs in `key` only"
+            )
         }
         if let webhookOf { try RequestChecks.checkPrintable(webhookOf, "id of the request of a webhook") }
         request.webhookOf = webhookOf

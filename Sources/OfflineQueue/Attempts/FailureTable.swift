@@ -234,8 +234,8 @@ extension FailureTable {
         }
         if isPortal(response, of: request) {
             let words = words(onRedirect: response, of: request)
-            let reason = unmetRule(in: response, of: request).map { "\($0), " } ?? ""
-            let detail = "\(words), \(reason)probably from a captive portal"
+            let reason = unmetRule(in: response, of: request).map { ", \($0)" } ?? ""
+            let detail = "\(words)\(reason); the response is probably from a captive portal"
             // If the response comes from the server after all, the server may have applied the request.
             let isUntouched = request.mayBeSentTwice || status == 511 || isUnapplied(status)
             let verdict: Verdict = isUntouched ? .retry(countsAsAttempt: false) : .held(.ambiguous)
@@ -280,7 +280,9 @@ extension FailureTable {
 
     /// Returns a text that names the first rule that the response does not meet; `nil` if it meets all of them.
     private static func unmetRule(in response: Response, of request: AttemptContext) -> String? {
-        request.expectation.unmetRule(in: response).map { "does not meet the rule \(quoted($0.description))" }
+        request.expectation.unmetRule(in: response).map {
+            "the response does not meet the rule \(quoted($0.description))"
+        }
     }
 
     /// Returns `retry` if the request may be sent again: it may be sent twice, or the status means that the server did

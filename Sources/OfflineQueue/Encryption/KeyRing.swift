@@ -44,8 +44,8 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
         switch cause {
         case .keyMissing(let id): "the encryption key `\(id)` is missing; add it to the key file and restart"
         case .damaged:
-            "the encrypted \(part) do not match the request: its row was changed, or was encrypted with "
-                + "another key; drop the request, or restore the database"
+            "the encrypted \(part) do not match the request: the database row was changed, or another key was "
+                + "used; drop the request, or restore the database from a backup"
         case .system(let error): "the encrypted \(part) cannot be read: \(error)"
         }
     }

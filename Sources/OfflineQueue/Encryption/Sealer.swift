@@ -26,8 +26,8 @@ enum SealedPart: String, Hashable, Sendable {
         }
     }
 
-    /// Returns the context of a ciphertext. Each value is preceded by its length, so that different lists of values
-    /// never have the same text.
+    /// Returns the associated data of a ciphertext: this part's name, the request's id and the bound values. Each value
+    /// is preceded by its length, so that different lists of values never have the same text.
     func context(of id: String, _ bound: [String?]) -> String {
         ([rawValue, id] + bound).map { $0.map { "\($0.utf8.count):\($0)," } ?? "-" }.joined()
     }

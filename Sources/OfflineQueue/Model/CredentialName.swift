@@ -12,8 +12,8 @@ package enum CredentialName {
         guard isValid(name) else {
             throw QueueError(
                 .invalidOption,
-                "the credential \(quoted(name)) is not 1 to \(maximumBytes) letters, digits, `.`, `_` and `-` of "
-                    + "ASCII, or begins with `.`"
+                "the credential name \(quoted(name)) is not valid (accepted: 1 to \(maximumBytes) ASCII letters, "
+                    + "digits, `.`, `_` and `-`, and no leading `.`)"
             )
         }
     }

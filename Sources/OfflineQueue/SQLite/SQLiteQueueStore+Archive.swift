@@ -79,10 +79,12 @@ extension SQLiteQueueStore: QueueArchive {
     /// Reads the write-ahead log while no commit is in progress.
     private func currentLog() async throws -> LogReport? {
         try await batcher.read { [environment] _ in
+            let database = "\(environment.directory)/queue.sqlite"
             do throws(SystemError) {
-                return try LogFile(of: "\(environment.directory)/queue.sqlite").report()
+                return try LogFile(of: database).report()
             } catch {
-                throw QueueError(.storeUnavailable, "the database's log cannot be read: \(error)", path: nil)
+                let message = "the database's log `\(database)-wal` cannot be read: \(error)"
+                throw QueueError(.storeUnavailable, message, path: nil)
             }
         }
     }

@@ -140,8 +140,11 @@ extension StoreTransaction {
     /// Throws if the new request depends on the request that it would replace or wait for.
     private func checkIndependence(of new: NewRequest, from id: String) throws {
         guard new.options.dependencies.contains(id) else { return }
-        let reason = "the request would replace \(quoted(id)), which it depends on"
-        throw QueueError(.cyclicDependency, reason)
+        throw QueueError(
+            .cyclicDependency,
+            "the request depends on \(quoted(id)), which has the same replace key; remove the dependency, or use "
+                + "another replace key"
+        )
     }
 
     private func dueTime(of new: NewRequest) -> Timestamp {

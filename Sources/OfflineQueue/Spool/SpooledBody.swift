@@ -45,9 +45,9 @@ extension SpooledBodyFault: CustomStringConvertible {
     /// The message for users. It also becomes the last error of a request that is dead because of the fault.
     package var description: String {
         switch self {
-        case .missing: "the body's file is missing"
-        case .changed(let how): "the body's file was changed: \(how)"
-        case .unreadable(let why): "the body's file cannot be read: \(why)"
+        case .missing: "the queue's copy of the body is missing"
+        case .changed(let how): "the queue's copy of the body was changed: \(how)"
+        case .unreadable(let why): "the queue's copy of the body cannot be read: \(why)"
         }
     }
 }

@@ -174,7 +174,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         guard size == entry.offset else {
             throw QueueError(
                 .wrongOffset,
-                "the upload \(quoted(id)) has \(entry.offset) bytes, not \(size)",
+                "the upload \(quoted(id)) has \(entry.offset) bytes, but the size in the request is \(size); upload "
+                    + "the rest, or correct the size",
                 offset: entry.offset
             )
         }

@@ -58,10 +58,19 @@ extension Expectation: CustomStringConvertible {
         guard let whole = EscapedText(text) else { throw Self.unreadable(text) }
         self.init(statuses: [])
         for part in whole.split(at: ",") {
-            guard add(part.split(at: "=", maximum: 1)) else { throw Self.unreadable(part.text, of: text) }
+            let pair = part.split(at: "=", maximum: 1)
+            guard !isSecondType(pair) else {
+                let message = "`type=` occurs twice in \(quoted(text)); accepted: one content type"
+                throw QueueError(.invalidOption, message)
+            }
+            guard add(pair) else { throw Self.unreadable(part.text, of: text) }
         }
         if statuses.isEmpty { statuses = [200...299] }
         try check()
+    }
+
+    private func isSecondType(_ pair: [EscapedText]) -> Bool {
+        contentType != nil && pair.count == 2 && pair[0].text.trimmingCharacters(in: .whitespaces) == "type"
     }
 
     /// Adds a part of the text form. Returns whether it is valid.
@@ -73,7 +82,6 @@ extension Expectation: CustomStringConvertible {
             guard let range = Self.range(value) else { return false }
             statuses.append(range)
         case "type":
-            guard contentType == nil else { return false }
             contentType = value
         case let kind:
             guard let rule = Rule(kind, pair[1]) else { return false }
@@ -108,7 +116,7 @@ extension Expectation: CustomStringConvertible {
         return QueueError(
             .invalidOption,
             "\(name) of \(quoted(text)) is not an expectation; accepted: \(acceptedForm); "
-                + "a comma in a value is written `\\,`"
+                + "write a comma in a value as `\\,`"
         )
     }
 
@@ -164,7 +172,7 @@ extension Expectation {
     /// Returns `nil` if it meets the expectation.
     package func mismatch(with response: ReceivedResponse) -> String? {
         guard !isMet(by: response) else { return nil }
-        return unmetRule(in: response).map { "does not meet the rule \(quoted($0.description))" }
+        return unmetRule(in: response).map { "the response does not meet the rule \(quoted($0.description))" }
             ?? "expected \(self)"
     }
 

@@ -72,7 +72,8 @@ enum ProbeChoice: Hashable {
 }
 
 extension ProbeChoice {
-    /// Returns a hint for a rejected URL or `HOST:PORT`, because a probe checks what they name; `nil` for other text.
+    /// Returns a hint for a URL or `HOST:PORT` that was given as a host: the host, and the `--probe` option for the
+    /// scheme and port. Returns `nil` for other text.
     static func suggestion(for invalid: InvalidHost) -> String? {
         let url = invalid.reason == .port ? "tcp://\(invalid.text)" : invalid.text
         guard invalid.reason == .port || invalid.reason == .scheme, let parts = URLComponents(string: url),

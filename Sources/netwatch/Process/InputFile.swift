@@ -17,7 +17,7 @@ enum InputFile {
             throw CommandError(.usage, "could not read `\(path)`: \(errnoDescription(errno))")
         }
         guard !isDirectory(path) else {
-            throw CommandError(.usage, "could not read `\(path)`: is a directory")
+            throw CommandError(.usage, "could not read `\(path)`: it is a directory")
         }
         return try contents(of: handle, "`\(path)`", limit)
     }

@@ -17,7 +17,7 @@ struct QueueEventsCommand: AsyncParsableCommand {
             after which the request is in one of the states. `--tag` selects changes of requests with the tag. The \
             command needs the running service.
 
-            `lost` means that this command was too slow for the service, and by how many events. `reset` \
+            `lost` reports how many events were dropped because this command read too slowly. `reset` \
             means that the service does not know the event of `--after` any more. In both cases \
             `netwatch queue list` prints the current states.
 
@@ -26,7 +26,7 @@ struct QueueEventsCommand: AsyncParsableCommand {
             """
     )
 
-    /// The longest time without any data from the service, which sends a sign of life every 15 s.
+    /// The longest time without any data from the service, which sends a heartbeat every 15 s.
     private static let silence: Duration = .seconds(60)
 
     @OptionGroup var states: StateFilter
@@ -43,7 +43,7 @@ struct QueueEventsCommand: AsyncParsableCommand {
 
     @Option(
         help:
-            "Continue after the event with this `id`, a member of the JSON output. Default: only new events."
+            "Continue after the event with this id (`id` in the JSON output). Default: only new events."
     )
     var after: String?
 

@@ -17,7 +17,7 @@ struct TimeoutOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The maximum time between the last byte of the request and the response. Default 5m.",
+            "The maximum time from the last byte of the request to the head of the response. Default 5m.",
             valueName: "duration"
         ),
         transform: Self.timeout

@@ -30,10 +30,12 @@ final class BodyReader: Sendable {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw unreadable(path, errnoDescription(errno)) }
         let kind = status.st_mode & S_IFMT
-        guard kind != S_IFDIR else { throw unreadable(path, "is a directory") }
+        guard kind != S_IFDIR else { throw unreadable(path, "it is a directory") }
         guard kind == S_IFREG else {
-            throw unreadable(path, "is not a regular file").with(
-                hint: "a pipe can be passed as standard input"
+            throw unreadable(path, "it is not a regular file").with(
+                hint:
+                    "to read from a pipe, redirect it to standard input and give `-` as the file (`@-` for `-d` "
+                    + "and `--json`)"
             )
         }
         guard status.st_size <= limit else {

@@ -154,8 +154,8 @@ extension CommandError {
         CommandError(
             .noPermission,
             "this user may not connect to the service at `\(path)`",
-            hint: "run the command as root or as the user of the service, or set `access.submit-groups` or "
-                + "`access.read-groups` in the configuration of the service"
+            hint: "run the command as root or as the user of the service, or add a group of this user to "
+                + "`access.submit-groups` or `access.read-groups` in the configuration of the service, and restart it"
         )
     }
 

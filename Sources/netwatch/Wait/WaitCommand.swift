@@ -53,7 +53,8 @@ struct WaitCommand: AsyncParsableCommand {
 
     @Option(
         name: .customLong("for"),
-        help: "What to wait for: carrier, a cable; routable, a path; verified, a path and a response."
+        help:
+            "What to wait for. carrier: a connected link; routable: a path; verified: a path and a response."
     )
     var goal = Goal.routable
 

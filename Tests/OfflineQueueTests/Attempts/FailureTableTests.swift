@@ -173,7 +173,8 @@ internal import Testing
         request.validatesServer = false
         let portal = classify(302, [("Location", "https://portal/?user=me")], of: request)
         #expect(portal.verdict == Self.free)
-        #expect(portal.detail == "HTTP 302, a redirect to https://portal/, probably from a captive portal")
+        let redirect = "HTTP 302, a redirect to https://portal/"
+        #expect(portal.detail == "\(redirect); the response is probably from a captive portal")
         #expect(
             classify(302, [("Location", "/here")], of: request).verdict
                 == .dead(.redirected, reason: "HTTP 302, a redirect to /here")
