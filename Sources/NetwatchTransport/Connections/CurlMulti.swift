@@ -384,6 +384,7 @@ extension CurlMulti: TransferContext {
     }
 
     func didOpen(_ descriptor: CInt, for transfer: Transfer) {
+        sockets.observe(descriptor)
         connections.open(
             descriptor,
             to: transfer.connectionOrigin,

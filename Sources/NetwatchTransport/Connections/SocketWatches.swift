@@ -17,6 +17,8 @@ struct SocketWatches {
     private let watchdog: TurnWatchdog
     private let onReadiness: @Sendable (CInt, EventLoop.Readiness) -> Void
     private var watches: [CInt: Watch] = [:]
+    /// The connections that the watchdog observes.
+    private var observed: Set<CInt> = []
     /// The connections that the watchdog has shut down and that were removed since ``takeAborted()``.
     private var removedAborted: [TurnWatchdog.AbortedConnection] = []
 
@@ -36,6 +38,14 @@ struct SocketWatches {
     /// Returns whether libcurl waits for events of a socket.
     func isAwaited(_ descriptor: CInt) -> Bool { watches[descriptor]?.interest != nil }
 
+    /// Lets the watchdog observe a connection from now on.
+    ///
+    /// libcurl may read without end in the first turn of a connection, before it asks to watch it: if the thread loses
+    /// the CPU during the handshake, it finds all of the server's data when it continues.
+    mutating func observe(_ descriptor: CInt) {
+        if observed.insert(descriptor).inserted { watchdog.add(descriptor) }
+    }
+
     /// Watches a socket for the given events.
     ///
     /// - Throws: ``SystemError`` of `epoll_ctl`.
@@ -53,7 +63,7 @@ struct SocketWatches {
         let registration = try loop.register(descriptor, for: interest) { readiness in
             onReadiness(descriptor, readiness)
         }
-        watchdog.add(descriptor)
+        observe(descriptor)
         watches[descriptor] = Watch(registration: registration, interest: interest, watched: interest)
     }
 
@@ -65,13 +75,14 @@ struct SocketWatches {
     /// Stops watching a socket. Must be called before the socket is closed, because the kernel may reuse its
     /// descriptor.
     mutating func remove(_ descriptor: CInt) {
-        guard let watch = watches.removeValue(forKey: descriptor) else { return }
-        if let aborted = watchdog.remove(descriptor) { removedAborted.append(aborted) }
-        loop.unregister(watch.registration)
+        if observed.remove(descriptor) != nil, let aborted = watchdog.remove(descriptor) {
+            removedAborted.append(aborted)
+        }
+        if let watch = watches.removeValue(forKey: descriptor) { loop.unregister(watch.registration) }
     }
 
     mutating func removeAll() {
-        for descriptor in watches.keys { remove(descriptor) }
+        for descriptor in observed { remove(descriptor) }
     }
 
     /// Drops the records of connections that the watchdog had shut down. Called when their transfers have ended.
@@ -84,6 +95,7 @@ struct SocketWatches {
     mutating func takeAborted() -> [TurnWatchdog.AbortedConnection] {
         defer { removedAborted = [] }
         let open = watchdog.abortedConnections
-        return open.isEmpty ? removedAborted : removedAborted + open.filter { watches[$0.key] != nil }.values
+        return open.isEmpty
+            ? removedAborted : removedAborted + open.filter { observed.contains($0.key) }.values
     }
 }
