@@ -53,7 +53,7 @@ extension OfflineQueue {
     /// In the following cases the request stays in the queue without an immediate attempt, and the result is
     /// ``SendResult/queued(id:reason:)`` with the reason:
     /// - the host is known to be unreachable;
-    /// - after 1 s, the maximum number of requests in flight is still reached, or a rate limit permits no request;
+    /// - a rate limit permits no request now, or the maximum number of requests in flight is still reached after 1 s;
     /// - the lane is paused, closed, or FIFO with earlier requests;
     /// - the request is scheduled for later or depends on other requests;
     /// - the queue already contains an unfinished request with this id, or is not running.

@@ -13,9 +13,9 @@ extension OfflineQueue {
         var slotDeadline: Moment?
     }
 
-    /// The maximum time that a call waits for a slot: 1 s. Slots are often free after milliseconds, when the outcome of
-    /// another attempt is stored.
-    private static let slotPatience: Duration = .seconds(1)
+    /// The maximum time that a call waits for a slot before an attempt: 1 s. A slot is often free after milliseconds, when
+    /// the outcome of another attempt is stored.
+    private static let slotTimeout: Duration = .seconds(1)
 
     /// Returns the result if the call need not wait, because no attempt can start now or because the queue already knew
     /// the id. Otherwise returns `nil`.
@@ -91,14 +91,20 @@ extension OfflineQueue {
     ///
     /// - Returns: When to call this method again, because a call has then waited for a slot for too long.
     func resolveDelayed() -> Moment? {
+        guard !sendWaiters.isEmpty else { return nil }
         let now = now
         let sending = Set(inflight.values.map(\.id))
+        var reasons: [Int64: QueuedReason?] = [:]
         var next: Moment?
-        for (id, waiter) in sendWaiters where !sending.contains(id) {
-            guard let lane = waiter.lane, let reason = scheduler.waitReason(ofLane: lane, now: now) else {
+        for (id, waiter) in sendWaiters {
+            guard let lane = waiter.lane, !sending.contains(id) else {
+                sendWaiters[id]?.slotDeadline = nil
                 continue
             }
-            let deadline = reason.endsSoon ? waiter.slotDeadline ?? now + Self.slotPatience : now
+            let reason = reasons[lane] ?? scheduler.waitReason(ofLane: lane, now: now)
+            reasons[lane] = .some(reason)
+            guard let reason else { continue }
+            let deadline = reason == .noFreeSlot ? waiter.slotDeadline ?? now + Self.slotTimeout : now
             guard now < deadline else {
                 resolve(id, .queued(id: id, reason: reason))
                 continue
@@ -108,11 +114,6 @@ extension OfflineQueue {
         }
         return next
     }
-}
-
-extension QueuedReason {
-    /// Whether other attempts and the passing of time end the wait, usually within milliseconds.
-    fileprivate var endsSoon: Bool { self == .noFreeSlot || self == .rateLimited }
 }
 
 extension SendResult {
