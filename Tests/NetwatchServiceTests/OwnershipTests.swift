@@ -243,6 +243,9 @@ private struct Users {
         let dead = #"{"filter":{"state":["dead"]}}"#
         let all = try await users.respond(users.alice, .POST, "/v1/queue/retry", dead)
         #expect(all.members["done"] as? Int == 0 && all.members["refused"] as? Int == 1)
+        #expect(all.code == "quota_exceeded" && all.detail == "the user 60001 has 1 requests; its limit is 1")
+        let held = try await users.respond(users.alice, .POST, "/v1/queue/hold", dead)
+        #expect(held.members["refused"] as? Int == 1 && held.members["code"] == nil)
         #expect(try await users.respond(users.root, .POST, "/v1/requests/a/retry").status == 200)
     }
 

@@ -39,6 +39,20 @@ package struct AccessPolicy: Hashable, Sendable {
         user != unmapped.user || (!hasGroups && user == owner)
     }
 
+    /// Returns why groups cannot have access, as a part of a sentence; `nil` if they can.
+    func fault(of groups: [SystemGroup]) -> String? {
+        guard !groups.isEmpty else { return nil }
+        if owner == unmapped.user {
+            return
+                "the service runs as the user \(owner), whose id also stands for users without an id in its user "
+                + "namespace; run it as another user"
+        }
+        return groups.first { $0.id == unmapped.group }.map {
+            "the id \($0.id) of the group `\($0.name)` also stands for groups without an id in the user namespace of the "
+                + "service; use another group"
+        }
+    }
+
     private func access(of peer: PeerCredentials) -> Access {
         if peer.uid == 0 || peer.uid == owner { return .full }
         let groups = Set(peer.groups + [peer.gid]).subtracting([unmapped.group])
@@ -50,7 +64,8 @@ package struct AccessPolicy: Hashable, Sendable {
     func reason(of caller: Caller, without access: Access) -> String {
         if let user = caller.user { return "the user \(user) does not have it; \(remedy(for: access))" }
         return caller.access == .none
-            ? "the user of this client has no id in the user namespace of the service"
+            ? "the id \(unmapped.user) also stands for users without an id in the user namespace of the service, so it has "
+                + "no access"
             : "connections over TCP have only `\(caller.access)`; use the socket of the service"
     }
 

@@ -19,23 +19,25 @@ package struct SystemGroup: Hashable, Sendable {
     /// - Parameters:
     ///   - name: The name.
     ///   - read: Reads an entry of the group database. Default: `getgrnam_r`.
-    /// - Throws: ``SystemError`` if the group database cannot be read. This may be temporary.
+    /// - Throws: ``SystemError`` if the group database cannot be read, or if the entry is longer than 16 MiB. This may be
+    ///   temporary.
     package init?(named name: String, reading read: Reader = getgrnam_r) throws(SystemError) {
         var size = 1024
-        while size <= Self.longestEntry {
+        while true {
             var entry = group()
             var found: UnsafeMutablePointer<group>?
             var buffer = [CChar](repeating: 0, count: size)
             let error = read(name, &entry, &buffer, size, &found)
-            if error == 0, found != nil {
+            switch error {
+            case 0 where found != nil:
                 self.init(name: name, id: entry.gr_gid)
                 return
+            case 0, ENOENT, ESRCH: return nil
+            case EINTR: continue
+            case ERANGE where size < Self.longestEntry: size *= 4
+            default: throw SystemError(call: "getgrnam_r", errno: error)
             }
-            guard !Self.unknown.contains(error) else { return nil }
-            guard error == ERANGE else { throw SystemError(call: "getgrnam_r", errno: error) }
-            size *= 4
         }
-        return nil
     }
 
     /// A function like getgrnam_r(3).
@@ -43,9 +45,6 @@ package struct SystemGroup: Hashable, Sendable {
         UnsafePointer<CChar>?, UnsafeMutablePointer<group>?, UnsafeMutablePointer<CChar>?, Int,
         UnsafeMutablePointer<UnsafeMutablePointer<group>?>?
     ) -> CInt
-
-    /// The results for a name that is not in the database, from getgrnam(3).
-    private static let unknown: Set<CInt> = [0, ENOENT, ESRCH, EBADF, EPERM]
 
     /// The maximum size of a group's entry in bytes, which grows with the number of its members.
     private static let longestEntry = 16 << 20

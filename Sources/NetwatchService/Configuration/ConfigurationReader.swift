@@ -81,8 +81,23 @@ struct ConfigurationReader {
         }
     }
 
-    /// Builds the hosts, when all files were read, so that `[defaults]` of any file applies to them.
+    /// Checks what several keys determine together, when all files were read.
     mutating func finish() {
+        buildHosts()
+        if configuration.queue.backoffCap < configuration.queue.backoffBase {
+            let message = "`queue.backoff-cap` is less than `queue.backoff-base`"
+            report(message, from: origins["queue.backoff-cap"] ?? origins["queue.backoff-base"])
+        }
+        let access = configuration.access
+        for (key, groups) in [
+            ("access.submit-groups", access.submitGroups), ("access.read-groups", access.readGroups),
+        ] {
+            if let fault = access.fault(of: groups) { report("`\(key)`: \(fault)", from: origins[key]) }
+        }
+    }
+
+    /// Builds the hosts with the `[defaults]` of any file.
+    private mutating func buildHosts() {
         var names: Set<String> = []
         for host in hosts {
             file = host.file
@@ -97,11 +112,6 @@ struct ConfigurationReader {
                 continue
             }
             configuration.hosts.append(watched)
-        }
-        if configuration.queue.backoffCap < configuration.queue.backoffBase {
-            let origin = origins["queue.backoff-cap"] ?? origins["queue.backoff-base"]
-            file = origin?.file ?? file
-            report("`queue.backoff-cap` is less than `queue.backoff-base`", at: origin?.position)
         }
     }
 
@@ -173,6 +183,11 @@ struct ConfigurationReader {
             String(path.dropFirst(prefix.count).prefix { $0 != "." })
         }
         return Set(names + (table.isEmpty ? ["host"] : [])).sorted()
+    }
+
+    private mutating func report(_ message: String, from origin: Origin?) {
+        file = origin?.file ?? file
+        report(message, at: origin?.position)
     }
 
     private mutating func report(

@@ -59,8 +59,12 @@ extension ControlMessage {
         package var v = ControlMessage.version
         /// The number of requests that were edited. In a dry run, the number that would be edited.
         package var done: Int
-        /// The number of matching requests whose state does not allow the edit.
+        /// The number of matching requests whose state does not allow the edit, or for whose retry there is no room. A
+        /// dry run ignores the room.
         package var refused: Int
+        /// Why there is no room for the first of the retries without room: `queue_full` or `quota_exceeded`.
+        package var code: String?
+        package var detail: String?
     }
 
     /// The response to ``Edit`` with ids: one result per id, in the order of the ids.

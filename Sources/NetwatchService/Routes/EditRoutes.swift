@@ -121,7 +121,7 @@ extension QueueRoutes {
         if let names = filter.state, !names.isEmpty { matching.states = try QueuedRequest.State.named(names) }
         let result = try await queue.edit(edit, matching: matching, isDryRun: message.dryRun ?? false)
         return .json(
-            ControlMessage.EditedAll(done: result.done, refused: result.refused),
+            ControlMessage.EditedAll(result),
             encoder: ControlMessage.encoder
         )
     }
@@ -171,5 +171,16 @@ extension QueueRoutes {
                 detail: Problem.unknownRequest(id).detail
             )
         }
+    }
+}
+
+extension ControlMessage.EditedAll {
+    fileprivate init(_ result: FilteredEditResult) {
+        self.init(
+            done: result.done,
+            refused: result.refused,
+            code: result.refusal?.code.rawValue,
+            detail: result.refusal?.message
+        )
     }
 }

@@ -87,7 +87,7 @@ extension ControlMessage.Sent {
             self.init(
                 id: id,
                 state: "dropped",
-                reason: "the queue, its lane or the quota of its user is full"
+                reason: "the queue or the lane is full, or the quota of the user is reached"
             )
         }
     }

@@ -217,7 +217,7 @@ extension QueueError {
     }
 
     fileprivate static var droppedNewest: QueueError {
-        QueueError(.queueFull, "the queue is full, and `whenFull` is `dropNewest`")
+        QueueError(.queueFull, "the queue or the lane is full, and `whenFull` is `dropNewest`")
     }
 }
 

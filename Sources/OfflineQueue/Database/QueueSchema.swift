@@ -38,11 +38,22 @@ enum QueueSchema {
 
     /// Stores the ids of the webhooks that earlier versions enqueued. These versions calculated an id again whenever it
     /// was read.
+    ///
+    /// `webhook_id` stays NULL if the row is damaged, or if no request has the id. The latter is so for a dead request
+    /// that was cancelled, because the cancellation changed `finished_at`.
     private static func storeWebhookIDs(_ database: Database) throws {
-        let update = try database.makeStatement(sql: "UPDATE history SET webhook_id = ? WHERE position = ?")
+        let update = try database.makeStatement(
+            sql: """
+                UPDATE history SET webhook_id = ?1 WHERE position = ?2 AND (
+                    EXISTS (SELECT 1 FROM request WHERE id = ?1) OR EXISTS (SELECT 1 FROM history WHERE id = ?1)
+                )
+                """
+        )
         let ended = "SELECT position, created_at, finished_at, id FROM history WHERE on_done IS NOT NULL"
         for row in try database.rows(ended) {
-            try update.execute(arguments: [try WebhookID.make(row), try row["position"] as Int64])
+            do {
+                try update.execute(arguments: [try WebhookID.make(row), try row["position"] as Int64])
+            } catch is DamagedColumn {}
         }
     }
 

@@ -102,20 +102,20 @@ extension OfflineQueue {
     }
 
     /// Finishes an upload, so that a request can use it as its body. The caller must release it
-    /// (`StagedBodies.release(_:of:)`) when the request is stored or refused.
+    /// (`StagedBodies.release(_:)`) when the request is stored or refused.
     nonisolated func finishBody(
         _ id: String,
         size: Int64,
         by submitter: Submitter?
-    ) async throws -> SpooledBody {
-        let body = try await staged.finish(id, size: size, by: submitter)
+    ) async throws -> FinishedUpload {
+        let upload = try await staged.finish(id, size: size, by: submitter)
         // The upload may have been started for an import, whose size is not limited to that of a body.
-        guard body.size <= QueueRequest.maximumBodyBytes else {
-            await store.spool.remove([body.name])
-            await staged.release(body.size, of: submitter)
+        guard upload.body.size <= QueueRequest.maximumBodyBytes else {
+            await store.spool.remove([upload.body.name])
+            await staged.release([upload])
             throw QueueError.bodyTooLarge(limit: QueueRequest.maximumBodyBytes)
         }
-        return body
+        return upload
     }
 }
 

@@ -92,14 +92,15 @@ extension OfflineQueue {
         _ validated: [(request: NewRequest, body: QueueRequest.Body)]
     ) async throws -> [EnqueuedRequest] {
         var requests: [NewRequest] = []
+        var uploads: [FinishedUpload] = []
         do {
             for (request, body) in validated {
                 var request = request
-                request.body = try await stored(body, of: request)
+                request.body = try await stored(body, of: request, &uploads)
                 requests.append(request)
             }
             let accepted = try await storeWhenCapacityAllows(requests)
-            await releaseUploads(validated.map(\.body), of: requests)
+            await release(uploads)
             await discard(zip(requests, accepted).filter { $1.outcome != .accepted }.map(\.0))
             await follow(requests)
             return accepted
@@ -107,7 +108,7 @@ extension OfflineQueue {
             // After an error that ends the store, rows may refer to the bodies. The next start removes those that no
             // row refers to.
             if (error as? QueueError)?.endsStore != true { await discard(requests) }
-            await releaseUploads(validated.map(\.body), of: requests)
+            await release(uploads)
             await failed(error)
             throw error
         }
@@ -172,11 +173,6 @@ extension QueueRequest.Body {
     }
 }
 
-extension QueueError {
-    /// Whether the request would fit after others have finished.
-    fileprivate var isFull: Bool { [.queueFull, .quotaExceeded].contains(code) }
-}
-
 extension [NewRequest] {
     fileprivate var size: Int64 { reduce(0) { $0 + $1.size } }
     fileprivate var waitForCapacity: Bool { contains { $0.options.whenFull == .block } }
@@ -201,12 +197,15 @@ extension OfflineQueue {
     /// When a caller enqueues an accepted request again, its file may be gone, and its upload was used by the first
     /// call. The result is then ``StoredBody/gone(size:)``, and at most the length of the body is compared with the
     /// stored request.
+    ///
+    /// - Parameter uploads: If the body is an upload, it is appended to this array. The caller must release it.
     private nonisolated func stored(
         _ body: QueueRequest.Body,
-        of request: NewRequest
+        of request: NewRequest,
+        _ uploads: inout [FinishedUpload]
     ) async throws -> StoredBody {
         do {
-            return try await stored(body, by: request.options.submitter)
+            return try await stored(body, by: request.options.submitter, &uploads)
         } catch let error as QueueError where [.bodyFileUnusable, .unknownStagedBody].contains(error.code) {
             guard request.options.id != nil, try await !store.archive.known([request.id]).isEmpty else {
                 throw error
@@ -217,7 +216,8 @@ extension OfflineQueue {
 
     private nonisolated func stored(
         _ body: QueueRequest.Body,
-        by submitter: Submitter?
+        by submitter: Submitter?,
+        _ uploads: inout [FinishedUpload]
     ) async throws -> StoredBody {
         switch body {
         case .data(let data) where data.isEmpty: return .none
@@ -233,18 +233,15 @@ extension OfflineQueue {
             return .spooled(try await store.spool.store(data))
         case .file(let path):
             return .spooled(try await store.spool.copy(path: path, limit: QueueRequest.maximumBodyBytes))
-        case .staged(let id, let size): return .spooled(try await finishBody(id, size: size, by: submitter))
+        case .staged(let id, let size):
+            let upload = try await finishBody(id, size: size, by: submitter)
+            uploads.append(upload)
+            return .spooled(upload.body)
         }
     }
 
-    /// Stops counting the uploads that requests use against the quotas of their users.
-    ///
-    /// - Parameter bodies: The bodies of the requests, and of further requests whose bodies were not stored.
-    private nonisolated func releaseUploads(_ bodies: [QueueRequest.Body], of requests: [NewRequest]) async {
-        for case (.staged, let request) in zip(bodies, requests) {
-            guard case .spooled(let body) = request.body else { continue }
-            await staged.release(body.size, of: request.options.submitter)
-        }
+    private nonisolated func release(_ uploads: [FinishedUpload]) async {
+        if !uploads.isEmpty { await staged.release(uploads) }
     }
 
     private nonisolated func discard(_ requests: [NewRequest]) async {

@@ -58,7 +58,7 @@ extension OfflineQueue {
         size: Int64,
         as submitters: ImportedSubmitters
     ) async throws -> ImportResult {
-        let body = try await staged.finish(id, size: size)
+        let body = try await staged.finish(id, size: size).body
         do {
             let file = try await opened(body)
             let result = try await importRequests(as: submitters) { _ throws(QueueError) in file }

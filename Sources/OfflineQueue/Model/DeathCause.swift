@@ -16,7 +16,7 @@ package enum DeathCause: String, Hashable, Sendable, CaseIterable {
     case attemptsUsedUp = "attempts-used-up"
     /// The time to live or the deadline has passed.
     case expired
-    /// The queue was full, and a newer request needed the room.
+    /// The queue or the lane was full, or the quota of the user was reached, and a newer request needed the room.
     case dropped
     /// The request was imported, and had already been given up in the queue that exported it.
     case imported

@@ -342,8 +342,8 @@ extension SQLiteQueueStore {
 }
 
 extension QueueEdit {
-    /// Whether the edit can fail after it has changed rows: there may be no room for the webhook of a later request,
-    /// and the encryption key for a new idempotency key may be missing.
+    /// Whether the edit can fail after it has changed rows: a later request may exceed the quota of its user, there may
+    /// be no room for its webhook, and the encryption key for a new idempotency key may be missing.
     fileprivate var mayBeRefused: Bool {
         if case .retry = self { true } else { false }
     }

@@ -336,8 +336,20 @@ package enum StoreStatements {
 
     // MARK: Retention
 
-    /// Selects the users who have submitted requests, and NULL, which stands for requests without a submitter.
-    static let submitters = "SELECT user FROM submitter UNION ALL SELECT NULL"
+    /// The ids that a submitter can have. After damage, `submitter` may contain another value.
+    private static let isUser = "submitter BETWEEN 0 AND \(UInt32.max)"
+
+    /// Selects the submitters of finished requests in a state, and NULL, which stands for requests without a submitter.
+    /// It takes one search of the index per submitter, however many requests there are. Index: `history_submitter`.
+    package static let submitters = """
+        WITH RECURSIVE found (user) AS (
+            SELECT min(submitter) FROM history WHERE state = :state AND \(isUser)
+            UNION ALL SELECT (
+                SELECT min(submitter) FROM history WHERE state = :state AND submitter > user AND \(isUser)
+            ) FROM found WHERE user IS NOT NULL
+        )
+        SELECT user FROM found
+        """
 
     /// Selects finished requests of a submitter in a state beyond the newest `count`. Index: `history_submitter`.
     package static let finishedSurplus = """
@@ -345,11 +357,17 @@ package enum StoreStatements {
         ORDER BY finished_at DESC LIMIT :limit OFFSET :count
         """
 
-    static let keptBytes = "SELECT submitter, kept_bytes FROM history WHERE kept_bytes > 0"
+    /// The submitter of a finished request; NULL if it has none, or if the column is damaged.
+    private static let readableSubmitter = "iif(\(isUser), submitter, NULL)"
+
+    /// Selects the bytes of the finished requests of each submitter.
+    static let keptBytes = """
+        SELECT \(readableSubmitter) AS user, sum(kept_bytes) AS bytes FROM history WHERE kept_bytes > 0 GROUP BY user
+        """
 
     /// Selects the oldest finished requests of a submitter that take space.
     static let oldestKept = """
-        SELECT position, seq, body_file, kept_bytes FROM history WHERE kept_bytes > 0 AND submitter IS :user
+        SELECT position, seq, body_file, kept_bytes FROM history WHERE kept_bytes > 0 AND \(readableSubmitter) IS :user
         ORDER BY position LIMIT :limit
         """
 

@@ -109,21 +109,16 @@ extension StoreTransaction {
 extension StoreTransaction {
     private mutating func editHistory(_ edit: QueueEdit, _ id: String) throws -> EditResult {
         guard let row = try row("SELECT * FROM history WHERE id = ?", [id]) else { return .unknown }
-        if case .retry(_, let quota) = edit, try isRetriable(row),
-            let refusal = try refusalOfRetry(row, within: quota)
-        {
-            throw refusal
-        }
         return try editHistory(edit, row)
     }
 
+    /// - Throws: ``QueueError``: `quotaExceeded` or `queueFull` if there is no room for a retry. Nothing was changed.
     mutating func editHistory(_ edit: QueueEdit, _ row: StoredRow) throws -> EditResult {
         let state: QueuedRequest.State = try row["state"]
         switch edit {
         case .retry(let newKey, let quota):
-            guard try isRetriable(row), try refusalOfRetry(row, within: quota) == nil else {
-                return .refused(state)
-            }
+            guard try isRetriable(row) else { return .refused(state) }
+            try checkCapacity(forRetryOf: row, within: quota)
             try restore(row)
             if newKey { try renewKey(of: try row["seq"]) }
             return .done(.pending)

@@ -99,7 +99,6 @@ extension StoreTransaction {
     /// another transaction must remove more.
     private mutating func purgeHistory() throws -> Bool {
         let retention = settings.retention
-        let users = try rows(StoreStatements.submitters).map { try $0["user"] as UInt32? }
         var isMoreLeft = false
         for state in QueuedRequest.State.allCases where state.isFinal {
             let age = state == .dead ? retention.dead : retention.done
@@ -109,7 +108,8 @@ extension StoreTransaction {
             )
             isMoreLeft = isMoreLeft || aged == Self.batch
             guard state != .dead else { continue }
-            for user in users {
+            for row in try rows(StoreStatements.submitters, ["state": state.rawValue]) {
+                let user: UInt32? = try row["user"]
                 let surplus = try purge(
                     StoreStatements.finishedSurplus,
                     [
@@ -124,30 +124,37 @@ extension StoreTransaction {
     }
 
     /// Removes the oldest requests of the users whose requests have most bytes, so that the requests of one user do not
-    /// displace those of others.
+    /// displace those of others. Returns whether another transaction must remove more.
     private mutating func purgeBytes(over limit: Int64) throws -> Bool {
         guard try historyBytes() > limit else { return false }
         var kept = try keptBytes()
         // Corrects the counter before anything is removed. With a wrong counter, this would remove dead requests that a
         // user may still want to retry.
         try execute("UPDATE meta SET history_bytes = ?", [kept.values.reduce(0, +)])
-        guard let (user, _) = kept.max(by: { $0.value < $1.value }) else { return false }
-        for row in try rows(StoreStatements.oldestKept, ["user": user, "limit": Self.batch]) {
-            guard try historyBytes() > limit else { return false }
-            let most = kept[user]!
-            guard kept.values.allSatisfy({ $0 <= most }) else { break }
+        var oldest: [UInt32?: ArraySlice<StoredRow>] = [:]
+        for _ in 0..<Self.batch {
+            guard try historyBytes() > limit, let (user, bytes) = kept.max(by: { $0.value < $1.value }) else {
+                return false
+            }
+            let rows = try oldest[user] ?? oldestKept(of: user)
+            guard let row = rows.first else { return false }
             try remove(row)
-            kept[user] = try most - row["kept_bytes"]
+            kept[user] = try bytes - row["kept_bytes"]
+            oldest[user] = rows.dropFirst()
         }
-        return try historyBytes() > limit
+        return true
+    }
+
+    private func oldestKept(of user: UInt32?) throws -> ArraySlice<StoredRow> {
+        try rows(StoreStatements.oldestKept, ["user": user, "limit": Self.batch])[...]
     }
 
     /// Returns the bytes of finished requests by their submitters.
     private func keptBytes() throws -> [UInt32?: Int64] {
-        var kept: [UInt32?: Int64] = [:]
-        let all = try cursor(StoreStatements.keptBytes, [:])
-        while let row = try all.next() { try kept[row["submitter"], default: 0] += row["kept_bytes"] }
-        return kept
+        let users = try rows(StoreStatements.keptBytes).map { row in
+            (try row["user"] as UInt32?, try row["bytes"] as Int64)
+        }
+        return Dictionary(uniqueKeysWithValues: users)
     }
 
     private func historyBytes() throws -> Int64 {

@@ -285,8 +285,13 @@ extension StoreTransaction {
     ) throws {
         for sequence in sequences {
             guard let row = try row("SELECT * FROM history WHERE seq = ?", [sequence]) else { continue }
-            let result = try editHistory(edit, row)
-            edited.add(1, isRefused: result.isRefused)
+            do {
+                let result = try editHistory(edit, row)
+                edited.add(1, isRefused: result.isRefused)
+            } catch let error as QueueError where error.isFull {
+                edited.add(1, isRefused: true)
+                edited.result.refusal = edited.result.refusal ?? error
+            }
         }
     }
 }

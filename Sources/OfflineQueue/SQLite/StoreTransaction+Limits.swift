@@ -6,8 +6,16 @@ extension StoreTransaction {
     private struct Limit {
         /// What has the limit: `the queue`.
         let place: String
+        /// Why a request was dropped: `the queue was full`.
+        let dropReason: String
         let load: Load
         var code = QueueError.Code.queueFull
+    }
+
+    /// A limit that a request would exceed.
+    private struct Excess {
+        let limit: Limit
+        let error: QueueError
     }
 
     /// A number of requests, and their total size in bytes.
@@ -39,13 +47,13 @@ extension StoreTransaction {
         try checkSize(of: new)
         try checkDisk(for: new)
         let freed = try replaced.map { try $0.loadFreedByEnd(in: lane.key.origin) } ?? Freed()
-        let refusal =
+        let exceeded =
             try userExcess(of: new, freed)
             ?? excess(of: new.size, over: laneLimit, lane.load - freed.lane)
             ?? excess(of: new.size, over: limit, lane.queueLoad + stagedLoad - freed.queue)
-        guard let refusal else { return true }
+        guard let exceeded else { return true }
         switch new.options.whenFull {
-        case .reject, .block: throw refusal
+        case .reject, .block: throw exceeded.error
         case .dropNewest: return false
         case .dropOldest: try dropOldest(for: new, in: lane, except: replaced, freed)
         }
@@ -61,6 +69,7 @@ extension StoreTransaction {
     private var limit: Limit {
         Limit(
             place: "the queue",
+            dropReason: "the queue was full",
             load: Load(requests: settings.limits.requests, bytes: settings.limits.bytes)
         )
     }
@@ -69,26 +78,27 @@ extension StoreTransaction {
         let (requests, bytes) = (Int64(settings.limits.requests), settings.limits.bytes)
         return Limit(
             place: "the lane",
+            dropReason: "the lane was full",
             load: Load(requests: max(1, Int(laneShare(of: requests))), bytes: laneShare(of: bytes))
         )
     }
 
-    /// Returns the error if the new request would exceed the quota of its user; `nil` if it fits, or if the user has no
-    /// quota.
-    private func userExcess(of new: NewRequest, _ freed: Freed) throws -> QueueError? {
+    /// Returns the quota of the user if the new request would exceed it; `nil` if it fits, or if the user has no quota.
+    private func userExcess(of new: NewRequest, _ freed: Freed) throws -> Excess? {
         guard let submitter = new.options.submitter, let quota = submitter.quota else { return nil }
         return try excess(of: new.size, over: quota, of: submitter.user, freed)
     }
 
-    /// Returns the error if a request of this size would exceed the quota of a user; `nil` if it fits.
+    /// Returns the quota of a user if a request of this size would exceed it; `nil` if it fits.
     private func excess(
         of size: Int64,
         over quota: UserQuota,
         of user: UInt32,
         _ freed: Freed = Freed()
-    ) throws -> QueueError? {
+    ) throws -> Excess? {
         let limit = Limit(
             place: "the user \(user)",
+            dropReason: "the quota of the user \(user) was reached",
             load: Load(requests: quota.requests, bytes: quota.bytes),
             code: .quotaExceeded
         )
@@ -120,25 +130,26 @@ extension StoreTransaction {
     /// The size of uploads that no request uses yet. They count towards the queue's limit.
     var stagedLoad: Load { Load(bytes: environment.stagedBytes.count) }
 
-    /// Returns the error if the retry of a dead request would exceed the quota of its submitter, or, if it has a
-    /// webhook, the limits of the whole queue; `nil` if it fits.
+    /// Throws if the retry of a dead request would exceed the quota of its submitter, or, if it has a webhook, the limits
+    /// of the whole queue.
     ///
     /// The webhook of the first end has replaced the request, and each further end adds a webhook. Without this check,
     /// retries could fill the disk. Other dead requests are already stored, so only a quota limits their retries.
     ///
     /// - Parameter quota: The quota of the submitter; `nil` for none.
-    func refusalOfRetry(_ row: StoredRow, within quota: UserQuota?) throws -> QueueError? {
+    /// - Throws: ``QueueError``: `quotaExceeded` or `queueFull`.
+    func checkCapacity(forRetryOf row: StoredRow, within quota: UserQuota?) throws {
         let size: Int64 = try row["size"]
         if let quota, let user = try row["submitter"] as UInt32?,
-            let refusal = try excess(of: size, over: quota, of: user)
+            let excess = try excess(of: size, over: quota, of: user)
         {
-            return refusal
+            throw excess.error
         }
-        guard !row.isNull("on_done") else { return nil }
+        guard !row.isNull("on_done") else { return }
         let (limit, load) = (limit.load, try totalLoad())
-        guard load.requests >= limit.requests || load.bytes + size > limit.bytes else { return nil }
+        guard load.requests >= limit.requests || load.bytes + size > limit.bytes else { return }
         let (id, bytes) = (try row["id"] as String, max(0, limit.bytes - load.bytes))
-        return QueueError(
+        throw QueueError(
             .queueFull,
             "\(quoted(id)) has a webhook and cannot be retried now: the queue has \(load.requests) of "
                 + "\(limit.requests) requests, and \(bytes) bytes are free"
@@ -152,21 +163,19 @@ extension StoreTransaction {
         return try Load(requests: row["requests"], bytes: row["bytes"])
     }
 
-    /// Returns the error if a request of this size would exceed the limit; `nil` if it fits.
-    private func excess(of size: Int64, over limit: Limit, _ load: Load) -> QueueError? {
+    /// Returns the limit if a request of this size would exceed it; `nil` if it fits.
+    private func excess(of size: Int64, over limit: Limit, _ load: Load) -> Excess? {
         let (most, place) = (limit.load, limit.place)
+        let message: String
         if load.requests >= most.requests {
-            return QueueError(
-                limit.code,
-                "\(place) has \(load.requests) requests; its limit is \(most.requests)"
-            )
+            message = "\(place) has \(load.requests) requests; its limit is \(most.requests)"
+        } else if load.bytes + size > most.bytes {
+            let room = max(0, most.bytes - load.bytes)
+            message = "the request has \(size) bytes; \(place) has \(room) of its \(most.bytes) bytes free"
+        } else {
+            return nil
         }
-        guard load.bytes + size > most.bytes else { return nil }
-        let room = max(0, most.bytes - load.bytes)
-        return QueueError(
-            limit.code,
-            "the request has \(size) bytes; \(place) has \(room) of its \(most.bytes) bytes free"
-        )
+        return Excess(limit: limit, error: QueueError(limit.code, message))
     }
 
     /// Throws if the request would use the disk space that is reserved for storing outcomes.
@@ -258,18 +267,18 @@ extension StoreTransaction {
         let submitter = new.options.submitter
         let user = submitter?.quota == nil ? nil : submitter?.user
         let kept = replaced?.sequence ?? 0
-        while let refusal = try userExcess(of: new, freed) {
-            try drop(try oldest(of: user, except: kept), or: refusal)
+        while let excess = try userExcess(of: new, freed) {
+            try drop(try oldest(of: user, except: kept), for: excess)
         }
-        while let refusal = excess(
+        while let excess = excess(
             of: new.size,
             over: laneLimit,
             try load(StoreStatements.laneLoad, [lane.id]) - freed.lane
         ) {
-            try drop(try oldest(of: user, in: lane, except: kept), or: refusal)
+            try drop(try oldest(of: user, in: lane, except: kept), for: excess)
         }
-        while let refusal = excess(of: new.size, over: limit, try totalLoad() - freed.queue) {
-            try drop(try oldest(of: user, except: kept), or: refusal)
+        while let excess = excess(of: new.size, over: limit, try totalLoad() - freed.queue) {
+            try drop(try oldest(of: user, except: kept), for: excess)
         }
     }
 
@@ -290,11 +299,10 @@ extension StoreTransaction {
         return try row(StoreStatements.oldest(ofUser: user != nil, inLane: lane != nil), arguments)
     }
 
-    private mutating func drop(_ row: StoredRow?, or refusal: QueueError) throws {
-        guard let row else { throw refusal }
+    private mutating func drop(_ row: StoredRow?, for excess: Excess) throws {
+        guard let row else { throw excess.error }
         let request = try StoredRequest(row: row)
-        let what = refusal.code == .quotaExceeded ? "the quota of its user" : "the queue"
-        try move(request, by: .givenUp(.dropped, reason: "dropped: \(what) was full"))
+        try move(request, by: .givenUp(.dropped, reason: "dropped: \(excess.limit.dropReason)"))
         // In a FIFO lane, other requests may have waited behind the dropped one.
         changedLanes.insert(request.lane)
     }

@@ -157,19 +157,20 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     }
 
     /// Finishes an upload. Its id is then unknown. Its bytes count against the quota of `submitter` until
-    /// ``release(_:of:)``.
+    /// ``release(_:)``.
     ///
     /// - Parameters:
     ///   - size: The total number of bytes that the caller has sent.
     ///   - submitter: The user who uses the body. Default: `nil`, this process itself.
-    /// - Returns: The durable body. The caller now owns it, and must remove it if no request uses it.
+    /// - Returns: The upload with its durable body. The caller now owns the body, and must remove it if no request uses
+    ///   it.
     /// - Throws: ``QueueError``: `unknownStagedBody`, `notSubmitter`, `wrongOffset` with the received size,
     ///   `insufficientSpace`, `spoolFailed`.
     package func finish(
         _ id: String,
         size: Int64,
         by submitter: Submitter? = nil
-    ) async throws(QueueError) -> SpooledBody {
+    ) async throws(QueueError) -> FinishedUpload {
         let entry = try entry(id, of: submitter)
         guard size == entry.offset else {
             throw QueueError(
@@ -180,21 +181,26 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
             )
         }
         drop(id, of: entry.writer)
-        charge(size, to: submitter)
-        do { return try await entry.writer.finish() } catch {
-            release(size, of: submitter)
+        let user = submitter?.quota == nil ? nil : submitter?.user
+        count(size, of: user)
+        do {
+            return FinishedUpload(body: try await entry.writer.finish(), user: user, bytes: size)
+        } catch {
+            count(-size, of: user)
             throw error
         }
     }
 
-    /// Stops counting a finished upload against the quota of the user who finished it, because a request is stored with
-    /// it or it was removed.
-    package func release(_ size: Int64, of submitter: Submitter?) { charge(-size, to: submitter) }
+    /// Stops counting finished uploads against the quotas of the users who finished them, because requests are stored
+    /// with them or they were removed.
+    package func release(_ uploads: [FinishedUpload]) {
+        for upload in uploads { count(-upload.bytes, of: upload.user) }
+    }
 
-    private func charge(_ size: Int64, to submitter: Submitter?) {
-        guard let submitter, submitter.quota != nil else { return }
-        let sum = finished[submitter.user, default: 0] + size
-        finished[submitter.user] = sum == 0 ? nil : sum
+    private func count(_ bytes: Int64, of user: UInt32?) {
+        guard let user else { return }
+        let sum = finished[user, default: 0] + bytes
+        finished[user] = sum == 0 ? nil : sum
     }
 
     /// Removes an upload.
@@ -320,6 +326,14 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         // Searches again after each removal, because the state may have changed while a file was being removed.
         while let id = entries.first(where: { isExpired($0.value) })?.key { await remove(id) }
     }
+}
+
+/// A finished upload. Its bytes count against the quota of the user who finished it until it is released.
+package struct FinishedUpload: Sendable {
+    package let body: SpooledBody
+    /// The user whose quota counts the bytes; `nil` if no quota does.
+    fileprivate let user: UInt32?
+    fileprivate let bytes: Int64
 }
 
 extension QueueError {

@@ -16,8 +16,12 @@ public enum EditResult: Hashable, Sendable {
 public struct FilteredEditResult: Hashable, Sendable {
     /// The number of edited requests.
     public package(set) var done = 0
-    /// The number of matching requests that were not changed, because the edit does not apply to their state.
+    /// The number of matching requests that were not changed: the edit does not apply to their state, or there is no
+    /// room for their retry. A dry run ignores the room.
     public package(set) var refused = 0
+    /// The first error of a retry for which there is no room; `nil` if there is room for all. The codes are `queueFull`
+    /// and `quotaExceeded`.
+    public package(set) var refusal: QueueError?
 
     package init() {}
 }

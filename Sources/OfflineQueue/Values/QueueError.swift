@@ -119,6 +119,9 @@ public struct QueueError: Error, Hashable, Sendable {
 extension QueueError {
     /// Whether the store writes nothing after this error. It is unknown whether the write that failed is on disk.
     var endsStore: Bool { [.storeFailed, .storeUnusable, .storeReplaced].contains(code) }
+
+    /// Whether the request would fit after others have finished.
+    var isFull: Bool { [.queueFull, .quotaExceeded].contains(code) }
 }
 
 extension QueueError {

@@ -8,7 +8,8 @@ public struct Receipt: Hashable, Sendable {
         case accepted
         /// The queue already knew the id. Nothing was changed.
         case known
-        /// The queue was full and the policy was ``FullQueuePolicy/dropNewest``: the request was not stored.
+        /// The queue or the lane was full, or the quota of the user was reached, and the policy was
+        /// ``FullQueuePolicy/dropNewest``: the request was not stored.
         case dropped
     }
 
@@ -36,6 +37,7 @@ public enum SendResult: Hashable, Sendable {
     case queued(id: String, reason: QueuedReason)
     /// The request was given up, cancelled or replaced, and is not sent again.
     case dead(id: String, reason: String)
-    /// The queue was full and the policy was ``FullQueuePolicy/dropNewest``: the request was not stored.
+    /// The queue or the lane was full, or the quota of the user was reached, and the policy was
+    /// ``FullQueuePolicy/dropNewest``: the request was not stored.
     case dropped(id: String)
 }

@@ -124,10 +124,14 @@ struct EditOptions: ParsableArguments {
         if format == .json { Printer.json(edited, with: ControlMessage.encoder) }
         if format == .text { Printer.note(summary(action, edited)) }
         guard edited.refused > 0 else { return true }
-        Printer.error(
-            "\(CountText.format(edited.refused, "request")) matched, but \(action) does not apply to their state"
-        )
+        Printer.error(Self.refusal(action, edited))
         return false
+    }
+
+    static func refusal(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {
+        let matched = CountText.format(edited.refused, "request")
+        let cause = edited.detail.map { " or there is no room: \($0)" } ?? ""
+        return "\(matched) matched, but \(action) does not apply to their state\(cause)"
     }
 
     private func summary(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {

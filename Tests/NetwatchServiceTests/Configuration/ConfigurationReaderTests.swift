@@ -82,6 +82,39 @@ internal import Testing
         )
     }
 
+    private static let owners: [(owner: UInt32, key: String, fault: String?)] = [
+        (
+            60_000, #"submit-groups = ["a", "nogroup"]"#,
+            "the id 65533 of the group `nogroup` also stands for groups without an id in the user namespace of the "
+                + "service; use another group"
+        ),
+        (
+            65_534, #"submit-groups = ["a"]"#,
+            "the service runs as the user 65534, whose id also stands for users without an id in its user namespace; run "
+                + "it as another user"
+        ),
+        (60_000, #"submit-groups = ["a"]"#, nil), (65_534, "submit-groups = []", nil),
+    ]
+
+    @Test(arguments: owners)
+    func `the ids of users and groups must identify them`(owner: UInt32, key: String, fault: String?) {
+        var base = Self.base
+        base.access = AccessPolicy(owner: owner, unmapped: UnmappedIDs(user: 65_534, group: 65_533))
+        base.lookUpGroup = { (name) throws(SystemError) in
+            SystemGroup(name: name, id: name == "nogroup" ? 65_533 : 60_010)
+        }
+        for setting in [key, key.replacing("submit", with: "read")] {
+            var reader = ConfigurationReader(base)
+            reader.read("0", Array("[access]\n\(setting)\n".utf8))
+            reader.finish()
+            let name = setting.prefix { $0 != " " }
+            #expect(
+                reader.problems.map(\.description) == fault.map { ["0:2:1: `access.\(name)`: \($0)"] } ?? []
+            )
+            #expect(reader.problems.allSatisfy { !$0.isTemporary })
+        }
+    }
+
     @Test func `a failure of the group database may be temporary, a missing group is not`() throws {
         var base = Self.base
         base.lookUpGroup = { (name) throws(SystemError) in

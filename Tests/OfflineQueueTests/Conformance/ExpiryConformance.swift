@@ -266,6 +266,28 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `one sweep removes a whole batch of the requests of equal users`(kind: StoreKind) async throws {
+        let size = try new("100", method: "GET", body: "").size
+        let bench = try await kind.bench { $0.retention.bytes = 50 * size }
+        let requests = try (100..<700).map { index in
+            try new("\(index)", method: "GET", body: "") {
+                $0.submitter = Submitter(user: 7 + UInt32(index % 2))
+            }
+        }
+        _ = try await bench.store.enqueue(requests)
+        _ = try await bench.store.edit(.cancel, requests.map(\.id))
+        var kept: [Int] = []
+        repeat {
+            _ = try await bench.store.expire()
+            kept.append(try await bench.store.all().count)
+        } while kept.last != kept.dropLast().last
+        // A batch has 256 requests.
+        #expect(kept == [344, 88, 50, 50])
+        let rest = try await bench.store.all().map(\.submitter)
+        #expect(rest.count { $0 == 7 } == 25 && rest.count { $0 == 8 } == 25)
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the history stays within its limit of bytes`(kind: StoreKind) async throws {
         let bench = try await kind.bench { $0.retention.bytes = 170 }
         let body = String(repeating: "x", count: 60)

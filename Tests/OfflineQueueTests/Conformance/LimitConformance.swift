@@ -68,7 +68,9 @@ internal import Testing
             try await bench.store.states()
                 == ["a": .inflight, "b": .dead, "c": .pending, "d": .pending]
         )
-        #expect(try await bench.summary("b").lastError == "dropped: the queue was full")
+        #expect(try await bench.summary("b").lastError == "dropped: the lane was full")
+        try await bench.put("e", host: "other.example") { $0.whenFull = .dropOldest }
+        #expect(try await bench.summary("c").lastError == "dropped: the queue was full")
     }
 
     @Test(arguments: StoreKind.allCases)

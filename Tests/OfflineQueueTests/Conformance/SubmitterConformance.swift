@@ -69,7 +69,7 @@ internal import Testing
                 $0.whenFull = .dropOldest
             }
         }
-        #expect(try await bench.summary("a").lastError == "dropped: the quota of its user was full")
+        #expect(try await bench.summary("a").lastError == "dropped: the quota of the user 7 was reached")
     }
 
     @Test(arguments: StoreKind.allCases)
@@ -92,6 +92,7 @@ internal import Testing
         let dead = RequestFilter(states: [.dead])
         let filtered = try await bench.store.edit(retry, matching: dead, isDryRun: false)
         #expect(filtered.result.done == 1 && filtered.result.refused == 1)
+        #expect(filtered.result.refusal == error)
         #expect(try await bench.waiting() == ["a": .pending])
         // Without a quota, the limit of the user does not apply.
         #expect(try await bench.store.edit(.retry(newKey: false), ["b"]) == [.done(.pending)])

@@ -206,31 +206,6 @@ internal import Testing
 
     private func isCountedAlike(_ request: RequestDetails) -> Bool { request.summary.id != recounted }
 
-    @Test func `a webhook that version 10 stored is found, also after its request was dropped`()
-        async throws
-    {
-        let clock = TestStoreClock()
-        let first = try await directory.openStore(clock: clock)
-        let onDone = Webhook(url: "https://hooks.example/")
-        let lane = try await first.enqueue(try new("a") { $0.onDone = onDone })[0].lane.id
-        let sent = try #require(try await first.claim(of: lane).requests.first)
-        try await first.conclude(sent, .dead(reason: "HTTP 410"))
-        let webhook = try #require(try await first.details(of: "a")?.webhookID)
-        await first.close()
-        try change(
-            """
-            ALTER TABLE history DROP COLUMN webhook_id; DROP INDEX request_submitter; DROP INDEX history_submitter;
-            DELETE FROM grdb_migrations WHERE identifier = '11'; PRAGMA user_version = 10
-            """
-        )
-        let store = try await directory.openStore(clock: clock)
-        #expect(try await store.details(of: "a")?.webhookID == webhook)
-        clock.advance(.seconds(1))
-        #expect(try await store.edit(.cancel, ["a"]) == [.done(.cancelled)])
-        #expect(try await store.details(of: "a")?.webhookID == webhook)
-        await store.close()
-    }
-
     /// A store that is verified or set aside may be damaged, so it is not migrated first.
     @Test func `a store of an older version is verified and salvaged without migration`() async throws {
         try place("queue-3")

@@ -152,7 +152,7 @@ extension QueueModel {
                 request.state != .inflight && request.id != old && request.lane == lane ?? request.lane
             }
             guard let oldest else { throw QueueError(.queueFull) }
-            end(oldest.id, .dead, error: "dropped: the queue was full")
+            end(oldest.id, .dead, error: "dropped: \(lane == nil ? "the queue" : "the lane") was full")
         }
     }
 

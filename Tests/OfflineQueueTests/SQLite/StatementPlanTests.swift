@@ -31,6 +31,10 @@ internal import Testing
         }
         let plan = try await store.plan(of: StoreStatements.finishedSurplus)
         #expect(plan == ["SEARCH history USING INDEX history_submitter (state=? AND submitter=?)"])
+        // The users are those who have finished requests, not all who have ever submitted one.
+        let search = "SEARCH history USING COVERING INDEX history_submitter (state=? AND submitter>?"
+        let steps = try await store.plan(of: StoreStatements.submitters).filter { $0.contains("history") }
+        #expect(steps.count == 2 && steps.allSatisfy { $0.hasPrefix(search) }, "\(steps)")
         await store.close()
     }
 

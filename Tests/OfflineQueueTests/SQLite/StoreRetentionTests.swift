@@ -1,4 +1,5 @@
 internal import Foundation
+internal import GRDB
 internal import OfflineQueue
 internal import Testing
 
@@ -28,6 +29,21 @@ internal import Testing
         }
         while try await store.expire() == .zero {}
         #expect(try await store.counts()[.dead] < 60)
+    }
+
+    @Test func `requests with a damaged submitter are removed like those without one`() async throws {
+        let first = try await directory.openStore(clock: clock)
+        _ = try await first.enqueue(["a", "b"].map { try new($0) })
+        _ = try await first.edit(.cancel, ["a", "b"])
+        await first.close()
+        let database = try DatabaseQueue(path: "\(directory.path)/queue.sqlite")
+        try await database.write { try $0.execute(sql: "UPDATE history SET submitter = -1 WHERE id = 'a'") }
+        try database.close()
+        var settings = StoreSettings()
+        settings.retention.bytes = 0
+        let store = try await directory.openStore(settings, clock: clock)
+        _ = try await store.expire()
+        #expect(try await store.counts()[.cancelled] == 0)
     }
 
     @Test func `one claim gives up a limited number of expired requests`() async throws {

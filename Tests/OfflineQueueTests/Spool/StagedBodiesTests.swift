@@ -26,7 +26,7 @@ internal import Testing
         #expect(try await bodies.append(Data("hello ".utf8), to: "a", at: 0) == 6)
         #expect(try await bodies.append(Data(), to: "a", at: 6) == 6)
         #expect(try await bodies.append(Data("world".utf8), to: "a", at: 6) == 11)
-        let body = try await bodies.finish("a", size: 11)
+        let body = try await bodies.finish("a", size: 11).body
         #expect(try await spool.open(body).content() == Data("hello world".utf8))
         #expect(body.size == 11)
     }
@@ -40,7 +40,7 @@ internal import Testing
             #expect(error?.offset == 5)
         }
         #expect(await error { _ = try await bodies.finish("a", size: 10) }?.offset == 5)
-        let body = try await bodies.finish("a", size: 5)
+        let body = try await bodies.finish("a", size: 5).body
         #expect(try await spool.open(body).content() == Data("hello".utf8))
     }
 
@@ -66,11 +66,11 @@ internal import Testing
         let user = Submitter(user: 1000, quota: quota)
         for id in ["a", "b"] { try await bodies.begin(id, limit: 1000, by: user) }
         try await bodies.append(Data(count: 7), to: "a", at: 0, by: user)
-        let body = try await bodies.finish("a", size: 7, by: user)
+        let upload = try await bodies.finish("a", size: 7, by: user)
         let refused = await error { try await bodies.append(Data(count: 4), to: "b", at: 0, by: user) }
         #expect(refused?.code == .quotaExceeded)
         #expect(await bodies.byteCount == 0, "only the quota counts it")
-        await bodies.release(body.size, of: user)
+        await bodies.release([upload])
         #expect(try await bodies.append(Data(count: 4), to: "b", at: 0, by: user) == 4)
     }
 
@@ -99,7 +99,7 @@ internal import Testing
             return await group.reduce(0, +)
         }
         #expect(refused == 100)
-        let body = try await bodies.finish("a", size: 1000)
+        let body = try await bodies.finish("a", size: 1000).body
         #expect(try await spool.open(body).content() == Data(pieces.joined()))
     }
 
@@ -167,7 +167,7 @@ internal import Testing
         #expect(files.disk.names.isEmpty)
         try await bodies.begin("a", limit: 1000)
         try await bodies.append(Data(count: 1), to: "a", at: 0)
-        #expect(try await bodies.finish("a", size: 1).size == 1)
+        #expect(try await bodies.finish("a", size: 1).body.size == 1)
     }
 
     @Test func `an upload is removed after ten minutes without a call, and not before`() async throws {
@@ -234,7 +234,7 @@ internal import Testing
                 }
                 try await group.waitForAll()
             }
-            #expect(try await staged.finish("a", size: whole.size).digest == whole.digest)
+            #expect(try await staged.finish("a", size: whole.size).body.digest == whole.digest)
         }
     }
 }
