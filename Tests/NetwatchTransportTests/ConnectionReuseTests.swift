@@ -123,6 +123,35 @@ internal import Testing
         #expect(second.metrics?.reusedConnection == false)
     }
 
+    /// - Parameters:
+    ///   - dirty: The connection that receives a response without a request.
+    ///   - isNoticed: Whether the engine notices it before the next request begins.
+    @Test(arguments: [1, 2], [true, false])
+    func `a response on one unix socket costs no other connection`(dirty: Int, isNoticed: Bool) async throws {
+        let path = temporarySocketPath()
+        defer { unlink(path) }
+        let server = try ScriptedServer(unixPath: path) {
+            $0.number == dirty ? Self.respondTwice("first") : .respond("other")
+        }
+        var request = TransferRequest(url: "http://localhost/")
+        request.unixSocketPath = path
+        for allowsReuse in [true, false] {
+            request.allowsConnectionReuse = allowsReuse
+            #expect(await engine.run(request).hasSucceeded)
+        }
+        request.allowsConnectionReuse = true
+        let third: TransferRecorder.Record
+        if isNoticed {
+            server.release()
+            await server.openConnections(atMost: 1)
+            third = await engine.run(request)
+        } else {
+            third = await run(request, afterArrivalFrom: server)
+        }
+        #expect(third.metrics?.reusedConnection == true)
+        #expect(server.requests.map(\.connection) == [1, 2, 3 - dirty])
+    }
+
     /// Runs a transfer that begins in the same turn of the loop in which the server's stray response arrives.
     private func run(
         _ request: TransferRequest,

@@ -113,10 +113,12 @@ internal import Testing
         }
         for index in 0..<2 { table.release(transfers[index]) }
         #expect(table.isIdleHTTP1(5) && table.isIdleHTTP1(6) && !table.isIdleHTTP1(7))
+        #expect(table.idleHTTP1Connections(to: origin) == [5, 6])
         table.use(by: transfers[3], origin, localPort: 0)
         #expect(table.http1Connections(of: transfers[3], origin) == [5, 6])
         // The transfer uses one of them.
         #expect(!table.isIdleHTTP1(5) && !table.isIdleHTTP1(6))
+        #expect(table.idleHTTP1Connections(to: origin).isEmpty)
         table.use(6, by: transfers[3])
         #expect(table.http1Connections(of: transfers[3], origin) == [6])
         #expect(table.isIdleHTTP1(5) && !table.isIdleHTTP1(6))

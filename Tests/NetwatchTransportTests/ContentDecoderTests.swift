@@ -92,7 +92,7 @@ internal import Testing
         #expect(ContentDecoder(values) == nil)
     }
 
-    @Test(arguments: ["compress", "gzip, compress", "gzip, gzip, gzip", "br, zstd, gzip"])
+    @Test(arguments: ["compress", "gzip, compress", "gzip, gzip, gzip", "br, zstd, gzip", "gz ip"])
     func `an unknown coding or too many codings are refused`(coding: String) {
         #expect(throws: ContentDecoder.Failure.unsupported(coding)) {
             try decode(Self.gzip, coding, piece: 1000)

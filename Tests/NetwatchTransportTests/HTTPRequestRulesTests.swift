@@ -16,6 +16,18 @@ internal import Testing
         #expect(HTTPRequestRules.refusal(ofHeader: "transfer-encoding", "chunked") == message)
     }
 
+    @Test(arguments: ["gzip", "trailers, deflate", "trailers;q=1", "trail ers"])
+    func `TE is refused if it offers a transfer coding`(value: String) {
+        let message = #"the header "te" offers a transfer coding; only `trailers` is accepted"#
+        #expect(HTTPRequestRules.fault(ofFraming: "te", value, .bytes(0)) == message)
+        #expect(HTTPRequestRules.refusal(ofHeader: "te", value) == message)
+    }
+
+    @Test(arguments: ["trailers", "Trailers", "", "trailers, "])
+    func `TE is accepted if it offers no transfer coding`(value: String) {
+        #expect(HTTPRequestRules.fault(ofFraming: "TE", value, .bytes(0)) == nil)
+    }
+
     @Test func `a Content-Length is accepted if it is the length, or the length is not known yet`() {
         #expect(HTTPRequestRules.fault(ofFraming: "Content-Length", "1", .bytes(1)) == nil)
         #expect(HTTPRequestRules.fault(ofFraming: "Content-Length", "7", .notYetKnown) == nil)

@@ -3,8 +3,8 @@ internal import Testing
 @testable internal import NetwatchTransport
 
 @Suite struct HeadParserTests {
-    private func parse(_ lines: [String]) -> [HeadParser.Step] {
-        var parser = HeadParser()
+    private func parse(_ lines: [String], method: String = "GET") -> [HeadParser.Step] {
+        var parser = HeadParser(method: method)
         return lines.map { line in
             Array("\(line)\r\n".utf8).withUnsafeBytes { parser.consume($0) }
         }
@@ -23,7 +23,7 @@ internal import Testing
     }
 
     @Test func `the heads of a request that is sent again share one limit`() {
-        var parser = HeadParser()
+        var parser = HeadParser(method: "GET")
         let status = "HTTP/1.1 200 OK\r\n"
         let field = "a: \(String(repeating: "x", count: HeadParser.maximumBytes - 5 - status.utf8.count))\r\n"
         let first = [status, field].map { line in Array(line.utf8).withUnsafeBytes { parser.consume($0) } }
@@ -68,6 +68,29 @@ internal import Testing
         #expect(head(interim + [ok, ""])?.status == 200)
     }
 
+    @Test(arguments: ["Content-Length: 1 2, 12", "Content-Length: 2,"])
+    func `spaces within a length and empty lengths are refused`(field: String) {
+        #expect(parse(["HTTP/1.1 200 OK", field, ""]).last == .ambiguousLength)
+    }
+
+    @Test(arguments: [
+        ("chunked", true), (" identity ,\tChunked", true), (", chunked", true), ("chun ked", false),
+        ("gzip, chunked", false), ("chunked;q=1", false),
+    ])
+    func `only the transfer codings chunked and identity are accepted`(codings: String, isAccepted: Bool) {
+        let last = parse(["HTTP/1.1 200 OK", "Transfer-Encoding: \(codings)", ""]).last
+        #expect((last == .unsupportedTransferCoding(codings)) == !isAccepted)
+    }
+
+    @Test(arguments: [("HEAD", 200), ("GET", 204), ("GET", 304)])
+    func `a response without a body may name any transfer coding`(method: String, status: Int) {
+        let head = ["HTTP/1.1 \(status) X", "Transfer-Encoding: gzip, chunked", ""]
+        guard case .head? = parse(head, method: method).last else {
+            Issue.record("no head")
+            return
+        }
+    }
+
     @Test func `a status without a reason, as in HTTP 2, is parsed`() {
         #expect(head(["HTTP/2 204 ", ""])?.status == 204)
     }
@@ -83,7 +106,7 @@ internal import Testing
     }
 
     @Test func `bytes that are not UTF-8 are decoded as Latin-1`() {
-        var parser = HeadParser()
+        var parser = HeadParser(method: "GET")
         _ = Array("HTTP/1.1 200 OK\r\n".utf8).withUnsafeBytes { parser.consume($0) }
         _ = (Array("a: caf".utf8) + [0xe9]).withUnsafeBytes { parser.consume($0) }
         let step = Array("\r\n".utf8).withUnsafeBytes { parser.consume($0) }

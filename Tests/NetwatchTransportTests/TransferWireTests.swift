@@ -138,7 +138,9 @@ internal import Testing
         #expect(record.text == "ok")
     }
 
-    @Test(arguments: ["gzip, chunked", "GZIP", "chunked\r\nTransfer-Encoding: deflate", "chunked;q=1"])
+    @Test(arguments: [
+        "gzip, chunked", "GZIP", "chunked\r\nTransfer-Encoding: deflate", "chunked;q=1", "chun ked",
+    ])
     func `a transfer coding that was not requested is refused`(codings: String) async throws {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: \(codings)\r\nConnection: close\r\n\r\n"
         let gzip = ContentDecoderTests.gzip
@@ -154,6 +156,18 @@ internal import Testing
             record.failure?.message == "the response has a transfer coding that was not requested: \(shown)"
         )
         #expect(record.heads.isEmpty && record.body.isEmpty)
+    }
+
+    @Test(arguments: [("HEAD", 200), ("GET", 304)])
+    func `a transfer coding without a body is accepted`(method: String, status: Int) async throws {
+        let server = try ScriptedServer { _ in
+            .send("HTTP/1.1 \(status) X\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", then: .keep)
+        }
+        for _ in 0..<2 {
+            let record = await engine.run(TransferRequest(url: server.url, method: method))
+            #expect(record.hasSucceeded && record.head?.status == status && record.body.isEmpty)
+        }
+        #expect(server.connectionCount == 1)
     }
 
     @Test(arguments: ["chunked", "Chunked", "identity, chunked"])

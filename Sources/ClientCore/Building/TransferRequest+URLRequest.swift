@@ -61,6 +61,13 @@ extension TransferRequest {
     }
 }
 
+extension [TransferRequest.Header] {
+    /// Returns these fields followed by `replacements`, without the fields that have the name of a replacement.
+    func replacing(with replacements: [TransferRequest.Header]) -> [TransferRequest.Header] {
+        filter { field in !replacements.contains { $0.isNamed(field.name) } } + replacements
+    }
+}
+
 extension HTTPHeaders {
     /// The fields that describe the program, and no origin.
     private static let forEveryOrigin: Set<String> = [

@@ -47,4 +47,11 @@ extension URLRequest {
     mutating func setHeaders(_ headers: HTTPHeaders) {
         allHTTPHeaderFields = headers.merged(over: allHTTPHeaderFields ?? [:])
     }
+
+    /// Returns the request as the program sees it if it was sent with these fields instead of its own.
+    func reported(with fields: [TransferRequest.Header]) -> URLRequest {
+        var request = self
+        for field in fields { request.setValue(field.value, forHTTPHeaderField: field.name) }
+        return request
+    }
 }

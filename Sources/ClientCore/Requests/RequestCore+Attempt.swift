@@ -50,12 +50,10 @@ extension RequestCore {
     ) {
         do {
             let fields = try sink.prepare(for: request)
-            var sent = request
-            for field in fields { sent.setValue(field.value, forHTTPHeaderField: field.name) }
             let id = current.nextHopID()
             let upload = renewed(upload)
             var transfer = try transfer(
-                of: sent,
+                of: request,
                 replacing: fields,
                 upload,
                 credentials,
@@ -65,6 +63,7 @@ extension RequestCore {
             if let trust { transfer.trust = trust.trust }
             if let version = options.minimumTLSVersion { transfer.trust.minimumVersion = version.transfer }
             if let identity = plan.policy.identity { transfer.trust.identity = identity.transfer }
+            let sent = request.reported(with: fields)
             let hop = Hop(
                 id: id,
                 request: request,
@@ -102,8 +101,8 @@ extension RequestCore {
         }
     }
 
-    /// - Parameter replacements: The fields of the request that the sink has set. Unlike the fields of a `URLRequest`,
-    ///   they may have exact values.
+    /// - Parameter replacements: The fields that replace those of the request and the session. Unlike the fields of a
+    ///   `URLRequest`, they may have exact values.
     private func transfer(
         of request: URLRequest,
         replacing replacements: [TransferRequest.Header],
@@ -121,7 +120,7 @@ extension RequestCore {
             settings: settings,
             isCrossOrigin: isCrossOrigin,
             redirects: options.redirects ?? []
-        ).map { field in replacements.first { $0.isNamed(field.name) } ?? field }
+        ).replacing(with: replacements)
         try request.validateForSending(
             body: upload.map { .upload(byteCount: $0.byteCount) } ?? .own,
             fields: fields

@@ -89,7 +89,7 @@ final class ContentDecoder {
 
     /// The names of the codings in lower case, in the order in which they were applied.
     private var names: [String] {
-        codings.split(separator: ",").map { $0.lowercased().filter { !$0.isWhitespace } }
+        codings.listElements.map { $0.lowercased() }
             // Some servers write `none` for `identity`, and so does libcurl.
             .filter { !["", "identity", "none"].contains($0) }
     }

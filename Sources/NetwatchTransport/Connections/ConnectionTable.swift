@@ -127,6 +127,11 @@ struct ConnectionTable {
         return connection.users.isEmpty && !connection.isMultiplexed
     }
 
+    /// Returns the connections to an origin that ``isIdleHTTP1(_:)`` describes.
+    func idleHTTP1Connections(to origin: String) -> Set<CInt> {
+        origins[origin]?.all.filter(isIdleHTTP1) ?? []
+    }
+
     /// Returns the connection that a transfer uses or has reserved, if it is known to speak HTTP/1.1. If the connection
     /// is not known, returns all idle ones to the origin.
     func http1Connections(of transfer: TransferID, _ origin: String) -> Set<CInt> {

@@ -20,10 +20,10 @@ final class CurlMulti {
 
     let loop: EventLoop
     private let onIdleCheck: @Sendable () -> Void
-    private let watchdog: TurnWatchdog
+    let watchdog: TurnWatchdog
     let trust: TrustContext
     /// The transfers with events to deliver at the end of this turn.
-    private var withEvents: [Transfer] = []
+    var withEvents: [Transfer] = []
     private var handle: MultiHandle?
     private var sockets: SocketWatches
     private var timer: CurlTimer
@@ -32,7 +32,7 @@ final class CurlMulti {
     private var transfers: [TransferID: Transfer] = [:]
     /// The transfers that were reported as ``Turn/unconnected`` and have not been added again yet.
     private var detached: Set<TransferID> = []
-    private var connections = ConnectionTable()
+    var connections = ConnectionTable()
     /// The transfers whose descriptor could not be registered with the loop.
     private var unwatched: [TransferID: SystemError] = [:]
 
@@ -110,6 +110,7 @@ final class CurlMulti {
 
     /// Starts a transfer. It runs until a later ``Turn`` reports its end or ``remove(_:)`` ends it.
     func add(_ transfer: Transfer) throws(TransferFailure) {
+        if transfer.request.unixSocketPath != nil { discardUnreadData(to: transfer.connectionOrigin) }
         let result = withHandle { curl_multi_add_handle($0, transfer.handle) }
         guard result == CURLM_OK else {
             throw .refused(CURLE_FAILED_INIT, String(cString: curl_multi_strerror(result)))
@@ -176,9 +177,9 @@ final class CurlMulti {
             // The readiness is outdated if libcurl has read the data since, for another event.
             guard !WatchedSocket.isQuiet(descriptor) else { return Turn() }
             // The server has closed an unused connection, or has sent data that belongs to no request. A response that
-            // comes before its request must not be used (RFC 9112 §9.2).
-            if connections.isIdleHTTP1(descriptor) { WatchedSocket.discard(descriptor) }
-            sockets.remove(descriptor)
+            // comes before its request must not be used (RFC 9112 §9.2). If a transfer may be using the connection,
+            // `discardUnreadData(to:)` decides later: the loop would report the same data again in every turn.
+            if connections.isIdleHTTP1(descriptor) { discard(descriptor) } else { sockets.remove(descriptor) }
             return Turn()
         }
         return act(on: descriptor, readiness.curlEvents)
@@ -299,6 +300,24 @@ final class CurlMulti {
         connections.reserve(origin, for: transfer) { WatchedSocket.isQuiet($0) }
     }
 
+    /// Discards the idle connections to a unix socket that have data to read. Called before libcurl selects one of them
+    /// for a transfer, because it does not report which one it selects. If one of them had data then, the transfer
+    /// would need a new connection, and libcurl would close the selected one; see ``hasUnreadData(connectionOf:)``.
+    private func discardUnreadData(to origin: String) {
+        for descriptor in connections.idleHTTP1Connections(to: origin)
+        where !WatchedSocket.isQuiet(descriptor) {
+            discard(descriptor)
+        }
+    }
+
+    /// Makes libcurl close an idle connection instead of using it again. libcurl may keep the closed connection in its
+    /// pool for a while, so the table must not contain it any more.
+    private func discard(_ descriptor: CInt) {
+        WatchedSocket.discard(descriptor)
+        sockets.remove(descriptor)
+        connections.close(descriptor)
+    }
+
     /// Removes a transfer from its connection if the connection is stalled. Returns the transfer, which must then be
     /// added again with a new connection. Returns `nil` if the transfer stays.
     ///
@@ -360,7 +379,7 @@ final class CurlMulti {
     }
 
     /// Closes a socket for libcurl.
-    private func closeSocket(_ descriptor: CInt) {
+    func closeSocket(_ descriptor: CInt) {
         sockets.remove(descriptor)
         connections.close(descriptor)
         close(descriptor)
@@ -372,49 +391,4 @@ final class CurlMulti {
         }
         return body(multi)
     }
-}
-
-extension CurlMulti: TransferContext {
-    func setCloseSocketCallback(of easy: borrowing EasyHandle) throws(TransferFailure) {
-        try easy.setCloseSocketCallback { multi, descriptor in
-            Unmanaged<CurlMulti>.fromOpaque(multi!).takeUnretainedValue().closeSocket(descriptor)
-            return 0
-        }
-        try easy.set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(self).toOpaque())
-    }
-
-    func didOpen(_ descriptor: CInt, for transfer: Transfer) {
-        sockets.observe(descriptor)
-        connections.open(
-            descriptor,
-            to: transfer.connectionOrigin,
-            localPort: WatchedSocket.localPort(of: descriptor),
-            // An `https` server may speak HTTP/2. That is known only when the response begins.
-            capacity: transfer.url.isSecure ? ConnectionTable.streamsPerConnection : 1,
-            for: transfer.id
-        )
-    }
-
-    func didSelectConnection(for transfer: Transfer) {
-        let origin = transfer.connectionOrigin
-        connections.use(by: transfer.id, origin, localPort: transfer.ends.localPort)
-    }
-
-    func hasUnreadData(connectionOf transfer: Transfer) -> Bool? {
-        let possible = connections.http1Connections(of: transfer.id, transfer.connectionOrigin)
-        return possible.isEmpty ? nil : !possible.allSatisfy(WatchedSocket.isQuiet)
-    }
-
-    func setMultiplexed(_ isMultiplexed: Bool, connectionOf id: TransferID) {
-        let capacity = isMultiplexed ? ConnectionTable.streamsPerConnection : 1
-        connections.setCapacity(ofConnectionOf: id, to: capacity)
-    }
-
-    func sentBytes(connectionOf id: TransferID) -> UInt64? {
-        connections.connection(of: id).flatMap(WatchedSocket.sentBytes)
-    }
-
-    func recordUsefulBytes(_ count: Int) { watchdog.recordUsefulBytes(count) }
-
-    func scheduleDelivery(to transfer: Transfer) { withEvents.append(transfer) }
 }

@@ -35,11 +35,15 @@ package enum HTTPRequestRules {
 
     /// Checks that a header field does not contradict the body's length, or how libcurl sends the body. If two servers
     /// disagree about where a body ends, an attacker can smuggle requests.
+    ///
+    /// `TE` must not offer transfer codings for the response, because the transport refuses them. HTTP/2 permits only
+    /// `trailers`, too (RFC 9113 §8.2.2).
     package static func fault(ofFraming name: String, _ value: String, _ length: BodyLength) -> String? {
         let isSendable =
             switch name.lowercased() {
             case "transfer-encoding": false
             case "content-length": isLength(value, length)
+            case "te": value.listElements.allSatisfy { ["", "trailers"].contains($0.lowercased()) }
             default: true
             }
         return isSendable ? nil : framingRefusal(name)
@@ -57,9 +61,11 @@ package enum HTTPRequestRules {
 
     private static func framingRefusal(_ name: String) -> String {
         let rule =
-            name.lowercased() == "content-length"
-            ? "is not the length of the body; remove the header"
-            : "cannot be set; remove the header"
+            switch name.lowercased() {
+            case "content-length": "is not the length of the body; remove the header"
+            case "te": "offers a transfer coding; only `trailers` is accepted"
+            default: "cannot be set; remove the header"
+            }
         return "the header \(shown(name)) \(rule)"
     }
 

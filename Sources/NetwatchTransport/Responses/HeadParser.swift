@@ -15,8 +15,8 @@ struct HeadParser {
         /// The final head has `Content-Length` fields with different values, so the end of the body is ambiguous (RFC
         /// 9112 §6.3).
         case ambiguousLength
-        /// The final head names a transfer coding other than `chunked`, although the request offered none (RFC 9112
-        /// §7.4). The value is the `Transfer-Encoding`.
+        /// The final head names a transfer coding other than `chunked` and `identity` for a body, although no request
+        /// offers one (RFC 9112 §7.4). The value is the `Transfer-Encoding`.
         case unsupportedTransferCoding(String)
         /// The heads of the transfer together exceed ``HeadParser/maximumBytes``.
         case tooLarge
@@ -28,6 +28,7 @@ struct HeadParser {
     /// lets netwatch report the real cause.
     static let maximumBytes = 256 * 1024
 
+    private let method: String
     private var bytes = 0
     private var status = 0
     private var version = ""
@@ -39,11 +40,16 @@ struct HeadParser {
     /// Whether at least one line of the response was received.
     private(set) var hasBegun = false
 
+    /// Creates a parser for the response to a request with this method. A response to HEAD has no body.
+    init(method: String) {
+        self.method = method
+    }
+
     /// Prepares for the response to a request that is sent again. The bytes received so far still count towards
     /// ``maximumBytes``.
     mutating func restart() {
         let bytes = bytes
-        self = HeadParser()
+        self = HeadParser(method: method)
         self.bytes = bytes
     }
 
@@ -91,23 +97,24 @@ struct HeadParser {
         isInHead = false
         guard status >= 200 else { return status == 101 ? .switched : .more }
         // RFC 9110 §8.6 treats a list in one field like several fields.
-        let lengths = fields.values(of: "Content-Length")
-            .flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }
-            .map { $0.filter { !$0.isWhitespace } }
+        let lengths = fields.listElements(of: "Content-Length")
         guard lengths.allSatisfy({ $0 == lengths[0] }) else { return .ambiguousLength }
         if let codings = refusedTransferCodings { return .unsupportedTransferCoding(codings) }
         isComplete = true
         return .head(TransferHead(status: status, version: version, fields: fields))
     }
 
-    /// The value of `Transfer-Encoding` if it names a coding other than `chunked`; `nil` otherwise.
+    /// The value of `Transfer-Encoding` if the response has a body with a coding other than `chunked` and `identity`;
+    /// `nil` otherwise.
     ///
     /// libcurl would decode such a body even though the request has no `TE` field, and libcurl 7.88.1 takes a truncated
-    /// one for a complete one. Some servers write `identity`, a name from RFC 2616 for no coding.
+    /// one for a complete one. Some servers write `identity`, a name from RFC 2616 for no coding. Without a body, the
+    /// field only says what the server would do with one (RFC 9112 §6.1).
     private var refusedTransferCodings: String? {
-        let codings = fields.values(of: "Transfer-Encoding").joined(separator: ", ")
-        let names = codings.split(separator: ",").map { $0.lowercased().filter { !$0.isWhitespace } }
-        return names.allSatisfy(["", "chunked", "identity"].contains) ? nil : codings
+        guard method != "HEAD", status != 204, status != 304 else { return nil }
+        let names = fields.listElements(of: "Transfer-Encoding").map { $0.lowercased() }
+        guard !names.allSatisfy(["", "chunked", "identity"].contains) else { return nil }
+        return fields.values(of: "Transfer-Encoding").joined(separator: ", ")
     }
 
     private static func trimmed(_ line: Slice<UnsafeRawBufferPointer>) -> Slice<UnsafeRawBufferPointer> {

@@ -32,6 +32,11 @@ package struct HeaderFields: Hashable, Sendable {
         places.filter { isNamed(name, $0) }.map { ExactText.decode(bytes[$0.value..<$0.end]) }
     }
 
+    /// Returns the elements of the comma-separated list that all fields with this name form, in the order received.
+    func listElements(of name: String) -> [String] {
+        values(of: name).flatMap(\.listElements)
+    }
+
     /// Reserves capacity for the head of a typical response.
     mutating func reserveCapacity() {
         bytes.reserveCapacity(512)
@@ -67,6 +72,20 @@ package struct HeaderFields: Hashable, Sendable {
         let bytes = bytes[range]
         return String(validating: bytes, as: UTF8.self)
             ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    }
+}
+
+extension StringProtocol {
+    /// The elements of a comma-separated list (RFC 9110 §5.6.1), without the spaces and tabs around them. Empty
+    /// elements are included.
+    var listElements: [String] {
+        split(separator: ",", omittingEmptySubsequences: false).map { element in
+            let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+            guard let first = element.firstIndex(where: { !isBlank($0) }),
+                let last = element.lastIndex(where: { !isBlank($0) })
+            else { return "" }
+            return String(element[first...last])
+        }
     }
 }
 

@@ -11,7 +11,7 @@ final class Transfer {
     enum Stop {
         case headTooLarge
         case ambiguousLength
-        /// The response has a transfer coding that the request did not offer. The value is the `Transfer-Encoding`.
+        /// The body has a transfer coding that the request did not offer. The value is the `Transfer-Encoding`.
         case unsupportedTransferCoding(String)
         case switchedProtocol
         case bodyTooLarge
@@ -55,7 +55,7 @@ final class Transfer {
     let message = MessageBuffer()
 
     var bodyReader: TransferBodyReader
-    var head = HeadParser()
+    var head: HeadParser
     private let decodesBody: Bool
     /// The decoder of the current response's body; `nil` if the body is not decoded.
     private(set) var decoder: ContentDecoder?
@@ -107,6 +107,7 @@ final class Transfer {
         request = target.request
         url = target.url
         bodyReader = TransferBodyReader(target.request.body)
+        head = HeadParser(method: target.request.method)
         flow = TransferFlow(paused: paused)
         output = TransferOutput(requestBodyLength: bodyReader.length)
         times = TransferTimes(added: reporter.elapsed)

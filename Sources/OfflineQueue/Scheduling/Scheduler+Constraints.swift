@@ -28,20 +28,19 @@ extension Scheduler {
         wallAtStart = wall - now
     }
 
+    /// Returns whether the constraints of a lane are met. A closed window precedes a constraint of the interface,
+    /// because no change of the path makes the queue send a request while its window is closed.
     func constraints(of lane: SchedulerLane, now: Moment) -> ConstraintState {
-        guard !lane.constraints.isEmpty else { return .met(until: nil) }
+        var until: Moment?
+        if let window = lane.constraints.window {
+            let state = window.state(at: wallAtStart + now)
+            until = now + min(state.change, Self.windowCheck)
+            guard state.isOpen else { return .unmet(.window(window), until: until) }
+        }
         if let unmet = lane.constraints.unmet(by: gates[lane.host]?.interface) {
             return .unmet(unmet, until: nil)
         }
-        guard let window = lane.constraints.window else { return .met(until: nil) }
-        let state = window.state(at: wallAtStart + now)
-        let until = now + min(state.change, Self.windowCheck)
-        return state.isOpen ? .met(until: until) : .unmet(.window(window), until: until)
-    }
-
-    /// Returns the window of the lane's requests as an unmet constraint; `nil` if it is open or there is none.
-    func closedWindow(of lane: SchedulerLane, now: Moment) -> UnmetConstraint? {
-        lane.constraints.window.flatMap { $0.state(at: wallAtStart + now).isOpen ? nil : .window($0) }
+        return .met(until: until)
     }
 
     /// Returns the interface and source address that the attempts of a lane must use: those that meet the constraints.

@@ -92,8 +92,9 @@ extension Scheduler {
         if isStopped { return .stopped }
         // A claim is in progress, and may take the request.
         guard let lane = lanes[id], !lane.isClaiming else { return nil }
+        let constraints = constraints(of: lane, now: now)
         // While the window is closed, a path or an open lane does not make the queue send the request.
-        if let window = closedWindow(of: lane, now: now) { return .constraint(window) }
+        if case .unmet(.window(let window), _) = constraints { return .constraint(.window(window)) }
         guard let opening = opening(of: lane) else { return .laneClosed }
         guard opening <= now else {
             if isGateDown(lane.host) { return .notReachable }
@@ -103,7 +104,7 @@ extension Scheduler {
             if lane.opening > now { return .laneClosed }
             return isSpread(lane, now: now) ? .paced : nil
         }
-        if case .unmet(let constraint, _) = constraints(of: lane, now: now) {
+        if case .unmet(let constraint, _) = constraints {
             return isGateDown(lane.host) ? .notReachable : .constraint(constraint)
         }
         if let reason = portalReason(lane) { return reason }

@@ -91,7 +91,7 @@ internal import Testing
         ("X", "\r"), ("X", "\0"), ("X", "\u{1}"), ("X", "\u{7f}"), ("X", "a\r\n b"),
         ("Transfer-Encoding", "chunked"), ("transfer-ENCODING", ""), ("content-length", "2"),
         ("Content-Length", ""), ("Content-Length", "01"), ("Content-Length", "1, 1"),
-        ("Content-Length", "+1"),
+        ("Content-Length", "+1"), ("TE", "gzip, trailers"),
     ])
     func `a header field that would change the request's framing is refused`(name: String, value: String)
         throws
@@ -115,6 +115,10 @@ internal import Testing
     @Test func `tabs, spaces and letters of any script are accepted`() throws {
         try URLRequest("http://h/", "GET", ["X": "", "Y": "a\tb ü", "Content-Length": "0", "Host": "other"])
             .validateForSending()
+    }
+
+    @Test func `TE is accepted if it offers no transfer coding`() throws {
+        try URLRequest("http://h/", "GET", ["TE": "trailers"]).validateForSending()
     }
 
     @Test(arguments: ["GET", "HEAD", "get"])

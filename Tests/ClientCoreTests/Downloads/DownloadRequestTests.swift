@@ -49,6 +49,24 @@ internal import Testing
         #expect(server.requests.map(\.target) == ["/file", "/real", "/file", "/real"])
     }
 
+    @Test func `the fields of a range request replace those of the program and the session`() async throws {
+        let server = try ScriptedServer { Self.halves($0) }
+        let configuration = URLSessionConfiguration.default
+        configuration.httpAdditionalHeaders = ["if-range": "\"session\""]
+        let session = SessionManager(configuration: configuration)
+        let place = URL(fileURLWithPath: directory.file("part"))
+        let headers = ["accept-encoding": "gzip"]
+        _ = await session.download(server.url, headers: headers, keepingPartialFileAt: place).response()
+        let second = session.download(server.url, headers: headers, keepingPartialFileAt: place)
+        #expect(try await String(decoding: second.data, as: UTF8.self) == "0123456789")
+        let sent = try #require(server.requests.last)
+        #expect(sent.values(of: "Range") == ["bytes=5-"])
+        #expect(sent.values(of: "If-Range") == ["\"1\""])
+        #expect(sent.values(of: "Accept-Encoding") == ["identity"])
+        #expect(second.task?.currentRequest?.value(forHTTPHeaderField: "Range") == "bytes=5-")
+        #expect(second.task?.currentRequest?.value(forHTTPHeaderField: "Accept-Encoding") == "identity")
+    }
+
     @Test func `a complete file of unknown length is checked by requesting its last byte`() async throws {
         let server = try ScriptedServer { request in
             switch request.values(of: "Range").first {

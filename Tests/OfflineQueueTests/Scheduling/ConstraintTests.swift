@@ -112,6 +112,22 @@ internal import Testing
         #expect(scheduler.waitReason(ofLane: 1, now: .seconds(3600)) == .notReachable)
     }
 
+    @Test func `attempts are interrupted after their window, even if the interface is not known`() throws {
+        var (scheduler, actions) = try started(Self.wired) {
+            $0.window = try DailyWindow(parsing: "07:00-08:01")
+            $0.isUnmetered = true
+        }
+        #expect(Set(claims(actions)) == [1, 2])
+        for lane in [1, 2] as [Int64] {
+            _ = scheduler.handle(.claimed(lane: lane, taken: 1, due: nil), now: .zero)
+        }
+        actions = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(30))
+        #expect(interrupted(actions).isEmpty, "an unknown interface does not end attempts")
+        _ = scheduler.handle(.gate(host: "a", .notReachable), now: .seconds(40))
+        actions = scheduler.handle(.gate(host: "a", .unknown), now: .seconds(60))
+        #expect(interrupted(actions) == [1])
+    }
+
     @Test(arguments: [30, -30] as [Int64])
     func `a window follows a wall clock that is set`(minutes: Int64) throws {
         var (scheduler, _) = try started(Self.wired) { $0.window = try DailyWindow(parsing: "09:00-10:00") }
