@@ -157,7 +157,7 @@ package struct NetwatchDaemon: Sendable {
                 await apply(try reread(), hosts)
             } catch {
                 for problem in error.problems { logger.error("\(problem)") }
-                logger.error("the configuration was not changed, because the new one has faults")
+                logger.error("the configuration files were not applied; the service keeps the old values")
             }
             logFailure(notifier.notify(.ready))
         }

@@ -8,8 +8,8 @@ struct PacingOptions: ParsableArguments {
     @Option(
         help: .init(
             """
-            The maximum of a random delay before the first requests after an outage, and after the start, like 60s. \
-            Default: no delay.
+            The maximum random delay before the first requests after an outage or a start, like 60s. Default: no \
+            delay.
             """,
             valueName: "duration"
         ),
@@ -21,7 +21,7 @@ struct PacingOptions: ParsableArguments {
         help: .init(
             """
             The maximum rate of requests: 10/s for the whole queue, or example.com=30/m for one host. Units: s, m, h. \
-            `,burst=N` permits N at once after a pause. Repeatable.
+            `,burst=N` permits N requests at once after a pause. Repeatable.
             """,
             valueName: "[host=]n/unit"
         ),
@@ -31,7 +31,10 @@ struct PacingOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "How many slots a host gets for each slot of another host while several wait: 1 to 100. Default 1. Repeatable, once for each host.",
+            """
+            How many slots a host gets for each slot of another host, while several hosts wait: 1 to 100. Default 1. \
+            Repeatable, once for each host.
+            """,
             valueName: "host=n"
         ),
         transform: Weight.ofHost
@@ -40,7 +43,10 @@ struct PacingOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "How many slots a lane with the label gets for each slot of another lane of its origin while several wait: 1 to 100. Default 1. Repeatable, once for each label.",
+            """
+            How many slots a lane with the label gets for each slot of another lane, while several lanes of their \
+            origin wait: 1 to 100. Default 1. Repeatable, once for each label.
+            """,
             valueName: "label=n"
         ),
         transform: Weight.init
@@ -77,7 +83,7 @@ struct PacingOptions: ParsableArguments {
                 let value = Int(text[text.index(after: equals)...]), (1...100).contains(value)
             else {
                 throw ValidationError(
-                    "\(Printer.quoted(text)) is not a name and a weight like `NAME=3`, with 1 to 100"
+                    "\(Printer.quoted(text)) is not a name and a weight from 1 to 100, like `NAME=3`"
                 )
             }
             self.init(text, String(text[..<equals]), value)

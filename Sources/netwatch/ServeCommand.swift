@@ -16,16 +16,18 @@ struct ServeCommand: AsyncParsableCommand {
                 --credentials ./credentials
 
             The service uses the variables STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY and \
-            NOTIFY_SOCKET that a service \
-            manager sets. Options replace the values of the configuration file; see `netwatch config`. SIGHUP makes \
-            the service read the file again. SIGTERM and SIGINT stop the service. It then waits up to 3 s for requests in flight, and ends their attempts. \
-            These do not count, and requests that are not delivered stay in the queue. A request that must not be \
-            sent twice is held if part of it may have been sent.
+            NOTIFY_SOCKET that a service manager sets. Options replace the values of the configuration file; see \
+            `netwatch config`. SIGHUP makes the service read the file again.
+
+            SIGTERM and SIGINT stop the service. It waits up to 3 s for requests in flight, and then ends their \
+            attempts. An attempt that was ended does not count, and its request stays in the queue. A request that \
+            must not be sent twice is held if part of it may have been sent.
 
             Exit status: 0 after a signal; 2 if another process has the store open, the disk failed, or the \
             socket could not be opened; 64 for wrong arguments; 75 if the group database cannot be read; 78 if a \
             restart cannot help: the store is damaged, belongs to another program or a newer netwatch, or was \
-            removed, moved or replaced while the service ran; the configuration has faults; or the directory of credentials or the file of encryption keys cannot be used.
+            removed, moved or replaced while the service ran; the configuration has faults; or the directory of \
+            credentials or the file of encryption keys cannot be used.
             """
     )
 
@@ -58,8 +60,8 @@ struct ServeCommand: AsyncParsableCommand {
     @Option(
         help: .init(
             """
-            An http URL that responds with 204. The service requests it before it sends over plain http on a new \
-            path, and waits while a captive portal responds. Default: no such probe.
+            An http URL that responds with 204. The service requests this URL before it sends the first request \
+            over plain http on a new path, and waits while a captive portal responds instead. Default: none.
             """,
             valueName: "url"
         )
@@ -81,7 +83,7 @@ struct ServeCommand: AsyncParsableCommand {
         help: .init(
             """
             A loopback address and port for the status page, like 127.0.0.1:9317. Every user of this machine can \
-            read it. Default: none.
+            read the page. Default: none.
             """,
             valueName: "address:port"
         ),

@@ -303,8 +303,8 @@ internal import Testing
             ["serve", "--lane-weight", "a=1", "--lane-weight", "a=2"], 64,
             "`a=1` and `a=2`: `--lane-weight` may be given once for each label"
         ),
-        (["serve", "--host-weight", "a=0"], 64, "a name and a weight like `NAME=3`, with 1 to 100"),
-        (["serve", "--lane-weight", "=1"], 64, "a name and a weight like `NAME=3`, with 1 to 100"),
+        (["serve", "--host-weight", "a=0"], 64, "a name and a weight from 1 to 100, like `NAME=3`"),
+        (["serve", "--lane-weight", "=1"], 64, "a name and a weight from 1 to 100, like `NAME=3`"),
         (["serve", "--metered", ""], 64, "`--metered` is ``; it must be the name of an interface"),
         (["serve", "--metered", "eth0/1"], 64, "`--metered` is `eth0/1`; it must be"),
         (["serve", "--metered", "eth 0"], 64, "`--metered` is `eth 0`; it must be"),

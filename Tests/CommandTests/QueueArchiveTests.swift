@@ -120,7 +120,7 @@ internal import Testing
         #expect(service.errors.joined().contains("`netwatch queue verify --set-aside`"), "\(service.errors)")
         let moved = try await queue.run("verify", "--set-aside")
         #expect(moved.errors.first?.contains(state) == true && moved.output.count == 1, "\(moved.errors)")
-        let command = "netwatch queue import --keep-submitters --state-dir \(state) \(moved.output[0])"
+        let command = "netwatch queue import --keep-submitters --state-dir '\(state)' '\(moved.output[0])'"
         #expect(moved.errors.last == "`\(command)`")
         let kept = URL(fileURLWithPath: try #require(moved.output.first)).deletingLastPathComponent()
         #expect(try Data(contentsOf: kept.appending(path: "queue.sqlite")) == damaged)

@@ -71,6 +71,9 @@ struct WaitCommandTests {
         let watcher = try Command.start(["host", VethTestbed.remoteAddress], in: testbed.near)
         defer { watcher.signal(9) }
         try await watcher.output.wait { $0.last?.contains("no carrier") == true }
+        let late = try wait("--for", "carrier", "-t", "3s", in: testbed)
+        #expect(try await late.end() == .exited(1))
+        #expect(late.errors.values == ["error: timed out after 3.0 s: no interface has a carrier"])
         let processes = [
             try wait("--timeout", "0", "--host", VethTestbed.remoteAddress, in: testbed),
             try wait("--for", "carrier", in: testbed),

@@ -50,7 +50,7 @@ internal import Testing
     }
 
     @Test(arguments: [
-        ("pending", 2, 1, 3, "attempts  2, and 1 that did not count"),
+        ("pending", 2, 1, 3, "attempts  2 counted, 1 not counted"),
         ("pending", 0, 0, 3, "attempts  0, 3 before the count was reset"),
         ("inflight", 1, 0, 3, "attempts  1, 3 before the count was reset"),
         ("inflight", 4, 0, 3, "attempts  4"),
@@ -90,11 +90,28 @@ internal import Testing
     }
 
     @Test func `a hold is explained after a send`() {
-        let held = ControlMessage.Sent(id: "a", state: "queued", reason: "held (auth): HTTP 401")
+        let held = ControlMessage.Sent(
+            id: "a",
+            state: "queued",
+            reason: "held (auth): HTTP 401",
+            holdReason: "auth"
+        )
         #expect(SendReport.lines(held).first == "held (auth): HTTP 401")
-        #expect(SendReport.lines(held).last?.hasPrefix("its credential is missing") == true)
+        #expect(SendReport.lines(held).last?.hasPrefix("the credential of the request is missing") == true)
         let waiting = ControlMessage.Sent(id: "a", state: "queued", reason: "no route to host")
         #expect(SendReport.lines(waiting) == ["queued: no route to host"])
+    }
+
+    @Test(arguments: [
+        (nil, "'/var/lib/my queue/export'"),
+        ("it's", "--state-dir 'it'\\''s' '/var/lib/my queue/export'"),
+    ])
+    func `the paths of the import command are quoted for the shell`(stateDirectory: String?, end: String) {
+        let command = QueueVerifyCommand.importCommand(
+            for: "/var/lib/my queue/export",
+            stateDirectory: stateDirectory
+        )
+        #expect(command == "netwatch queue import --keep-submitters \(end)")
     }
 
     @Test(arguments: [(nil, "not delivered: HTTP 404"), ("a", "dead: HTTP 404")])

@@ -86,7 +86,7 @@ struct HostTable {
         let given = Self.checks.filter { values[$0] != nil }
         guard given.count == 1, let value = values[given[0]] else {
             let what = given.isEmpty ? "the host has none of" : "the host has more than one of"
-            faults.append(Fault(message: "\(what) `url`, `tcp` and `route`; it must have one"))
+            faults.append(Fault(message: "\(what) `url`, `tcp` and `route`; it must have exactly one"))
             return nil
         }
         guard case .string(let text) = value else {

@@ -57,8 +57,8 @@ enum SettingTable {
             "requests",
             1...Int.max,
             \.quota.requests,
-            "The maximum number of unfinished requests of each user. The keys of this table do not apply to root and the "
-                + "user of the service."
+            "The maximum number of unfinished requests of each user. The keys of this table do not apply to root and "
+                + "the user of the service."
         ),
         .size(
             "access.quota",
@@ -142,7 +142,7 @@ enum SettingTable {
             "reconnect-spread",
             .zero...longest,
             \.queue.reconnectSpread,
-            "The maximum of a random delay before the first requests after an outage, and after the start."
+            "The maximum random delay before the first requests after an outage or a start."
         ),
         .duration(
             "queue",

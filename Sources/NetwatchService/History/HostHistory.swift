@@ -31,7 +31,7 @@ package final class HostHistory: Sendable {
         do {
             database = try Self.open(path)
         } catch {
-            throw HistoryFault(path, error)
+            throw HistoryFault(path, error, isOpening: true)
         }
     }
 

@@ -125,6 +125,8 @@ extension ControlMessage {
         package var status: Int?
         /// Why the request is queued or was given up, for people.
         package var reason: String?
+        /// The hold reason of a held request, as in ``ControlMessage/Entry``; otherwise `nil`.
+        package var holdReason: String?
         /// Base64 of the first 64 KiB of the server's response body, for a delivered request.
         package var bodyBase64: String?
 
@@ -133,12 +135,14 @@ extension ControlMessage {
             state: String,
             status: Int? = nil,
             reason: String? = nil,
+            holdReason: String? = nil,
             bodyBase64: String? = nil
         ) {
             self.id = id
             self.state = state
             self.status = status
             self.reason = reason
+            self.holdReason = holdReason
             self.bodyBase64 = bodyBase64
         }
     }
@@ -194,6 +198,7 @@ extension ControlMessage.Sent {
             state: isOver ? request.state : "queued",
             status: isOver ? request.status : nil,
             reason: Self.reason(of: request),
+            holdReason: request.holdReason,
             bodyBase64: body.isEmpty ? nil : body
         )
     }

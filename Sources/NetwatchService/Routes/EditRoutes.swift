@@ -135,8 +135,8 @@ extension QueueRoutes {
     {
         // No other hold refuses an edit.
         let held =
-            "`\(id)` is held because it cannot be decrypted, so \(action) is not possible; "
-            + "its last error is the cause"
+            "`\(id)` is held because the queue cannot decrypt it, so \(action) is not possible; "
+            + "the last error of the request is the cause"
         return state == .held ? held : "`\(id)` is \(state.rawValue), so \(action) is not possible"
     }
 

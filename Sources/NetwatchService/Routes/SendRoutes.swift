@@ -69,6 +69,13 @@ extension SendResult {
     }
 }
 
+extension QueuedReason {
+    fileprivate var holdReason: HoldReason? {
+        guard case .held(let reason) = self else { return nil }
+        return reason
+    }
+}
+
 extension ControlMessage.Sent {
     init(_ result: SendResult) {
         switch result {
@@ -80,7 +87,12 @@ extension ControlMessage.Sent {
                 bodyBase64: body.isEmpty ? nil : body.base64EncodedString()
             )
         case .queued(let id, let reason):
-            self.init(id: id, state: "queued", reason: reason.words(at: Date()))
+            self.init(
+                id: id,
+                state: "queued",
+                reason: reason.words(at: Date()),
+                holdReason: reason.holdReason?.rawValue
+            )
         case .dead(let id, let reason):
             self.init(id: id, state: "dead", reason: reason)
         case .dropped(let id):

@@ -33,7 +33,7 @@ struct ConfigCommand: ParsableCommand {
 
         @Argument(
             help: .init(
-                "The configuration file, like --config. Default: that of --config.",
+                "The configuration file, as an alternative to --config. The default is the same.",
                 valueName: "file"
             )
         )
@@ -67,7 +67,8 @@ struct ConfigCommand: ParsableCommand {
             discussion: """
                 netwatch config show
 
-                The output is a configuration file. It does not contain what options of `netwatch serve` replace.
+                The output is a configuration file. If options of `netwatch serve` replace values, the output does not \
+                show that.
 
                 Exit status: 0 if the configuration was printed; 78 if the files have faults; 75 if the group \
                 database cannot be read.

@@ -7,32 +7,29 @@ enum HoldText {
         name.flatMap(HoldReason.init(rawValue:)).map(description)
     }
 
-    /// Returns the description of the hold that a reason begins with: `held (auth): HTTP 401`. Returns `nil` for any
-    /// other reason.
-    static func explanation(of reason: String?) -> String? {
-        guard let name = reason?.prefixMatch(of: /held \((\w+)\)/)?.output.1 else { return nil }
-        return description(String(name))
-    }
-
     private static func description(_ reason: HoldReason) -> String {
         switch reason {
         case .trust:
-            "the server's certificate is not trusted; tried again within 15 minutes, or when the path changes"
+            "the server's certificate is not trusted; the queue tries the request again within 15 minutes, and when "
+                + "the path changes"
         case .configuration:
-            "a setting of this machine is wrong; `netwatch queue flush` or a restart of the service tries it again"
+            "a setting of this machine is wrong; `netwatch queue flush` or a restart of the service tries the request "
+                + "again"
         case .auth:
-            "its credential is missing, refused or cannot be used; tried again when the credential changes"
+            "the credential of the request is missing, refused or unusable; the queue tries the request again when the "
+                + "credential changes"
         case .key:
-            "the queue cannot decrypt it: restart the service with the encryption key; if the stored request was changed, "
-                + "only `netwatch queue drop` ends it"
+            "the queue cannot decrypt the request: restart the service with the encryption key; if the stored data was "
+                + "changed, only `netwatch queue drop` ends the hold"
         case .ambiguous:
-            "the server may have executed it, so the queue does not send it again automatically; "
-                + "`netwatch queue retry` sends it again, `netwatch queue drop` ends it"
+            "the server may have executed the request, so the queue does not send it again automatically; "
+                + "`netwatch queue retry` sends it again, `netwatch queue drop` cancels it"
         case .user:
-            "a user held it, or an import did because a part is missing (`error` in `netwatch queue show`); "
-                + "`netwatch queue release` ends the hold"
+            "a user held the request, or an import held it because a part is missing (`error` in "
+                + "`netwatch queue show`); `netwatch queue release` ends the hold"
         case .dependency:
-            "a request that it depends on was not delivered; `netwatch queue release` sends it nevertheless"
+            "a request on which this one depends was not delivered; `netwatch queue release` sends this one "
+                + "nevertheless"
         }
     }
 }

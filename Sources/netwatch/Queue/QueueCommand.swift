@@ -13,9 +13,11 @@ struct QueueCommand: AsyncParsableCommand {
             netwatch queue list --state dead --format json | jq -r .id | \\
                 netwatch queue retry -
 
-            An id can be shortened to its first 8 or more characters, if only one request matches. The commands \
-            use the service. If it is not running, they open the queue's directory, which only its owner may do. With \
-            --socket or NETWATCH_SOCKET, they need --state-dir for that.
+            An id can be shortened to its first 8 or more characters, if only one request matches.
+
+            The commands use the service. If the service is not running, they open the queue's directory, which \
+            only its owner and root can do. If --socket or NETWATCH_SOCKET is given, they open the directory only \
+            with --state-dir.
 
             Exit status: 0 done; 1 not done, or not for all requests; 2 failed, or unknown whether done; 64 \
             wrong arguments; 69 service not running; 75 service busy; 77 permission denied; 78 the queue's \

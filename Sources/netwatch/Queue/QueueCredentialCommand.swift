@@ -11,7 +11,8 @@ struct QueueCredentialCommand: AsyncParsableCommand {
 
             A request that is held for `auth` is released, and a pending one is due now. Holds for other reasons \
             continue. A credential is a file in the directory of `netwatch serve --credentials`. The service refuses \
-            the name of a credential that does not exist or cannot be used. Without the service, the name is not checked.
+            the name of a credential that does not exist or cannot be used. Without the service, the command does \
+            not check the name.
 
             The signature of a URL that was accepted with `--allow-signature` is removed, and cannot be restored.
 

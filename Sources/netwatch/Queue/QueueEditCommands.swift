@@ -14,7 +14,7 @@ struct QueueRetryCommand: AsyncParsableCommand {
             it again. Without --state, --all selects held and dead requests.
 
             Exit status: 0 all were edited; 1 some were not, because there is no such request or its state does not \
-            permit the edit; 77 some were not, and these belong to other users.
+            permit the edit; 77 some were not, all of them requests of other users.
             """
     )
 
@@ -41,7 +41,7 @@ struct QueueHoldCommand: AsyncParsableCommand {
             is delivered.
 
             Exit status: 0 all were held; 1 some were not, because there is no such request or it is finished; 77 \
-            some were not, and these belong to other users.
+            some were not, all of them requests of other users.
             """
     )
 
@@ -56,7 +56,7 @@ struct QueueHoldCommand: AsyncParsableCommand {
 struct QueueReleaseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "release",
-        abstract: "Release held requests, for whatever reason they are held.",
+        abstract: "Release held requests, whatever the reason of the hold.",
         discussion: """
             netwatch queue release 01a1fd77-5b52
             netwatch queue release --all --yes
@@ -65,7 +65,7 @@ struct QueueReleaseCommand: AsyncParsableCommand {
             held requests.
 
             Exit status: 0 all were released; 1 some were not, because there is no such request, it is not held, or \
-            it cannot be decrypted; 77 some were not, and these belong to other users.
+            it cannot be decrypted; 77 some were not, all of them requests of other users.
             """
     )
 
@@ -89,11 +89,11 @@ struct QueueDropCommand: AsyncParsableCommand {
 
             Dropping a request ends its attempt, if there is one; the server may have received the request. If \
             the request is delivered first, it is not dropped. Requests that depend on a dropped request are \
-            held. A dropped request, dead ones included, can no longer be retried. Its state is then cancelled, and it \
-            is removed from the history after a day. Without --state, --all selects all unfinished requests.
+            held. A dropped request, even a dead one, becomes cancelled: it can no longer be retried, and is \
+            removed from the history after a day. Without --state, --all selects all unfinished requests.
 
             Exit status: 0 all were dropped; 1 some were not, because there is no such request, or it was delivered, \
-            replaced or dropped before; 77 some were not, and these belong to other users.
+            replaced or dropped before; 77 some were not, all of them requests of other users.
             """
     )
 

@@ -12,8 +12,8 @@ struct QueueEventsCommand: AsyncParsableCommand {
             netwatch queue events --state dead,held --format json
             netwatch queue events -n 1 --state delivered --host api.example.com
 
-            Prints one line for each change of a request, of a lane or of the whole queue, until it is \
-            interrupted. From the message `waiting for events` on, no change is missed. `--state` selects changes \
+            Prints one line for each change of a request, a lane or the whole queue, until a signal ends the \
+            command. From the message `waiting for events` on, no change is missed. `--state` selects changes \
             after which the request is in one of the states. `--tag` selects changes of requests with the tag. The \
             command needs the running service.
 

@@ -9,10 +9,11 @@ struct QueueFlushCommand: AsyncParsableCommand {
         discussion: """
             netwatch queue flush
 
-            Ends the current delays between attempts, for all servers. Frequent flushes slow down delivery. \
-            The command needs the service, which sends the requests. It prints how many requests are pending or \
-            in flight. It also tries requests whose host seems unreachable. Paused requests, those scheduled for \
-            later, and those behind a constraint or a rate limit still wait.
+            Ends the current delays between attempts to all servers, and also tries requests whose host seems \
+            unreachable. A request still waits if it is paused or scheduled for later, or if a constraint or a \
+            rate limit delays it. Frequent flushes slow down delivery.
+
+            The command needs the running service, and prints how many requests are pending or in flight.
 
             Exit status: 0 done; 69 service not running.
             """

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ClientCore
 internal import NetwatchService
 internal import OfflineQueue
 
@@ -91,8 +92,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         Printer.note("\(verdict): \(extent)")
         if found.isDatabaseDamaged {
             Printer.note(
-                "stop the service and run `netwatch queue verify --set-aside`: it moves the database away and saves the "
-                    + "readable requests"
+                "stop the service and run `netwatch queue verify --set-aside`: it moves the database to a new "
+                    + "directory and exports the readable requests"
             )
         }
         guard let unchecked = found.unchecked else { return }
@@ -153,10 +154,17 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         Printer.note(
             "exported \(salvage.waiting) waiting and \(salvage.dead) dead requests; import them with"
         )
-        let option = queue.stateDir.map { "--state-dir \($0) " } ?? ""
-        Printer.note("`netwatch queue import --keep-submitters \(option)\(salvage.path)`")
+        Printer.note("`\(Self.importCommand(for: salvage.path, stateDirectory: queue.stateDir))`")
         Printer.data(salvage.path)
         if !salvage.isWhole { throw ExitStatus.no.exitCode }
+    }
+
+    /// Returns the shell command that imports an export. `stateDirectory` is the value of `--state-dir`; `nil` if the
+    /// option is missing.
+    static func importCommand(for export: String, stateDirectory: String?) -> String {
+        let option = stateDirectory.map { ["--state-dir", Shell.quoted($0)] } ?? []
+        let words = ["netwatch queue import --keep-submitters"] + option + [Shell.quoted(export)]
+        return words.joined(separator: " ")
     }
 }
 

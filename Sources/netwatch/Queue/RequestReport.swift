@@ -36,7 +36,7 @@ struct RequestReport {
             ("waits", WaitText.description(request, isBusy: details.busyUntil != nil)),
             ("held", HoldText.description(request.holdReason)),
             ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
-            ("opens", request.windowOpens.map { "the window, \(moment($0))" }),
+            ("window", request.windowOpens.map { "opens \(moment($0))" }),
             ("key", details.idempotencyKey),
             ("replaces", details.replaceKey),
             ("sent", details.atMostOnce ? "at most once" : nil),
@@ -106,7 +106,7 @@ struct RequestReport {
 
     private var attemptLines: [String] {
         let request = details.request
-        let postponed = request.deferrals > 0 ? ", and \(request.deferrals) that did not count" : ""
+        let postponed = request.deferrals > 0 ? " counted, \(request.deferrals) not counted" : ""
         let earlier = earlierAttempts > 0 ? ", \(earlierAttempts) before the count was reset" : ""
         return [Self.line("attempts", "\(request.attempts)\(postponed)\(earlier)")]
             + details.attempts.map { attempt in

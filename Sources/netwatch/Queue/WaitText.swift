@@ -20,15 +20,16 @@ enum WaitText {
     static func description(_ entry: ControlMessage.Entry, isBusy: Bool) -> String? {
         switch entry.waitsFor {
         case "retry" where isBusy, "lane" where isBusy:
-            "until the server should be done with the attempt that timed out; `netwatch queue retry` tries it now, "
-                + "and the server may then process it twice"
+            "until the server has probably finished the attempt that timed out; `netwatch queue retry` sends the "
+                + "request now, and the server may then process it twice"
         case "network": "for a path to the host; sent as soon as there is one"
         case "portal":
             "until the captive portal of the network lets plain HTTP through; `https` URLs do not wait"
-        case "retry": "for its next attempt, after a failed one; `netwatch queue flush` tries it now"
+        case "retry": "for the delay after a failed attempt; `netwatch queue flush` ends the delay"
         case "lane":
             "for its lane, which failures or a `Retry-After` have closed; `netwatch queue flush` opens it now"
-        case "slot": "for a slot: the limit of concurrent requests, to its origin or in total, is reached"
+        case "slot":
+            "for a slot: the maximum number of requests is in flight, either to its origin or in total"
         case "pace": "for a random delay after an outage or a start; `netwatch queue flush` ends the delay"
         case "rate": "because of a rate limit (`netwatch serve --rate`)"
         case "constraint": "until its constraint is met (`--only-unmetered`, `--interface-kind`, `--window`)"

@@ -22,7 +22,7 @@ struct ConstraintOptions: ParsableArguments {
     @Option(
         name: .customLong("window"),
         help: .init(
-            "Send only in this daily window: 22:00-06:00 (UTC), or '22:00-06:00 Europe/Berlin'. At most once.",
+            "Send only in this daily window: 22:00-06:00 (UTC), or '22:00-06:00 Europe/Berlin'. Not repeatable.",
             valueName: "window"
         ),
         transform: Self.window

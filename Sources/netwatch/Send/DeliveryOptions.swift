@@ -74,7 +74,7 @@ struct DeliveryOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The URL to which the service posts the outcome as JSON when the request ends, in whatever way.",
+            "The URL to which the service posts the outcome as JSON when the request ends, delivered or not.",
             valueName: "url"
         )
     )
@@ -93,7 +93,10 @@ struct DeliveryOptions: ParsableArguments {
     )
     var allowSignature = false
 
-    @Flag(help: "Never send the request again if the server may have executed it. It may never be delivered.")
+    @Flag(
+        help:
+            "Never send the request again if the server may have executed it, even if it is then never delivered."
+    )
     var atMostOnce = false
 
     @Option(

@@ -17,7 +17,7 @@ struct SendCommand: AsyncParsableCommand {
             netwatch send https://example.com/ping --queue never --check-status
 
             The service writes the request to disk and tries it immediately. If the host is unreachable or the \
-            server fails, it tries again until the time of --ttl has passed. The id of the request is printed \
+            server fails, the service tries again until the time of --ttl has passed. The id of the request is printed \
             on standard output.
 
             With a plain http URL, the page of a captive portal cannot be distinguished from a response of the \

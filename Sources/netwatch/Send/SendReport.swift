@@ -7,7 +7,7 @@ enum SendReport {
         // A reason that describes a response already begins with its status.
         let isRedundant = status.map { sent.reason?.hasPrefix($0) ?? false } ?? true
         let reason = sent.reason == sent.state ? nil : sent.reason
-        let hold = HoldText.explanation(of: reason)
+        let hold = HoldText.description(sent.holdReason)
         let parts = [hold == nil ? state(of: sent) : nil, isRedundant ? nil : status, reason]
         return [parts.compactMap(\.self).joined(separator: ": "), hold].compactMap(\.self)
     }

@@ -10,9 +10,10 @@ struct QueueOptions: ParsableArguments {
 
     @Option(
         help: """
-            The directory of the queue, to use it without the service. It must belong to the current user. If the \
-            service that listens on the socket uses this directory, the command uses the service. Default: the \
-            service, or if none is running and no socket is given, the directory that `netwatch serve` would use.
+            The directory of the queue, for use without the service. Only the owner of the directory and root can \
+            use it. If the service that listens on the socket uses this directory, the command uses the service. \
+            Default: the command uses the service; if no service is running and no socket is given, the command \
+            uses the directory that `netwatch serve` would use.
             """
     )
     var stateDir: String?
@@ -20,8 +21,8 @@ struct QueueOptions: ParsableArguments {
     @Option(
         help: .init(
             """
-            The file with the encryption keys of the queue, to use its directory without the service. If the command \
-            uses the service, the option has no effect. Default: none; encrypted parts are then not shown.
+            The file with the encryption keys of the queue, for use without the service. If the command uses the \
+            service, the option has no effect. Default: none; encrypted parts are then not shown.
             """,
             valueName: "file"
         )

@@ -89,7 +89,7 @@ struct ServiceSummary: Encodable, Sendable {
         let process = pid.map { ", pid \($0)" } ?? ""
         switch state {
         case .running: return "running" + process
-        case .busy: return "busy\(process): it already serves its maximum number of clients, or this user's"
+        case .busy: return "busy\(process): the limit of connections is reached, in total or for this user"
         case .notRunning: return "not running (no process listens on `\(socket)`)"
         case .notPermitted: return "running, but this user may not use `\(socket)`"
         case .notAnswering: return "not responding in time\(process)"

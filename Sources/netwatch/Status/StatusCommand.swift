@@ -19,7 +19,7 @@ struct StatusCommand: AsyncParsableCommand {
             the service is not running or does not respond in time.
 
             Exit status: 0 if the public Internet is reachable, 1 if not, 2 if that is unknown. The state of \
-            the service does not affect it.
+            the service does not affect the exit status.
             """
     )
 

@@ -17,12 +17,13 @@ struct WaitCommand: AsyncParsableCommand {
             netwatch wait --for verified --check-url http://connectivity.example/204
 
             Without --host, the command waits for a path to the public Internet. As with `netwatch host`, the \
-            kernel's routes, carriers and source addresses decide, and the command only sends DNS queries.
+            path follows from the kernel's routes, carriers and source addresses. Without --for verified, the command \
+            sends only DNS queries.
 
             With --for verified, the command also waits for a response. With --host, it probes each host until \
-            the host responds (see `netwatch host --help`). Without --host, it requests the URL of --check-url, \
-            which must be known to respond with 204 or an empty 200. A captive portal would send another response. \
-            If the URL is on this machine, a path to the public Internet is not necessary.
+            the host responds (see `netwatch host --help`). Without --host, it requests the URL of --check-url. \
+            Its server must respond with 204 or an empty 200. A captive portal would send another response. If the \
+            URL is on this machine, a path to the public Internet is not necessary.
 
             Nothing is printed on success, unless -v is given. After the timeout, the unmet conditions are \
             printed on standard error. The timeout also counts time during which the machine sleeps.

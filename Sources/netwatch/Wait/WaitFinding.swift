@@ -36,7 +36,10 @@ struct WaitFinding: Sendable {
             summary = subject.map { "there is no interface \($0)" } ?? "there is no interface but loopback"
             return
         }
-        summary = "\(subject ?? "an interface") has \(isMet ? "a" : "no") carrier"
+        summary =
+            isMet
+            ? "\(subject ?? "an interface") has a carrier"
+            : subject.map { "\($0) has no carrier" } ?? "no interface has a carrier"
     }
 
     /// Adds the result of a probe. The state is only met if the probe was successful, too.

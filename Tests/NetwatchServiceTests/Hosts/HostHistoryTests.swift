@@ -110,4 +110,13 @@ internal import Testing
                 + "service and remove the file"
         )
     }
+
+    @Test func `a failed write is reported with the path, and not as an unusable file`() async throws {
+        try history.close()
+        let fault = try await #require(throws: HistoryFault.self) {
+            try await history.write(HistoryBatch(), now: Self.midnight)
+        }
+        let path = directory.file("history.sqlite")
+        #expect(fault.description.hasPrefix("`\(path)`: "), "\(fault)")
+    }
 }
