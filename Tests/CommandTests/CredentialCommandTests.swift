@@ -80,7 +80,7 @@ internal import Testing
                 (entry["reason"] as? String)?.contains(words) == true && entry["state"] as? String == "held"
             }
         }
-        try await reason(containing: "it lists http://other.example:80")
+        try await reason(containing: "accepted: http://other.example:80")
         #expect(unlink(directory.file("credentials/api")) == 0)
         try await reason(containing: "held (auth): there is no credential `api`: ")
         try write("api", origin: server.url, value: "t", mode: 0o644)
@@ -173,7 +173,7 @@ internal import Testing
             // The service notices the new file, and may examine the held request again before the command asks for it.
             let words = "the credential `api` must not be sent to `http://"
             #expect(sent.errors.first?.contains(words) == true, "\(url): \(sent.errors)")
-            #expect(sent.errors.first?.contains("it lists \(server.url)") == true, "\(sent.errors)")
+            #expect(sent.errors.first?.contains("accepted: \(server.url)") == true, "\(sent.errors)")
         }
         let sent = try await service.run("send", server.url + "/here", "-d", "{}", "--credential", "api")
         #expect(sent.errors == ["delivered: HTTP 200"])

@@ -1,4 +1,4 @@
-/// What a redirect may do although it is refused by default; see ``RequestOptions/redirects``.
+/// What redirects may do that is not permitted by default; see ``RequestOptions/redirects``.
 public struct RedirectOptions: OptionSet, Sendable, Hashable {
     /// The options as bits.
     public let rawValue: Int
@@ -15,8 +15,8 @@ public struct RedirectOptions: OptionSet, Sendable, Hashable {
     /// `disableEvaluation`.
     public static let insecure = RedirectOptions(rawValue: 1 << 0)
 
-    /// A redirect to another origin takes along the header fields of the session, and after the statuses 307 and 308
-    /// the body. An origin is a scheme, a host and a port.
+    /// After a redirect to another origin, the header fields of the session are sent to this origin. After the statuses
+    /// 307 and 308, the body is sent, too. An origin is a scheme, a host and a port.
     ///
     /// The fields with credentials that <doc:Authentication> lists are not sent. The request's other own fields are
     /// sent even without this option.

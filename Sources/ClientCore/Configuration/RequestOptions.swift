@@ -34,7 +34,7 @@ public struct RequestOptions: Sendable, Hashable {
     /// fails with `URLError.dataLengthExceedsMaximum`. Downloads, and responses streamed to a closure, are not
     /// limited. Default: 16 MiB.
     public var maximumDataBytes: Int?
-    /// What redirects may do although it is refused by default. Default: nothing.
+    /// What redirects may do in addition to the following rules. Default: nothing.
     ///
     /// - A redirect from https to http fails with ``AFError/redirectRefused(reason:)``.
     /// - A redirect with the status 307 or 308 that would send the body to another origin fails with the same error.

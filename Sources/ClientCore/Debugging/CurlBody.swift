@@ -35,7 +35,7 @@ struct CurlBody {
 
     private mutating func setInput(_ what: String) {
         option = "--data-binary @-"
-        note = "the body, \(what), is read from standard input"
+        note = "the body (\(what)) is read from standard input"
     }
 
     /// Returns the body as text; `nil` if the body is not UTF-8 or contains control characters. A terminal would

@@ -23,9 +23,9 @@ public final class DownloadRequest: Request, @unchecked Sendable {
     /// Returns a closure whose destination is in one of the user's directories, with the file name that the server
     /// suggests.
     ///
-    /// The name comes from `Content-Disposition`, or else from the last path component of the URL. The name never
-    /// leads out of the directory. The download fails if the directory does not exist, which is common on servers.
-    /// There, write a closure that returns ``DownloadOptions/createIntermediateDirectories``.
+    /// The name comes from `Content-Disposition`, or else from the last path component of the URL. The name never leads
+    /// out of the directory. The download fails if the directory does not exist, which is common on servers. In that
+    /// case, write a closure that returns ``DownloadOptions/createIntermediateDirectories``.
     ///
     /// - Parameters:
     ///   - directory: The directory. Default: `Documents` in the user's home.

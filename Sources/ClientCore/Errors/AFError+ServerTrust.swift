@@ -88,7 +88,8 @@ extension AFError.ServerTrustFailureReason {
 
     var text: String {
         switch self {
-        case .noRequiredEvaluator(let host): "`\(host)` has no policy, but every host requires one"
+        case .noRequiredEvaluator(let host):
+            "`\(host)` has no policy, but `allHostsMustBeEvaluated` requires one"
         case .invalidPolicyHost(let host):
             "the policies or client identities contain `\(host)`, which is not a valid host or occurs twice; "
                 + "accepted: host names and addresses without scheme and port"
@@ -102,11 +103,11 @@ extension AFError.ServerTrustFailureReason {
         case .revocationCheckFailed(let output): output.text("revocation check failed: \(output.verdictText)")
         case .certificatePinningFailed(let output, let pins):
             output.text(
-                "none of the pinned certificates is in its chain: \(Self.list(pins))\(output.missingIssuerText)"
+                "its chain contains none of the pinned certificates: \(Self.list(pins))\(output.missingIssuerText)"
             )
         case .publicKeyPinningFailed(let output, let keys):
             output.text(
-                "none of the pinned keys is in its chain: \(Self.list(keys)); it has "
+                "its chain contains none of the pinned keys: \(Self.list(keys)); the keys of the chain: "
                     + Self.list(output.certificates.map(\.publicKey))
             )
         case .customEvaluationFailed(let output): output.text("the custom evaluation rejected the server")

@@ -38,5 +38,5 @@ extension FailedRequestOwner {
 /// The error of a request that is offered to its owner before it is sent; see
 /// ``FailedRequestOwner/takesUnsentRequests``.
 package struct UnsentRequest: Error, CustomStringConvertible {
-    package var description: String { "the request was not sent, because its owner declined it" }
+    package var description: String { "the request was not sent, because no queue has stored it" }
 }

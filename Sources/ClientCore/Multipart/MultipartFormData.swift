@@ -47,7 +47,8 @@ public final class MultipartFormData {
 
     /// The total length of the contents of all parts in bytes, without headers and boundaries.
     ///
-    /// If the sum exceeds `UInt64.max`, the value is `UInt64.max`: a stream can be added with any length.
+    /// If the sum exceeds `UInt64.max`, the value is `UInt64.max`. This can happen because a stream can be added with
+    /// any stated length.
     public var contentLength: UInt64 {
         parts.reduce(0) { $0.addingUpToMaximum($1.source.length) }
     }

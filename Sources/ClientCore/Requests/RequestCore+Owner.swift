@@ -89,7 +89,8 @@ extension RequestCore {
         // A sink asks to send the request again only after a response to its own range request. The owner requested the
         // whole body, so such a response is an error.
         guard case .accept = try sink.begin(head) else {
-            throw URLError(.badServerResponse, message: "HTTP \(head.status) does not fit the request")
+            let message = "unexpected HTTP \(head.status): no range was requested"
+            throw URLError(.badServerResponse, message: message)
         }
         outcome.head = head
         outcome.clock.responseBegan()

@@ -6,9 +6,10 @@ public struct RequestMetrics: Sendable {
     public let taskInterval: DateInterval
     /// The number of redirects that were followed.
     public let redirectCount: Int
-    /// The transfers of the last attempt, in order. There is one more transfer for each redirect, each refused range,
-    /// and each challenge to a transfer without credentials that was answered. If a transfer has credentials from its
-    /// start, libcurl itself answers challenges, and the transfer contains all requests that libcurl sends.
+    /// The transfers of the last attempt, in order. After the first transfer, there is another one for each redirect
+    /// that was followed, for each range of a resumed download that the server rejected, and for each answered
+    /// challenge to a transfer without credentials. If a transfer has credentials from its start, libcurl itself
+    /// answers challenges, and the transfer contains all requests that libcurl sends.
     public let transactionMetrics: [TransactionMetrics]
 
     /// Creates metrics.

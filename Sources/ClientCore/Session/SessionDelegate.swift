@@ -85,9 +85,9 @@ public final class SessionDelegate: Sendable {
         set { change { $0.redirection = newValue } }
     }
 
-    /// Decides about each redirect later; it replaces ``taskWillPerformHTTPRedirection``. The request waits until the
-    /// closure calls its completion, on any thread. Only the first call counts. If the closure releases the completion
-    /// without calling it, the redirect is followed.
+    /// Decides about each redirect asynchronously. If set, ``taskWillPerformHTTPRedirection`` is not called. The
+    /// request waits until the closure calls its completion, on any thread. Only the first call counts. If the closure
+    /// releases the completion without calling it, the redirect is followed.
     @preconcurrency
     public var taskWillPerformHTTPRedirectionWithCompletion: RedirectionWithCompletion? {
         get { read { $0.laterRedirection } }
@@ -113,9 +113,9 @@ public final class SessionDelegate: Sendable {
         set { change { $0.response = newValue } }
     }
 
-    /// Decides later whether to receive the body of a response; it replaces ``dataTaskDidReceiveResponse``. The request
-    /// waits until the closure calls its completion, on any thread. Only the first call counts. If the closure releases
-    /// the completion without calling it, the body is received.
+    /// Decides asynchronously whether to receive the body of a response. If set, ``dataTaskDidReceiveResponse`` is not
+    /// called. The request waits until the closure calls its completion, on any thread. Only the first call counts. If
+    /// the closure releases the completion without calling it, the body is received.
     @preconcurrency
     public var dataTaskDidReceiveResponseWithCompletion: ResponseAnswerWithCompletion? {
         get { read { $0.laterResponse } }

@@ -6,8 +6,8 @@ internal import Synchronization
 /// A TCP connection that sends and receives raw bytes.
 ///
 /// Reads run one after another, in the order of the calls. The same applies to writes. Reads and writes do not wait for
-/// each other. The stream receives bytes only while a read wants them, so the peer must wait if it sends more. TLS is
-/// not supported.
+/// each other. The stream receives bytes only while a read is pending. If the peer sends more than the reads ask for,
+/// it must wait. TLS is not supported.
 ///
 /// Every completion is called exactly once, on the stream's own serial queue, even if the stream or its session
 /// ends. All functions may be called from any thread.

@@ -24,8 +24,8 @@ extension SessionManager {
     ///
     /// - Parameters:
     ///   - multipartFormData: Adds the parts. Called once, on a background thread.
-    ///   - encodingMemoryThreshold: The length in bytes above which the form is first written to a temporary
-    ///     file.
+    ///   - encodingMemoryThreshold: The length in bytes above which the form is first written to a temporary file.
+    ///     Default: ``multipartFormDataEncodingMemoryThreshold``.
     ///   - url: An absolute `http` or `https` URL.
     ///   - method: The method. Default: `POST`.
     ///   - headers: Header fields, which override the session's. Default: none.
@@ -49,8 +49,8 @@ extension SessionManager {
     ///
     /// - Parameters:
     ///   - multipartFormData: Adds the parts. Called once, on a background thread.
-    ///   - encodingMemoryThreshold: The length in bytes above which the form is first written to a temporary
-    ///     file.
+    ///   - encodingMemoryThreshold: The length in bytes above which the form is first written to a temporary file.
+    ///     Default: ``multipartFormDataEncodingMemoryThreshold``.
     ///   - urlRequest: The request. Its `Content-Type` is replaced by that of the form.
     ///   - queue: The queue that `encodingCompletion` is called on. Default: ``completionQueue``.
     ///   - encodingCompletion: Called once, with the request or an error.

@@ -74,7 +74,7 @@ public struct PathStatus: Hashable, Sendable {
     /// The path to the target; `nil` unless the target is reachable.
     public var path: NetworkPath? { verdict.path }
 
-    /// The reason why the target is not reachable or unknown; `nil` if it is reachable.
+    /// The reason why the target is not reachable, or why its reachability is unknown; `nil` if it is reachable.
     public var reason: Reason? {
         switch verdict {
         case .unknown(let reason), .notReachable(let reason): reason

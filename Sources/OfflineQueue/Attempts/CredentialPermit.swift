@@ -26,7 +26,7 @@ package struct CredentialPermit: Sendable {
         let list = origins.map { "\($0)" }.joined(separator: ", ")
         return WithheldReason(
             .change,
-            "the credential `\(name)` must not be sent to \(place); it lists \(list)"
+            "the credential `\(name)` must not be sent to \(place); accepted: \(list)"
         )
     }
 }

@@ -1,6 +1,6 @@
 /// Decides which failed requests a queue takes over from a session, and how it stores them.
 ///
-/// A failure is always taken over if the server cannot have acted on the request:
+/// A failed request is always taken over if the server cannot have acted on it:
 ///
 /// - There was no network, or the name has no address.
 /// - The connection or the TLS handshake failed or timed out. A certificate that is not trusted does not count.

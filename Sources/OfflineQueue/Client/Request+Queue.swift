@@ -3,7 +3,7 @@ public import Dispatch
 
 extension DataRequest {
     /// Stores the request in a queue if it fails because its host cannot be reached, and finishes it with the response
-    /// that the queue receives later. Also for uploads of data, files, streams and multipart bodies.
+    /// that the queue receives later. Uploads of data, files, streams and multipart bodies can be stored, too.
     ///
     /// Retriers are called first. If none retries the request, the queue stores the request as it was before
     /// adaptation, and a copy of its body. ``OfflineQueue`` sends it through its own session, with that session's

@@ -7,23 +7,24 @@ extension OfflineQueue {
 
     /// Registers the handler that receives each request with a tag when it has ended.
     ///
-    /// A request has ended when it is delivered, dead, cancelled or superseded; see ``EnqueueOptions/tag``. The store
-    /// records this in the transaction that ends the request, until the handler has returned. After a restart, the
-    /// handler that is registered under the same tag therefore receives the requests that no handler has handled:
+    /// A request has ended when it is delivered, dead, cancelled or superseded; see ``EnqueueOptions/tag``. The
+    /// transaction that ends the request also records that a handler must be called. The record stays until the handler
+    /// has returned without an error. After a restart, the handler that is registered for the same tag therefore
+    /// receives the requests that no handler has handled:
     ///
     /// - The handler is called at least once for each request. After it has returned without an error, this queue does
-    ///   not call it again for the same end. Another queue on the directory may do so if the process ended, the queue
-    ///   was stopped, or the power failed before the return was recorded. A dead request that is retried ends again,
-    ///   and the handler receives it again.
+    ///   not call it again for the same end. A later queue on the same directory calls it again if the process ended,
+    ///   the queue was stopped, or the power failed before the return was recorded. A dead request that is retried ends
+    ///   again, and the handler receives it again.
     /// - The handler is called for one request at a time, in the order in which the requests have ended. If it throws,
     ///   it receives the same request again after a delay, which doubles from ``Configuration/backoffBase`` up to
     ///   ``Configuration/backoffCap``. A handler that throws or does not return delays only the requests of its tag.
     /// - A request is kept for its handler as long as it is in the history: dead requests for 7 days; others for 1 day,
     ///   at most 10,000 of each state; all of them together up to 256 MiB. When it is removed from the history, its
     ///   handler is not called for it any more. ``statistics()`` reports how many requests wait for their handlers. An
-    ///   export does not record which requests wait: it contains the dead ones without this information, and no other
-    ///   finished ones. Let the handlers finish before you move a queue by export and import; ``statistics()`` reports
-    ///   when none waits.
+    ///   export does not record which requests wait for a handler. Of the finished requests, it contains only the dead
+    ///   ones. Let the handlers finish before you move a queue by export and import; ``statistics()`` reports when none
+    ///   waits.
     /// - If a finished request is encrypted and its key is missing, the handlers of its tag wait until the queue is
     ///   opened with the key.
     ///

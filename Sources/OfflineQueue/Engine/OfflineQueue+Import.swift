@@ -9,8 +9,8 @@ extension OfflineQueue {
     /// be repeated.
     ///
     /// A request is held if it depends on another one that is neither in the export nor in the queue. The import obeys
-    /// ``QueueLimits``, except ``QueueLimits/laneShare``. If uploads use the room that it needs, stalled uploads are
-    /// removed as ``appendToBody(_:_:at:for:)`` describes.
+    /// ``QueueLimits``, except ``QueueLimits/laneShare``. If uploads use the space that the import needs, stalled
+    /// uploads are removed as ``appendToBody(_:_:at:for:)`` describes.
     ///
     /// The imported requests have no submitter, because the user ids of another machine may belong to other users here.
     ///

@@ -38,10 +38,10 @@ public actor OfflineQueue {
         /// 1 to 65,536. Default 8. After signs of overload, the queue sends fewer at a time.
         public var inflightPerOrigin = 8
         /// The maximum number of requests in flight in the whole queue: 1 to 65,536. Default 32. After an outage, the
-        /// queue starts with 4.
+        /// limit is lower at first; see <doc:BeingAGoodCitizen>.
         ///
-        /// If this is 2 or more, a quarter of it, but at least 1, is reserved for origins that have no request in
-        /// flight.
+        /// If the maximum is 2 or more, a quarter of it, but at least 1, is reserved for origins that have no request
+        /// in flight.
         public var inflight = 32
         /// The maximum of a random delay before the first requests after an outage, and after the start of the queue:
         /// 0 s to 366 days. Default 0 s, which means no delay.
@@ -53,8 +53,8 @@ public actor OfflineQueue {
         public var reconnectSpread: Duration = .zero
         /// The URL with which paths are probed for captive portals. Default `nil`: no probes.
         ///
-        /// The URL must be an `http` URL of a server that always responds with 204, or with 200 and no body, such as
-        /// one of your own. A portal sends another response; see `CaptivePortalProbe` in ClientCore.
+        /// The URL must be an `http` URL to which the server always responds with 204, or with 200 and no body. You can
+        /// use a server of your own. A portal sends another response; see `CaptivePortalProbe` in ClientCore.
         ///
         /// Before the queue sends the first request over plain HTTP to a host, and again after each change of the path
         /// to the host, it requests this URL over the same path. While a portal responds, requests over plain HTTP to
@@ -86,8 +86,9 @@ public actor OfflineQueue {
         /// 10 s.
         public var stopTimeout: Duration = .seconds(10)
 
-        /// The time limit for a call of a credential's provider: 1 ms to 1 h. Default 30 s. A request waits for the
-        /// call for 2 s. Then it is postponed, and takes the result of the call at its next attempt.
+        /// The time limit for a call of a credential's provider, which is its function, adapter or interceptor: 1 ms to
+        /// 1 h. Default 30 s. A request waits for the call for at most 2 s. Then the request is postponed, and its next
+        /// attempt uses the result of the call.
         public var credentialTimeout: Duration = .seconds(30)
 
         /// The maximum time for which an attempt occupies its slot while the provider of its credential is called.
@@ -253,9 +254,9 @@ extension OfflineQueue {
     /// }
     /// ```
     ///
-    /// The store reports every change of a row: by an attempt, an edit, an expiry, an import, a dependency or a
-    /// replacement. Events are delivered after their commit. A consumer that reads the states of the requests after it
-    /// has obtained this sequence misses no change. Nothing is recorded while there is no consumer.
+    /// The store reports every change of a row, whatever its cause is: an attempt, an edit, an expiry, an import, a
+    /// dependency or a replacement. Events are delivered after their commit. A consumer that reads the states of the
+    /// requests after it has obtained this sequence misses no change. Nothing is recorded while there is no consumer.
     ///
     /// An edit of a request in flight takes effect, and is reported, at the end of the attempt.
     ///

@@ -22,7 +22,7 @@ extension DailyWindow {
 
     /// Returns the first time from `date` on at which the window is open: `date` itself if the window is open then.
     ///
-    /// Setting the wall clock, or a change of the zone's rules, changes the time.
+    /// The returned time is no longer correct after the wall clock is set, or after the zone's rules change.
     public func nextOpening(from date: Date) -> Date {
         let zone = zone.flatMap(TimeZone.init(identifier:))
         var time = Timestamp(date)

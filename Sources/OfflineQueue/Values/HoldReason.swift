@@ -15,7 +15,7 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     case configuration
     /// The server requires credentials, or the request's credential cannot be used; ``QueuedRequest/lastError`` is the
     /// reason. The hold ends when the credential changes (``OfflineQueue/register(_:as:)``), when the request gets
-    /// another one (``OfflineQueue/setCredential(_:of:)``), with ``OfflineQueue/flush()``, or a restart.
+    /// another one (``OfflineQueue/setCredential(_:of:)``), with ``OfflineQueue/flush()``, or with a restart.
     case auth
     /// The server may have applied the request, and might apply it a second time if it were sent again. A user must
     /// decide: ``OfflineQueue/retry(_:newKey:)`` or ``OfflineQueue/cancel(_:)``.

@@ -141,7 +141,8 @@ extension QueueError {
 
     /// The error of a stored request whose session was released or whose queue was stopped.
     public static func leftToQueue(_ id: String) -> QueueError {
-        QueueError(.leftToQueue, "the queue keeps the request and sends it later", requestID: id)
+        let message = "the queue sends the request later, but this process no longer waits for its response"
+        return QueueError(.leftToQueue, message, requestID: id)
     }
 }
 

@@ -36,8 +36,8 @@ public struct QueueRequest: Hashable, Sendable {
     public var url: String
     /// The header lines. They are sent sorted by name, with lines of the same name joined by commas.
     ///
-    /// The queue refuses lines that contain secrets, such as `Authorization`; ``EnqueueOptions/credential`` replaces
-    /// them. It also refuses lines that the client sets itself, such as `Host`, `Content-Length` and `Connection`.
+    /// The queue refuses lines that contain secrets, such as `Authorization`. Use ``EnqueueOptions/credential``
+    /// instead. It also refuses lines that the client sets itself, such as `Host`, `Content-Length` and `Connection`.
     public var headers: [Header]
     /// The body, at most ``maximumBodyBytes`` long.
     public var body: Body

@@ -36,15 +36,17 @@ public struct QueueStatistics: Hashable, Sendable {
     /// Each of the two groups is sorted by host and label, and has at most ``maximumPausedLanes`` lanes. No lane is
     /// listed twice.
     public package(set) var closedLanes: [ClosedLane]
-    /// The completions that no handler has handled yet, sorted by their tags; at most ``maximumPausedLanes`` tags.
+    /// The numbers of finished requests with a tag that no handler has handled yet, sorted by their tags; at most
+    /// ``maximumPausedLanes`` tags.
     public package(set) var completions: [WaitingCompletions]
     /// The size of the database's files in bytes.
     public let databaseBytes: Int64
     /// The number of free bytes in the queue's file system.
     public let freeBytes: Int64
-    /// The numbers of stored requests by their encryption key, finished ones included: first the unencrypted ones, then
-    /// by the id of the key. The current key is listed even if no request uses it, and so is the missing key of a queue
-    /// that accepts no requests without it. Empty if the queue was never encrypted.
+    /// The number of stored requests for each encryption key, including finished requests. The first element counts the
+    /// unencrypted requests. The others are sorted by the id of the key. The current key is listed even if no request
+    /// uses it. If the queue accepts no requests because its key is missing, this key is listed, too. Empty if the
+    /// queue was never encrypted.
     public let encryption: [KeyUse]
     /// The number of uploads that no request uses yet; see ``OfflineQueue/appendToBody(_:_:at:for:)``.
     public internal(set) var stagedBodies = 0

@@ -23,7 +23,8 @@ public struct RateLimit: Hashable, Sendable {
     ///   - requestsPerSecond: The number of requests per second: 0.0001 to 100,000.
     ///   - host: The name or address of the host, without a port. A pattern is refused. Default `nil`: all hosts
     ///     together.
-    ///   - burst: Default `nil`: the number of requests per second, rounded up.
+    ///   - burst: The number of requests that may be sent at once after a pause: 1 to 100,000. Default `nil`: the
+    ///     number of requests per second, rounded up.
     /// - Throws: ``QueueError`` with `invalidConfiguration` for a rate or a burst out of range, or a text that is not a
     ///   host.
     public init(_ requestsPerSecond: Double, to host: String? = nil, burst: Int? = nil) throws(QueueError) {

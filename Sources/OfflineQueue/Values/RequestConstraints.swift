@@ -12,10 +12,10 @@ public struct RequestConstraints: Hashable, Sendable {
     /// Mobile networks are metered, and so are the interfaces that ``OfflineQueue/Configuration/meteredInterfaces``
     /// names. A path to this machine itself is never metered. While the interface is not known, the request waits.
     ///
-    /// The constraint is checked for the path to the host's preferred address, and the connection is bound to the
-    /// interface and source address of that path, or only to the source address if the path leads to this machine
-    /// itself. Addresses of the other family are not tried. Each attempt opens a connection, which is neither shared nor
-    /// reused.
+    /// The queue checks the constraint for the path to the host's preferred address, and binds the connection to the
+    /// interface and the source address of that path. If the path leads to this machine itself, it binds the connection
+    /// only to the source address. Addresses of the other family are not tried. Each attempt opens its own connection,
+    /// which is neither shared nor reused.
     public var isUnmetered = false
     /// The kinds of interfaces over which the request may be sent. Default: any.
     ///

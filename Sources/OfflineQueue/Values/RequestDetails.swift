@@ -4,8 +4,9 @@ public import Foundation
 public struct RequestDetails: Hashable, Sendable {
     /// The request as ``OfflineQueue/list(_:)`` returns it.
     public internal(set) var summary: QueuedRequest
-    /// Why ``headers``, ``idempotencyKey`` or ``response`` are left out although the queue may have them: they are
-    /// encrypted, and their encryption key is missing or they were changed. `nil` if nothing is left out.
+    /// The reason why ``headers``, ``idempotencyKey`` and ``response`` are left out although the queue may have stored
+    /// them: they are encrypted, and either their encryption key is missing or they were changed. `nil` if nothing is
+    /// left out.
     public let unreadable: String?
     /// The header lines that the caller gave, without the idempotency key.
     public let headers: [QueueRequest.Header]
@@ -26,7 +27,7 @@ public struct RequestDetails: Hashable, Sendable {
     /// The id of the request that reports the end of this one to ``onDone``. `nil` before the end, without a webhook,
     /// and after the record of the webhook was removed.
     public let webhookID: String?
-    /// If the queue created this request as the webhook of another request: the id of the other request.
+    /// The id of the request whose end this request reports; `nil` if this request is not a webhook.
     public let webhookOf: String?
     /// The conditions of the network and the time of day under which the request is sent; see
     /// ``EnqueueOptions/constraints``.
@@ -64,10 +65,10 @@ public struct RecordedResponse: Hashable, Sendable {
     public let status: Int
     /// The stored header fields, at most 64 KiB. Fields beyond that are left out.
     ///
-    /// Only fields that describe the response are stored: of the content and of caching, `Location`, `Link`,
-    /// `Retry-After`, `Server` and similar ones, request ids, and rate limits. `Set-Cookie` and fields that may contain
-    /// a token are not. The URLs in `Location`, `Content-Location` and `Link` are stored without their user
-    /// information, query and fragment.
+    /// Only fields that describe the response are stored: fields about the content, caching, request ids and rate
+    /// limits, and fields such as `Location`, `Link`, `Retry-After` and `Server`. `Set-Cookie` and fields that may
+    /// contain a token are not stored. The URLs in `Location`, `Content-Location` and `Link` are stored without their
+    /// user information, query and fragment.
     public let headers: [QueueRequest.Header]
     /// The first 64 KiB of the body.
     public let body: Data

@@ -2,9 +2,10 @@ internal import Foundation
 
 /// A URL that receives the outcome of a request when the request ends.
 ///
-/// The queue sends a POST request with a JSON object. It is stored in the transaction that ends the request, and is
-/// then an ordinary request of the queue, with a lane, retries and the default time to live. Its idempotency key
-/// depends only on the end that it reports, so a crash neither loses nor doubles it.
+/// The queue sends the outcome in a POST request with a JSON object. This POST request is stored in the transaction
+/// that ends the reported request, so a crash does not lose it. It is then an ordinary request of the queue, with a
+/// lane, retries and the default time to live. Its idempotency key identifies the end that it reports, so the server
+/// can recognize a repeated delivery.
 ///
 /// The object has these members; those without a value are left out:
 ///

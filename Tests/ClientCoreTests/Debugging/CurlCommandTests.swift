@@ -57,7 +57,7 @@ struct CurlCommandTests {
         streamed.httpBodyStream = InputStream(data: Data())
         let text = CurlCommand(streamed).text()
         #expect(text.contains("--data-binary @- \\\n"))
-        #expect(text.hasSuffix(" # the body, a stream, is read from standard input"))
+        #expect(text.hasSuffix(" # the body (a stream) is read from standard input"))
     }
 
     @Test(arguments: [
@@ -68,7 +68,7 @@ struct CurlCommandTests {
         request.httpBody = body
         let text = CurlCommand(request).text()
         #expect(text.contains("--data-binary @- \\\n"))
-        #expect(text.contains(" # the body, \(body.count) bytes, "))
+        #expect(text.contains(" # the body (\(body.count) bytes, "))
         #expect(!text.contains("aaa"))
     }
 

@@ -125,7 +125,7 @@ struct ServerTrustTests {
         #expect(pinned == [try server.certificate("self.test"), try server.certificate("wrong.test")])
         #expect(
             error.localizedDescription.contains(
-                "none of the pinned certificates is in its chain: CN=self.test"
+                "its chain contains none of the pinned certificates: CN=self.test"
             )
         )
         #expect(

@@ -76,7 +76,7 @@ internal import Testing
             try await queue.enqueue(id: "to-\(host.count)", host: host, credential: "token")
             let held = try await wait("to-\(host.count)", for: .held, in: queue)
             #expect(held.holdReason == .auth)
-            #expect(held.lastError?.contains("it lists https://example.com:443") == true, "\(held)")
+            #expect(held.lastError?.contains("accepted: https://example.com:443") == true, "\(held)")
         }
         #expect(sender.attempts.isEmpty)
         await queue.stop()

@@ -86,7 +86,7 @@ internal import Testing
             return
         }
         let reason = try #require(try await queue.request("a")?.summary.lastError)
-        let words = "the credential `token` must not be sent to `\(other.url)`; it lists \(server.url)"
+        let words = "the credential `token` must not be sent to `\(other.url)`; accepted: \(server.url)"
         #expect(reason == words)
         guard case .delivered = try await send("b", to: server.url + "/here", queue) else {
             Issue.record("not delivered: \(try await queue.request("b") as Any)")
