@@ -101,13 +101,6 @@ internal import Testing
         )
     }
 
-    @Test func `help on a subcommand of queue can be asked in both orders`() async throws {
-        let usual = try await Command.run("help", "queue", "list")
-        let other = try await Command.run("queue", "help", "list")
-        #expect(usual.ending == .exited(0) && usual.output.contains { $0.contains("queue list") })
-        #expect(other.ending == .exited(0) && other.output == usual.output)
-    }
-
     @Test func `a directory without a queue is reported with a hint`() async throws {
         let scratch = try ScratchDirectory()
         let file = try scratch.write(Array("x".utf8), to: "export")
@@ -117,14 +110,6 @@ internal import Testing
             #expect(result.errors.first?.hasPrefix("error: there is no queue in `\(directory)`") == true)
             #expect(result.errors.last == "hint: `netwatch serve --state-dir DIRECTORY` creates a queue")
         }
-    }
-
-    @Test func `help and version go to standard output`() async throws {
-        let help = try await Command.run("--help")
-        #expect(help.ending == .exited(0) && help.errors.isEmpty)
-        #expect(help.output.contains { $0.contains("netwatch send URL") })
-        let version = try await Command.run("--version")
-        #expect(version.ending == .exited(0) && version.output == ["0.1.0"])
     }
 
     @Test(arguments: [
@@ -390,21 +375,5 @@ internal import Testing
         #expect(sent.errors.first?.contains(words) == true, "\(sent.errors)")
         let valid = try await Command.run("send", "http://127.0.0.1/", "--socket", socket)
         #expect(valid.ending == .exited(69))
-    }
-
-    @Test(arguments: [["help", "foo"], ["help", "queue", "lst"], ["help", "host", "list"]])
-    func `help for an unknown command is a wrong argument`(arguments: [String]) async throws {
-        let result = try await Command.start(arguments).outcome()
-        #expect(result.ending == .exited(64) && result.output.isEmpty)
-        #expect(result.errors.first == "error: unknown command `\(arguments.last!)`")
-    }
-
-    @Test(arguments: [
-        ["help"], ["help", "queue"], ["help", "queue", "list"], ["help", "config", "check"],
-        ["help", "config", "show"], ["help", "config", "default"],
-    ])
-    func `help for a command is printed`(arguments: [String]) async throws {
-        let result = try await Command.start(arguments).outcome()
-        #expect(result.ending == .exited(0) && !result.output.isEmpty && result.errors.isEmpty)
     }
 }

@@ -25,7 +25,7 @@ final class CurlMulti {
     /// The transfers with events to deliver at the end of this turn.
     var withEvents: [Transfer] = []
     private var handle: MultiHandle?
-    private var sockets: SocketWatches
+    var sockets: SocketWatches
     private var timer: CurlTimer
     /// The timer of the next check of the idle, response and body timeouts. Set while there are transfers.
     private var idleTimer: EventLoop.Timer?
