@@ -93,7 +93,7 @@ internal import Testing
         #expect(try await states(service) == ["first": "up"])
         _ = try write("[queue]\ninflight = 0\n" + host.replacing("NAME", with: "second"))
         service.process.signal(SIGHUP)
-        try await service.hasLogged("not changed")
+        try await service.hasLogged("the service keeps the old values")
         #expect(service.process.errors.values.contains { $0.contains("\(file):2:1: `queue.inflight` is 0") })
         #expect(try await states(service) == ["first": "up"])
         _ = try write("[queue]\ninflight = 5\n" + host.replacing("NAME", with: "second"))

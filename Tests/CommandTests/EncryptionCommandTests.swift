@@ -234,7 +234,7 @@ internal import Testing
         )
         let released = try await wrong.run("queue", "release", "small")
         #expect(released.ending == .exited(1))
-        #expect(released.errors.first?.contains("cannot be decrypted, so release is not possible") == true)
+        #expect(released.errors.first?.contains("the queue cannot decrypt it, so release is not possible") == true)
         try await wrong.kill()
 
         let locked = try await RunningService(in: directory)

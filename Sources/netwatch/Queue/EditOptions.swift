@@ -130,7 +130,7 @@ struct EditOptions: ParsableArguments {
 
     static func refusal(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {
         let matched = CountText.format(edited.refused, "request")
-        let cause = edited.detail.map { " or there is no room: \($0)" } ?? ""
+        let cause = edited.detail.map { ", or there is no room (\($0))" } ?? ""
         return "\(matched) matched, but \(action) does not apply to their state\(cause)"
     }
 
