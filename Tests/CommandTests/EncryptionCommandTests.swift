@@ -234,7 +234,8 @@ internal import Testing
         )
         let released = try await wrong.run("queue", "release", "small")
         #expect(released.ending == .exited(1))
-        #expect(released.errors.first?.contains("the queue cannot decrypt it, so release is not possible") == true)
+        let refusal = "the queue cannot decrypt it, so release is not possible"
+        #expect(released.errors.first?.contains(refusal) == true)
         try await wrong.kill()
 
         let locked = try await RunningService(in: directory)

@@ -24,7 +24,7 @@ internal import Testing
         (#"{"v":1,"done":0,"refused":1}"#, "1 request matched, but retry does not apply to their state"),
         (
             #"{"v":1,"done":0,"refused":2,"code":"quota_exceeded","detail":"the user 7 has 1 requests"}"#,
-            "2 requests matched, but retry does not apply to their state, or there is no room (the user 7 has 1 requests"
+            "2 requests matched, but retry does not apply to their state, or there is no room (the user 7 has 1 requests)"
         ),
     ]) func `a refusal says why there is no room for a retry`(answer: String, words: String) throws {
         let edited = try ControlMessage.decoder.decode(ControlMessage.EditedAll.self, from: Data(answer.utf8))
