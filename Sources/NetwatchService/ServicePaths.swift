@@ -48,10 +48,18 @@ package struct ServicePaths: Sendable {
         return value("NETWATCH_SOCKET") != nil || access(own, F_OK) == 0 ? own : Self.systemSocket
     }
 
-    /// The main configuration file: `NETWATCH_CONFIG`, or `netwatch.toml` in `CONFIGURATION_DIRECTORY`, which the
-    /// service manager sets; `nil` if neither is set.
-    package var configurationFile: String? {
-        value("NETWATCH_CONFIG") ?? value("CONFIGURATION_DIRECTORY").map { first($0) + "/netwatch.toml" }
+    /// Returns the configuration files. The main file is the first of these that applies; only the first two must exist:
+    ///
+    /// 1. the file that the user names
+    /// 2. `NETWATCH_CONFIG`
+    /// 3. `netwatch.toml` in `CONFIGURATION_DIRECTORY`, which the service manager sets
+    /// 4. `/etc/netwatch/netwatch.toml`
+    package func configurationFiles(named path: String?) -> ConfigurationFiles {
+        let managed = value("CONFIGURATION_DIRECTORY").map { first($0) + "/netwatch.toml" }
+        return ConfigurationFiles(
+            path: path ?? value("NETWATCH_CONFIG"),
+            default: managed ?? ConfigurationFiles.systemFile
+        )
     }
 
     /// The directory of the credential files: `CREDENTIALS_DIRECTORY`, which the service manager sets; `nil` if it is

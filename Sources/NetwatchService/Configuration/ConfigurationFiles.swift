@@ -15,9 +15,11 @@ package struct ConfigurationFiles: Sendable {
     /// Whether the main file must exist, because the user named it.
     let isRequired: Bool
 
-    /// - Parameter path: The path of the main file. Default: `nil`, ``systemFile``, which may be missing.
-    package init(path: String? = nil) {
-        self.path = path ?? Self.systemFile
+    /// - Parameters:
+    ///   - path: The path of the main file that the user named; `nil` if the user named none.
+    ///   - defaultPath: The path of the main file if the user named none. This file may be missing.
+    package init(path: String?, default defaultPath: String = Self.systemFile) {
+        self.path = path ?? defaultPath
         isRequired = path != nil
     }
 

@@ -45,11 +45,10 @@ extension CredentialValue {
         case .bearer(let token):
             Self.isText(token) && !token.contains(" ")
                 ? nil : "the token is empty or contains spaces or control characters"
-        case .basic(let user, _) where user.isEmpty || user.contains(":"):
-            "the user name is empty or contains a colon"
-        case .basic(let user, let password):
-            Self.isText(user) && Self.isText(password)
-                ? nil : "the password is empty or contains control characters"
+        case .basic(let user, _) where user.contains(":") || !Self.isText(user):
+            "the user name is empty, or contains a colon or control characters"
+        case .basic(_, let password):
+            Self.isText(password) ? nil : "the password is empty or contains control characters"
         case .header(let name, let value): Self.fault(ofHeader: name, value)
         case .queryItem(let name, let value):
             name.isEmpty || value.isEmpty ? "the name or the value of the query item is empty" : nil

@@ -151,7 +151,7 @@ extension CommitBatcher {
     /// The error for a call in a child process of fork(2); `nil` in the process that opened the store. A child has no
     /// threads that serve the database's queue, and the files belong to its parent.
     static var foreignProcess: QueueError? {
-        ForkedChild.isCurrent ? QueueError(.stopped, "the queue cannot be used: \(SystemError.forked)") : nil
+        ForkedChild.isCurrent ? QueueError(.stopped, "the queue cannot be used in a child of fork(2)") : nil
     }
 
     private func submit(_ operation: Operation) {

@@ -3,8 +3,8 @@ internal import Foundation
 internal import GRDB
 
 extension ArchivedRequest {
-    /// The columns that ``init(_:)`` and `StoredBody` read, in addition to `label`, `mode`, and `bytes` and `sha256` of
-    /// `body`.
+    /// The columns of `request` or `history` that ``init(_:)`` and `StoredBody` read. A query must also select `label` and
+    /// `mode` (for `request`, from the table `lane`), and `bytes` and `sha256` from the table `body`.
     static let columns = """
         seq, id, state, scheduled_at, hold_reason, priority, created_at, life, expire_at, attempts, deferrals,
         maximum_attempts, method, url, headers, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted,

@@ -6,8 +6,9 @@ struct ConfigurationOption: ParsableArguments {
     @Option(
         help: .init(
             """
-            The configuration file. Files in FILE.d/*.toml are read after it. Default: $NETWATCH_CONFIG; otherwise \
-            netwatch.toml in $CONFIGURATION_DIRECTORY, or \(ConfigurationFiles.systemFile) if it exists.
+            The configuration file. Files in FILE.d/*.toml are read after it. Default: $NETWATCH_CONFIG; if it is not \
+            set, netwatch.toml in $CONFIGURATION_DIRECTORY; if neither is set, \
+            \(ConfigurationFiles.systemFile). Only a file that --config or $NETWATCH_CONFIG names must exist.
             """,
             valueName: "file"
         )
@@ -18,7 +19,7 @@ struct ConfigurationOption: ParsableArguments {
         if config?.isEmpty == true { throw ValidationError("`--config` must not be empty") }
     }
 
-    var files: ConfigurationFiles { ConfigurationFiles(path: config ?? ServicePaths().configurationFile) }
+    var files: ConfigurationFiles { ServicePaths().configurationFiles(named: config) }
 
     /// Calls a function that reads the files. If they have faults, prints all of them.
     ///

@@ -26,7 +26,7 @@ struct EditOptions: ParsableArguments {
 
     @Option(
         name: .shortAndLong,
-        help: "The output format: text, or json: one object per id, or a single object with --all."
+        help: "The output format: text, or json for one object per id (with --all, for a single object)."
     )
     var format = OutputFormat.text
 

@@ -135,7 +135,7 @@ struct QueueListCommand: AsyncParsableCommand {
             Unfinished requests are not listed in the order in which they are sent: that order depends on lanes, \
             priorities, times and paths. `netwatch queue show` prints what a request waits for.
 
-            Exit status: 0 printed, even if there is no request.
+            Exit status: 0 if the list was printed, even if it is empty.
             """
     )
 
@@ -161,7 +161,7 @@ struct QueueDeadCommand: AsyncParsableCommand {
             netwatch queue dead
             netwatch queue dead --format json | jq -r .id | netwatch queue retry -
 
-            Exit status: 0 printed, even if there is no request.
+            Exit status: 0 if the list was printed, even if it is empty.
             """
     )
 

@@ -126,7 +126,7 @@ struct QueueStatsCommand: AsyncParsableCommand {
             netwatch queue stats
             netwatch queue stats --format json
 
-            Exit status: 0 printed.
+            Exit status: 0 if the statistics were printed.
             """
     )
 

@@ -281,6 +281,18 @@ internal import Testing
         #expect(result.files == [file, "\(file).d/10.toml", "\(file).d/20.toml"])
     }
 
+    @Test func `the file of the service manager's directory may be missing, a named one may not`() throws {
+        let directory = try ScratchDirectory()
+        let paths = ServicePaths(environment: ["CONFIGURATION_DIRECTORY": directory.path])
+        #expect(try paths.configurationFiles(named: nil).read(into: Self.base).files == [])
+        let file = try directory.write(Array("[queue]\n".utf8), to: "netwatch.toml")
+        #expect(try paths.configurationFiles(named: nil).read(into: Self.base).files == [file])
+        let named = ServicePaths(environment: ["NETWATCH_CONFIG": directory.file("missing")])
+        #expect(throws: InvalidConfiguration.self) {
+            try named.configurationFiles(named: nil).read(into: Self.base)
+        }
+    }
+
     @Test func `a missing file that was named, and a file that is too large, are faults`() throws {
         let directory = try ScratchDirectory()
         let missing = directory.file("missing")
