@@ -177,4 +177,12 @@ internal import Testing
     func `a permanently unusable queue exits with 78`(code: QueueError.Code, status: netwatch.ExitStatus) {
         #expect(CommandError(opening: QueueError(code, "")).status == status)
     }
+
+    /// The status and the error of such an event are those of the previous attempt.
+    @Test(arguments: [("started", false), ("postponed", true)])
+    func `the event of a started attempt has no error`(kind: String, isShown: Bool) {
+        var event = ControlMessage.Event(id: "1", event: kind, time: Date(timeIntervalSince1970: 0))
+        (event.request, event.status, event.reason) = ("a", 503, "HTTP 503")
+        #expect(EventPrinter.line(event).contains("HTTP 503") == isShown)
+    }
 }

@@ -195,8 +195,8 @@ package actor HostMonitor {
 
     private func keepAccounts() async {
         var ticks = 0
-        while !Task.isCancelled {
-            try? await Task.sleep(for: Self.tick)
+        // The end of the sleep by a cancellation is not a tick: a write in a cancelled task would fail.
+        while (try? await Task.sleep(for: Self.tick)) != nil {
             account()
             ticks += 1
             if ticks % Self.ticksPerWrite == 0 { await write() }

@@ -113,7 +113,10 @@ struct EditOptions: ParsableArguments {
             // No confirmation is requested, because there is nothing to edit. A request that arrives now was not
             // counted, so the user has not agreed to edit it.
             if counted.isNone { return report(counted, of: action) }
-            guard Self.confirms(action, counted.done) else { return false }
+            guard Self.confirms(action, counted.done) else {
+                Printer.note("no request was changed")
+                return false
+            }
         }
         let edited = try await post(.init(filter: matching, newKey: newKey), action, client)
         return report(edited, of: action)

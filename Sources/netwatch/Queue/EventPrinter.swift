@@ -55,8 +55,9 @@ final class EventPrinter: Sendable {
         let due = event.due.map {
             "\(event.host != nil && event.request == nil ? "until" : "due") \($0.rfc3339)"
         }
-        let status = event.status.map { "HTTP \($0)" }
-        let parts = [event.holdReason, due, event.reason ?? status]
+        // When an attempt starts, the status and the error are those of the previous one.
+        let outcome = event.event == "started" ? nil : event.reason ?? event.status.map { "HTTP \($0)" }
+        let parts = [event.holdReason, due, outcome]
         return parts.compactMap(\.self).joined(separator: ": ")
     }
 }

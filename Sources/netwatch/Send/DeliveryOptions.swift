@@ -94,8 +94,10 @@ struct DeliveryOptions: ParsableArguments {
     var allowSignature = false
 
     @Flag(
-        help:
-            "Never send the request again if the server may have executed it, even if it is then never delivered."
+        help: """
+            Never send the request again if the server may have executed it, even if it is then never delivered. Only \
+            `netwatch queue release` and `retry` send it again.
+            """
     )
     var atMostOnce = false
 

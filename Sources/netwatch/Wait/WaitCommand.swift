@@ -107,9 +107,9 @@ struct WaitCommand: AsyncParsableCommand {
         if any, goal == .carrier ? interfaces.isEmpty : hosts.isEmpty {
             throw ValidationError("`--any` requires `--host`, or `--interface` and `--for carrier`")
         }
-        if probe == .route || (probe != nil && (goal != .verified || hosts.isEmpty)) {
-            throw ValidationError("`--probe` requires `--for verified` and `--host`, and must not be `route`")
-        }
+        if probe == .route { throw ValidationError("`--probe` must not be `route`") }
+        if probe != nil, goal != .verified { throw ValidationError("`--probe` requires `--for verified`") }
+        if probe != nil, hosts.isEmpty { throw ValidationError("`--probe` requires `--host`") }
         if checkURL != nil, goal != .verified || !hosts.isEmpty {
             throw ValidationError(
                 "`--check-url` requires `--for verified`, and cannot be combined with `--host`"
