@@ -68,6 +68,19 @@ internal import Testing
         #expect(result.errors.last?.contains("a host name (`example.com`) or an address") == true)
     }
 
+    @Test(arguments: [
+        (["queue", "list"], true), (["queue", "flush"], false), (["queue", "events"], false),
+    ])
+    func `only commands that can do without the service propose to open the directory`(
+        arguments: [String],
+        isProposed: Bool
+    ) async throws {
+        let socket = try ScratchDirectory().file("socket")
+        let result = try await Command.start(arguments + ["--socket", socket]).outcome()
+        #expect(result.ending == .exited(69))
+        #expect(result.errors.last?.contains("`--state-dir`") == isProposed, "\(result.errors)")
+    }
+
     @Test(arguments: [["queue", "list"], ["send", "http://127.0.0.1/"], ["status"], ["serve"]])
     func `a socket path has at most 107 bytes`(arguments: [String]) async throws {
         let path = "/no/such/" + String(repeating: "s", count: 98)

@@ -62,7 +62,7 @@ package struct QueueRoutes: Sendable {
         throw Problem(
             .serviceUnavailable,
             code: "not_running",
-            detail: "this operation needs the service, which is not running"
+            detail: "only a running service can do this, and none uses this queue"
         )
     }
 

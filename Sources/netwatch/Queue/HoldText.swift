@@ -17,7 +17,7 @@ enum HoldText {
                 + "again"
         case .auth:
             "the credential of the request is missing, refused or unusable; the queue tries the request again when the "
-                + "credential changes"
+                + "credential changes, and `netwatch queue credential` names another one"
         case .key:
             "the queue cannot decrypt the request: restart the service with the encryption key; if the stored data was "
                 + "changed, only `netwatch queue drop` ends the hold"

@@ -22,7 +22,7 @@ struct QueueFlushCommand: AsyncParsableCommand {
     @OptionGroup var queue: QueueOptions
 
     mutating func run() async throws {
-        let flushed = try await queue.withQueue {
+        let flushed = try await queue.withQueue(needsService: true) {
             try await $0.post("/v1/queue/flush", as: ControlMessage.Flushed.self)
         }
         Printer.note(
