@@ -237,7 +237,8 @@ final class QueueFixture {
         let queue = try await QueueFixture(.directory, count: 1)
         let flushed = try await queue.run("flush")
         #expect(flushed.ending == .exited(69))
-        #expect(flushed.errors.first?.contains("not running") == true, "\(flushed.errors)")
+        let reason = "only a running service can do this"
+        #expect(flushed.errors.first?.contains(reason) == true, "\(flushed.errors)")
         #expect(try await QueueFixture(.service, count: 1).run("flush").ending == .exited(0))
     }
 

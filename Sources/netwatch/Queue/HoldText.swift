@@ -23,7 +23,7 @@ enum HoldText {
                 + "changed, only `netwatch queue drop` ends the hold"
         case .ambiguous:
             "the server may have executed the request, so the queue does not send it again automatically; "
-                + "`netwatch queue release` and `retry` send it again, `netwatch queue drop` cancels it"
+                + "`netwatch queue retry` and `release` send it again, `netwatch queue drop` cancels it"
         case .user:
             "a user held the request, or an import held it because a part is missing (`error` in "
                 + "`netwatch queue show`); `netwatch queue release` ends the hold"
