@@ -25,6 +25,9 @@ struct ConnectionTable {
     private struct Origin {
         var all: Set<CInt> = []
         var free: Set<CInt> = []
+        /// The connections by local port, without unix sockets. Each transfer looks its connection up, and there may be
+        /// hundreds.
+        var byLocalPort: [Int: CInt] = [:]
     }
 
     private var connections: [CInt: Connection] = [:]
@@ -55,6 +58,7 @@ struct ConnectionTable {
             isMultiplexed: capacity > 1
         )
         origins[origin, default: Origin()].all.insert(descriptor)
+        if localPort > 0 { origins[origin]?.byLocalPort[localPort] = descriptor }
         assign(transfer, to: descriptor)
     }
 
@@ -64,6 +68,8 @@ struct ConnectionTable {
         guard var origin = origins.removeValue(forKey: connection.origin) else { return }
         origin.all.remove(descriptor)
         origin.free.remove(descriptor)
+        let port = connection.localPort
+        if origin.byLocalPort[port] == descriptor { origin.byLocalPort[port] = nil }
         if !origin.all.isEmpty { origins[connection.origin] = origin }
     }
 
@@ -95,13 +101,16 @@ struct ConnectionTable {
             return
         }
         if let reserved = assigned[transfer], connections[reserved]?.localPort == localPort { return }
-        let used = origins[origin]?.all.first { connections[$0]?.localPort == localPort }
-        assign(transfer, to: used)
+        assign(transfer, to: origins[origin]?.byLocalPort[localPort])
     }
 
-    /// Records the connection that a transfer uses, unless it is known.
+    /// Whether ``use(_:by:)`` must follow for a transfer.
+    var hasUnlocated: Bool { !unlocated.isEmpty }
+
+    /// Records the connection that a transfer to a unix socket uses. Other transfers are ignored.
     mutating func use(_ descriptor: CInt, by transfer: TransferID) {
-        if assigned[transfer] == nil, connections[descriptor] != nil { assign(transfer, to: descriptor) }
+        guard let origin = unlocated[transfer], connections[descriptor]?.origin == origin else { return }
+        assign(transfer, to: descriptor)
     }
 
     /// Sets the maximum number of transfers of the connection that a transfer uses.

@@ -351,7 +351,8 @@ final class CurlMulti {
     // MARK: Descriptors and timeouts of libcurl
 
     private func watch(_ descriptor: CInt, _ interest: CInt, for easy: UnsafeMutableRawPointer?) {
-        let transfer = easy.flatMap(Transfer.of)
+        // Asks libcurl, so it is read only where it is needed: this function runs several times per transfer.
+        var transfer: Transfer? { easy.flatMap(Transfer.of) }
         do throws(SystemError) {
             switch interest {
             case CURL_POLL_IN: try sockets.watch(descriptor, for: .read)
@@ -359,7 +360,7 @@ final class CurlMulti {
             case CURL_POLL_INOUT: try sockets.watch(descriptor, for: [.read, .write])
             default: return release(descriptor, of: transfer)
             }
-            if let transfer { connections.use(descriptor, by: transfer.id) }
+            if connections.hasUnlocated, let transfer { connections.use(descriptor, by: transfer.id) }
         } catch {
             if let transfer { unwatched[transfer.id] = error }
         }

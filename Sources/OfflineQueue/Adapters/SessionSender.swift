@@ -13,14 +13,16 @@ package struct SessionSender: AttemptSender {
     ///   - session: The session that sends the attempts.
     ///   - bodyTimeout: The maximum time for reading the rest of a response once its status is known. Default 10 s.
     ///   - adapterTimeout: The maximum time for the session's adapter and interceptor to adapt an attempt. Default 30 s.
+    ///   - clock: The clock of `adapterTimeout`.
     package init(
         session: SessionManager,
         bodyTimeout: Duration = Attempt.bodyTimeout,
-        adapterTimeout: Duration = .seconds(30)
+        adapterTimeout: Duration = .seconds(30),
+        clock: some Clock<Duration> = ContinuousClock()
     ) {
         ownSession = session
         self.bodyTimeout = bodyTimeout
-        adapterCalls = AdapterCalls(of: session, timeout: adapterTimeout)
+        adapterCalls = AdapterCalls(of: session, timeout: adapterTimeout, clock: clock)
     }
 
     package var session: SessionManager? { ownSession }

@@ -12,9 +12,10 @@ internal import Testing
 @Suite(.timeLimit(.minutes(5))) struct AdapterCallTests {
     private let directory = TemporaryDirectory(marker: "adapter")
     private let changes = ChangeSignal()
+    private let clock = ManualClock()
 
     private func open(_ session: SessionManager) async throws -> OfflineQueue {
-        let sender = SessionSender(session: session, adapterTimeout: .milliseconds(50))
+        let sender = SessionSender(session: session, adapterTimeout: .seconds(30), clock: clock)
         return try await directory.openQueue(sender, signal: changes)
     }
 
@@ -27,6 +28,9 @@ internal import Testing
         let server = try ScriptedServer { _ in .respond("thanks") }
         let queue = try await open(session)
         for number in 0..<12 { try await post("slow\(number)", to: "\(server.url)/\(number)", queue) }
+        try await calls.wait { !$0.isEmpty }
+        try await clock.sleeps.wait { !$0.isEmpty }
+        clock.advance(by: .seconds(30))
         try await changes.until { try await queue.request("slow0")?.summary.lastError != nil }
         let other = server.url.replacingOccurrences(of: "127.0.0.1", with: "localhost")
         try await post("other", to: other + "/", queue)
@@ -36,7 +40,7 @@ internal import Testing
         #expect(slow.summary.state == .pending && slow.summary.attempts == 0)
         #expect(
             slow.summary.lastError
-                == "the adapter of the queue's session did not return within 50 milliseconds"
+                == "the adapter of the queue's session did not return within 30 seconds"
         )
         #expect(calls.values.filter { $0 == "127.0.0.1" }.count < 12)
         await queue.stop()
