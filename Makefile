@@ -46,10 +46,11 @@ random:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random medium
 
-## soak: run the randomised checks at full size, then `make sanitize` and the suites that it skips; takes hours
+## soak: run the randomised checks at full size, an hour of the service in a changing network, and all sanitizers; takes hours
 soak:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random full
+	@scripts/soak-service .build/debug/netwatch
 	@NETWATCH_CHECKS=medium scripts/sanitize everything
 
 ## fuzz: fuzz the parsing of bytes from the kernel for a minute
