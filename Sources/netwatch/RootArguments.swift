@@ -54,12 +54,22 @@ enum RootArguments {
     /// Names that other programs use, or that the library uses, for a subcommand of `queue`.
     private static let synonyms = ["cancel": "drop", "delete": "drop", "prune": "drop", "remove": "drop"]
 
+    /// Returns the commands one level down that have this name or synonym, such as `netwatch queue list` for `list`.
+    private static func nestedCommands(_ word: String, of command: any ParsableCommand.Type) -> [String] {
+        let name = synonyms[word] ?? word
+        return command.configuration.subcommands.filter { subcommand(name, of: $0) != nil }.map {
+            "`netwatch \($0.configuration.commandName ?? "") \(name)`"
+        }
+    }
+
     private static func hint(for word: String, of command: any ParsableCommand.Type) -> String {
         var names = command.configuration.subcommands.compactMap { $0.configuration.commandName }
         if names.isEmpty { return "this command has no subcommands" }
         let isRoot = command == Netwatch.self
         if isRoot { names.append("help") }
         if let name = synonyms[word], names.contains(name) { return "did you mean `\(name)`?" }
+        let nested = nestedCommands(word, of: command)
+        if !nested.isEmpty { return "did you mean \(nested.joined(separator: " or "))?" }
         if let name = NameSuggestion.name(for: word, among: names) { return "did you mean `\(name)`?" }
         let accepted = "accepted: \(names.map { "`\($0)`" }.joined(separator: ", "))"
         guard isRoot, (try? NetworkHost(validating: word)) != nil else { return accepted }

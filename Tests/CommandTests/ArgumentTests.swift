@@ -26,6 +26,10 @@ internal import Testing
         (["config", "chek"], "hint: did you mean `check`?"),
         (["help", "quee"], "hint: did you mean `queue`?"),
         (["hist"], "hint: did you mean `history`?"),
+        (["list"], "hint: did you mean `netwatch queue list`?"),
+        (["stats"], "hint: did you mean `netwatch queue stats`?"),
+        (["cancel", "a"], "hint: did you mean `netwatch queue drop`?"),
+        (["show"], "hint: did you mean `netwatch queue show` or `netwatch config show`?"),
     ])
     func `an unknown subcommand suggests a similar one`(arguments: [String], hint: String) async throws {
         let result = try await Command.start(arguments).outcome()

@@ -41,7 +41,7 @@ internal import Testing
         }
         let sent = try await Command.run("send", "http://127.0.0.1:1/", "--wait", "--socket", socket)
         #expect(sent.ending == .exited(75) && sent.output == ["a"], "\(sent.errors)")
-        #expect(sent.errors == ["queued: the service is too busy to report the result"])
+        #expect(sent.errors.first == "queued: the service is too busy to report the result")
         #expect(service.connectionCount == 1)
     }
 

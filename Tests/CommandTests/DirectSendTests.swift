@@ -95,7 +95,7 @@ internal import Testing
         ("header=X-Box", "the response does not meet the rule `header=X-Box`"),
         ("status=200,body=OK", "the response does not meet the rule `body=OK`"),
         ("status=201", "expected status=201"),
-        ("type=text/plain", "expected status=200-299,type=text/plain"),
+        ("type=text/plain", "the content type is missing, expected `text/plain`"),
     ])
     func `a direct request names the expectation that the response does not meet`(
         text: String,

@@ -202,6 +202,8 @@ final class QueueFixture {
         #expect(try ids(try await queue.run("list", "--host", "elsewhere", json[0], json[1])).isEmpty)
         #expect(try ids(try await queue.run("list", "--lane", "", json[0], json[1])).count == 5)
         #expect(try ids(try await queue.run("dead", json[0], json[1])).isEmpty)
+        let none = try await queue.run("list", "--state", "dead", "--host", "elsewhere")
+        #expect(none.errors.first == "no request matches `--state dead --host elsewhere`", "\(none.errors)")
         let text = try await queue.run("list", "--state", "pending,held")
         #expect(text.output.count == 3 && text.output[0].hasPrefix("req-0"))
         #expect(

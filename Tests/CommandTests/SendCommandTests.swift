@@ -8,6 +8,9 @@ internal import Testing
         .respond(status: status, headers: [], body: Array("answer".utf8))
     }
 
+    private static let unfinished =
+        "the wait ended before the request was finished; the request stays in the queue"
+
     @Test func `the default method depends on the body`() async throws {
         let server = try ScriptedServer()
         let service = try await RunningService(in: try ScratchDirectory())
@@ -80,6 +83,7 @@ internal import Testing
         let sent = try await service.run("send", "--wait=50ms", server.url, "--check-status")
         #expect(sent.ending == .exited(75))
         #expect(sent.output.count == 1 && sent.errors.first?.hasPrefix("queued") == true, "\(sent.errors)")
+        #expect(sent.errors.last == Self.unfinished)
         let apart = try await service.run("send", "--wait", "50ms", server.url)
         #expect(apart.ending == .exited(75), "\(apart.errors)")
     }
@@ -93,15 +97,17 @@ internal import Testing
         service.process.signal(SIGTERM)
         let outcome = try await waiting.outcome()
         #expect(outcome.ending == .exited(75), "\(outcome.errors)")
-        #expect(outcome.errors == ["queued: the queue has stopped"])
+        #expect(outcome.errors == ["queued: the queue has stopped", Self.unfinished])
     }
 
     @Test func `a command with an id can be repeated without a second request`() async throws {
         let server = try ScriptedServer()
         let service = try await RunningService(in: try ScratchDirectory())
-        for _ in 1...2 {
+        let known = "a request with this id was already known; nothing was added"
+        for messages in [["delivered: HTTP 200"], [known, "delivered: HTTP 200"]] {
             let sent = try await service.run("send", server.url, "-d", "x", "--id", "order-7")
             #expect(sent.ending == .exited(0) && sent.output == ["order-7"])
+            #expect(sent.errors == messages)
         }
         #expect(server.requests.count == 1)
     }

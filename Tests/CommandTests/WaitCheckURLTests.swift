@@ -19,5 +19,6 @@ internal import Testing
         )
         #expect(waited.ending == .exited(0), "\(waited.errors)")
         #expect(waited.errors.first?.hasPrefix("`\(host)` is ") == true, "\(waited.errors)")
+        #expect(waited.errors.allSatisfy { !$0.contains("  ") }, "\(waited.errors)")
     }
 }

@@ -178,11 +178,14 @@ internal import Testing
         await queue.stop()
     }
 
-    @Test func `a known id with other content gets 422`() async throws {
+    @Test func `a known id is reported, and gets 422 with other content`() async throws {
         let queue = try await directory.openQueue()
         let message = #"{\#(urlMember),"queue":"always","id":"a","body":"x","method":"POST"}"#
-        #expect(try await queue.respond(.POST, "/v1/requests", message).status == 202)
-        #expect(try await queue.respond(.POST, "/v1/requests", message).status == 202)
+        for (isKnown, mode) in [(nil, "always"), (true, "always"), (true, "auto")] as [(Bool?, String)] {
+            let body = message.replacing("always", with: mode)
+            let sent = try await queue.respond(.POST, "/v1/requests", body)
+            #expect(sent.status == 202 && sent.members["known"] as? Bool == isKnown, "\(sent.members)")
+        }
         let other = #"{\#(urlMember),"queue":"always","id":"a","body":"y","method":"PUT"}"#
         let refused = try await queue.respond(.POST, "/v1/requests", other)
         #expect(refused.status == 422 && refused.code == "id_conflict")

@@ -1,7 +1,7 @@
 internal import Foundation
-internal import NetworkReachability
 internal import Testing
 
+@testable internal import NetworkReachability
 @testable internal import netwatch
 
 @Suite struct LiveTableTests {
@@ -21,6 +21,17 @@ internal import Testing
                 #expect(lines.count <= max(1, rows - 1))
             }
         }
+    }
+
+    @Test(arguments: [15, 20, 35, 50, 80]) func `the state is cut last`(columns: Int) {
+        let target = PathTarget.host(NetworkHost("a-long-name-of-a-host.internal.example.com")!)
+        let verdict = TargetVerdict(.notReachable(.noRoute))
+        let status = PathStatus(target: target, verdict: verdict, pathGeneration: 1)
+        var record = HostRecord(target)
+        _ = record.take(ValidatedStatus(status: status, probe: nil), now: .now, time: Date())
+        let lines = LiveTable.lines([record], now: .now, columns: columns, rows: 24)
+        #expect(lines.count == 1 && lines[0].contains("not reachable"), "\(lines)")
+        #expect(lines[0].count < columns && lines[0].hasPrefix("a-") == (columns > 15), "\(lines)")
     }
 
     @Test func `hosts that do not fit are counted`() {

@@ -32,6 +32,7 @@ internal import Testing
         #expect(lines[0].contains("  REASON"))
         for line in lines.dropFirst() {
             #expect(line.contains("  waiting after failures") && line.count <= window, "\(line)")
+            #expect(line.contains("  api.example.com") && line.contains("/26  "), "\(line)")
         }
     }
 

@@ -39,6 +39,22 @@ internal import Testing
         #expect(DurationText.format(duration) == text)
     }
 
+    @Test(arguments: [
+        (41, "https://api.example.com/orders/2026/11/26"), (40, "api.example.com/orders/2026/11/26"),
+        (25, "api.example.com/…26/11/26"), (20, "api.example.com…1/26"), (10, "api.exa…26"), (1, "…"),
+    ])
+    func `a long URL keeps its host and the end of its path`(width: Int, text: String) {
+        #expect("https://api.example.com/orders/2026/11/26".shortenedURL(to: width) == text)
+    }
+
+    @Test func `a wide text is continued below its beginning`() {
+        let line = "held      the server may have executed"
+        #expect(line.wrapped(to: 24, indent: 10) == ["held      the server may", "          have executed"])
+        #expect(line.wrapped(to: 38, indent: 10) == [line])
+        let url = "url       http://a.example/b"
+        #expect(url.wrapped(to: 12, indent: 10) == [url])
+    }
+
     @Test func `a count uses the plural except for one`() {
         #expect(CountText.format(1, "request") == "1 request")
         #expect(CountText.format(0, "request") == "0 requests")

@@ -106,12 +106,10 @@ struct ConfigurationReader {
                 let position = host.entries.first { $0.key == fault.key }?.node.position ?? host.node.position
                 report("host: \(fault.message)", at: position)
             }
-            guard let watched = table.host else { continue }
-            guard names.insert(watched.name).inserted else {
-                report("there is already a host with the name `\(watched.name)`", at: host.node.position)
-                continue
+            if let name = table.name, !names.insert(name).inserted {
+                report("there is already a host with the name `\(name)`", at: host.node.position)
             }
-            configuration.hosts.append(watched)
+            if let watched = table.host { configuration.hosts.append(watched) }
         }
     }
 

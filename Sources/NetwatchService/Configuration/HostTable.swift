@@ -15,6 +15,8 @@ struct HostTable {
     private let values: [String: TOMLNode.Value]
     private(set) var faults: [Fault] = []
 
+    /// The name, also of a host with other faults; `nil` if the name is a fault or unknown.
+    private(set) var name: String?
     /// The host; `nil` if there are faults.
     private(set) var host: WatchedHost?
 
@@ -26,14 +28,10 @@ struct HostTable {
         var settings = defaults
         readPace(into: &settings)
         let status = expectedStatus()
-        guard let check = check(status), let name = name(check) else { return }
-        let host = WatchedHost(name: name, check: check, defaults: settings)
-        do {
-            _ = try (host.networkHost, host.probe)
-        } catch {
-            faults.append(Fault(key: "url", message: "\(error)"))
-        }
-        if faults.isEmpty { self.host = host }
+        let check = check(status)
+        name = readName(check)
+        guard faults.isEmpty, let check, let name else { return }
+        host = WatchedHost(name: name, check: check, defaults: settings)
     }
 
     private mutating func readPace(into settings: inout HostDefaults) {
@@ -94,9 +92,21 @@ struct HostTable {
             return nil
         }
         switch given[0] {
-        case "url": return .web(url: text, expectedStatus: status ?? 200...299)
+        case "url": return web(text, status ?? 200...299)
         case "tcp": return tcp(text)
         default: return networkHost(text, of: "route").map { .route($0) }
+        }
+    }
+
+    private mutating func web(_ url: String, _ status: ClosedRange<Int>) -> WatchedHost.Check? {
+        let check = WatchedHost.Check.web(url: url, expectedStatus: status)
+        do {
+            let host = WatchedHost(name: "", check: check)
+            _ = try (host.networkHost, host.probe)
+            return check
+        } catch {
+            faults.append(Fault(key: "url", message: "\(error)"))
+            return nil
         }
     }
 
@@ -123,8 +133,12 @@ struct HostTable {
 
     // MARK: The name
 
-    private mutating func name(_ check: WatchedHost.Check) -> String? {
-        guard let value = values["name"] else { return defaultName(check) }
+    /// - Parameter check: `nil` if it has a fault. There is then no default name.
+    private mutating func readName(_ check: WatchedHost.Check?) -> String? {
+        guard let value = values["name"] else {
+            guard let check else { return nil }
+            return defaultName(check)
+        }
         if case .string(let text) = value, WatchedHost.isValidName(text) { return text }
         refuse(
             "name",

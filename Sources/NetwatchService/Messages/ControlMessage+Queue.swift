@@ -78,6 +78,8 @@ extension ControlMessage {
             package var done: Bool
             /// The state that the request is in now.
             package var state: String?
+            /// The reason of the hold that the edit ended; `nil` if it ended none.
+            package var endedHold: String?
             /// Why the request was not edited: `refused` or `unknown_request`.
             package var code: String?
             package var detail: String?

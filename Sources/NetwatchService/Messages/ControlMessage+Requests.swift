@@ -71,6 +71,8 @@ extension ControlMessage {
         package var headers: [[String]]?
         package var idempotencyKey: String?
         package var replaceKey: String?
+        /// The id of the request that replaced this one; `nil` if none did, or if the queue no longer knows it.
+        package var replacedBy: String?
         /// The ids of the requests that this one still waits for.
         package var after: [String]
         package var atMostOnce: Bool

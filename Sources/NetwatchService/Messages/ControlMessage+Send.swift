@@ -129,6 +129,8 @@ extension ControlMessage {
         package var holdReason: String?
         /// Base64 of the first 64 KiB of the server's response body, for a delivered request.
         package var bodyBase64: String?
+        /// `true` if the queue already knew the id, so that this call added no request; otherwise `nil`.
+        package var known: Bool?
 
         package init(
             id: String?,

@@ -33,6 +33,14 @@ extension QueueRoutes {
             case .drop: .cancel
             }
         }
+
+        /// Whether the edit ends the hold of a held request, so that the request is sent.
+        var endsHold: Bool { self == .release || self == .retry }
+    }
+
+    /// Returns the hold reasons of those of the requests whose hold the edit ends if it is possible.
+    private func holds(endedBy action: EditAction, of ids: [String]) async throws -> [String: HoldReason] {
+        action.endsHold ? try await queue.holdReasons(of: ids) : [:]
     }
 
     /// The body of an edit of a single request, whose id is in the path.
@@ -45,8 +53,9 @@ extension QueueRoutes {
         let options = try request.optionalMessage(RetryOptions.self)
         try await requireOwnership(of: id, by: request.caller)
         let edit = try action.edit(newKey: options?.newKey ?? false, within: request.caller.quota(quota))
+        let holds = try await holds(endedBy: action, of: [id])
         let result = try await queue.edit(edit, [id])[0]
-        return try Self.response(to: "\(action)", id, result)
+        return try Self.response(to: "\(action)", id, result, hold: holds[id])
     }
 
     private func setCredential(_ request: ControlRequest) async throws -> ControlResponse {
@@ -64,10 +73,11 @@ extension QueueRoutes {
     private static func response(
         to action: String,
         _ id: String,
-        _ result: EditResult
+        _ result: EditResult,
+        hold: HoldReason? = nil
     ) throws(Problem) -> ControlResponse {
         switch result {
-        case .done: .json(message(action, id, result), encoder: ControlMessage.encoder)
+        case .done: .json(message(action, id, result, hold), encoder: ControlMessage.encoder)
         case .refused(let state): throw refusal(action, id, state)
         case .unknown: throw Problem.unknownRequest(id)
         }
@@ -97,10 +107,12 @@ extension QueueRoutes {
         let ownership = try await ownership(of: ids, by: caller)
         let own = ids.filter(ownership.includes)
         let edit = try action.edit(newKey: message.newKey ?? false, within: caller.quota(quota))
+        let holds = try await holds(endedBy: action, of: own)
         var done = try await queue.edit(edit, own)[...]
         let results = ids.map { id in
             if ownership.foreign.contains(id) { return Self.foreign(id) }
-            return Self.message("\(action)", id, ownership.includes(id) ? done.removeFirst() : .unknown)
+            let result = ownership.includes(id) ? done.removeFirst() : .unknown
+            return Self.message("\(action)", id, result, holds[id])
         }
         return .json(ControlMessage.Edited(results: results), encoder: ControlMessage.encoder)
     }
@@ -150,11 +162,17 @@ extension QueueRoutes {
     private static func message(
         _ action: String,
         _ id: String,
-        _ result: EditResult
+        _ result: EditResult,
+        _ hold: HoldReason?
     ) -> ControlMessage.Edited.Result {
         switch result {
         case .done(let state):
-            ControlMessage.Edited.Result(id: id, done: true, state: state.rawValue)
+            ControlMessage.Edited.Result(
+                id: id,
+                done: true,
+                state: state.rawValue,
+                endedHold: hold?.rawValue
+            )
         case .refused(let state):
             ControlMessage.Edited.Result(
                 id: id,

@@ -130,12 +130,27 @@ extension QueuedRequest {
             let cause = holdReason == .user ? nil : lastError.map { ": \($0)" }
             return "\(QueuedReason.held(holdReason))\(cause ?? "")"
         }
-        if state == .inflight { return lastError.map { "an earlier attempt failed: \($0)" } }
+        switch state {
+        case .inflight: return lastError.map { "an earlier attempt failed: \($0)" }
+        case .cancelled: return withLastError("dropped")
+        case .superseded: return withLastError("replaced by a newer request")
+        default: break
+        }
         switch waitReason {
         case .laneClosed?: return "\(laneClosure.map { "\($0)" } ?? "\(QueuedReason.laneClosed)")"
         case .attemptFailed?, nil: return lastError
+        case .noFreeSlot?: return "\(QueuedReason.noFreeSlot)\(originLimit.map(Self.overload) ?? "")"
         case let waitReason?: return waitReason.words(at: Date())
         }
+    }
+
+    private static func overload(_ limit: Int) -> String {
+        "; after overload, the limit of requests in flight to the origin is \(limit)"
+    }
+
+    /// Adds the last error to the cause of the request's end, because the error is not the cause.
+    private func withLastError(_ cause: String) -> String {
+        cause + (lastError.map { "; last error: \($0)" } ?? "")
     }
 
     /// When the time window opens for which the request waits; `nil` if it does not wait for one.
@@ -213,6 +228,7 @@ extension ControlMessage.Details {
             headers: details.areHeadersHidden ? nil : details.headers.map { [$0.name, $0.value] },
             idempotencyKey: details.idempotencyKey,
             replaceKey: details.replaceKey,
+            replacedBy: details.replacedBy,
             after: details.dependencies,
             atMostOnce: details.isAtMostOnce,
             expect: details.expectation == .success ? nil : details.expectation.description,

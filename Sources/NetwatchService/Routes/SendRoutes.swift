@@ -38,9 +38,11 @@ extension QueueRoutes {
     private func sendNow(_ request: QueueRequest, _ options: EnqueueOptions) async throws
         -> ControlMessage.Sent
     {
-        let result = try await queue.send(request, options: options)
+        let (result, outcome) = try await queue.sendReportingOutcome(request, options: options)
         let sent = ControlMessage.Sent(result)
-        guard result.isDescribedByStore, let id = sent.id else { return sent }
+        guard let id = sent.id else { return sent }
+        if outcome == .known { return try await known(id) }
+        guard result.isDescribedByStore else { return sent }
         // The queue's result contains only the reason; the store also contains the server's response, and the cause of
         // a hold.
         return try await queue.request(id).map(ControlMessage.Sent.init) ?? sent
@@ -53,10 +55,16 @@ extension QueueRoutes {
         switch receipt.outcome {
         case .accepted: return ControlMessage.Sent(id: receipt.id, state: "queued")
         case .dropped: return ControlMessage.Sent(.dropped(id: receipt.id))
-        case .known:
-            let known = try await queue.request(receipt.id).map(ControlMessage.Sent.init)
-            return known ?? ControlMessage.Sent(.queued(id: receipt.id, reason: .alreadyQueued))
+        case .known: return try await known(receipt.id)
         }
+    }
+
+    /// Returns the state of a request whose id the queue already knew.
+    private func known(_ id: String) async throws -> ControlMessage.Sent {
+        let stored = try await queue.request(id).map(ControlMessage.Sent.init)
+        var sent = stored ?? ControlMessage.Sent(.queued(id: id, reason: .alreadyQueued))
+        sent.known = true
+        return sent
     }
 }
 

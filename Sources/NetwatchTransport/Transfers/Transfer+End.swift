@@ -80,7 +80,7 @@ extension Transfer {
     private func curlFailure(of code: CURLcode) -> TransferFailure {
         // libcurl reports a header line of 100 KiB or more as a lack of memory.
         if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response, !head.isComplete { return headTooLarge }
-        let text = message.text ?? String(cString: curl_easy_strerror(code))
+        let text = TLSMessage.inWords(message.text ?? String(cString: curl_easy_strerror(code)))
         // libcurl uses the code of a connection reset for an invalid chunk.
         if code == CURLE_RECV_ERROR, text.hasSuffix("in chunked-encoding") { return invalidResponse(text) }
         // After the request was sent, this code means a status line with an unknown version (HTTP/3.9) or with a status

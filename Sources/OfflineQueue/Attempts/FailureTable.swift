@@ -248,8 +248,8 @@ extension FailureTable {
         }
         switch status {
         case 200..<300:
-            let reason = unmetRule(in: response, of: request) ?? "expected \(request.expectation)"
-            let detail = "HTTP \(status), \(reason)"
+            let reason = request.expectation.mismatch(with: response)
+            let detail = ["HTTP \(status)", reason].compactMap(\.self).joined(separator: ", ")
             return conclude(repetition(after: status, of: request), .failure, detail)
         case 401, 407: return conclude(.held(.auth), .healthy, "HTTP \(status)")
         case misdirectedStatus where request.lastStatus != misdirectedStatus:

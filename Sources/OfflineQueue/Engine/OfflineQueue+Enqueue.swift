@@ -65,11 +65,23 @@ extension OfflineQueue {
         _ request: QueueRequest,
         options: EnqueueOptions = EnqueueOptions()
     ) async throws -> SendResult {
+        try await sendReportingOutcome(request, options: options).result
+    }
+
+    /// Sends a request as ``send(_:options:)`` does. Also returns whether the queue accepted it, dropped it, or already
+    /// knew its id.
+    package func sendReportingOutcome(
+        _ request: QueueRequest,
+        options: EnqueueOptions
+    ) async throws -> (result: SendResult, outcome: Receipt.Outcome) {
         let new = try await validated(request, options)
         guard sendWaiters[new.id] == nil else {
             let accepted = try await accept([(new, request.body)])[0]
-            return accepted.outcome == .dropped
-                ? .dropped(id: new.id) : .queued(id: new.id, reason: .alreadyQueued)
+            let isDropped = accepted.outcome == .dropped
+            return (
+                isDropped ? .dropped(id: new.id) : .queued(id: new.id, reason: .alreadyQueued),
+                accepted.outcome
+            )
         }
         // The waiter is registered before the request is written, because a claim in progress may take the request
         // before this task continues.
@@ -83,9 +95,9 @@ extension OfflineQueue {
         }
         if let result = immediateResult(accepted) {
             sendWaiters[new.id] = nil
-            return result
+            return (result, accepted.outcome)
         }
-        return await firstResult(accepted)
+        return (await firstResult(accepted), accepted.outcome)
     }
 
     private nonisolated func accept(

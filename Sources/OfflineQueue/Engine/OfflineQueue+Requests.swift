@@ -37,6 +37,13 @@ extension OfflineQueue {
         try await store.storedStates(of: ids).mapValues(\.submitter)
     }
 
+    /// Returns the hold reasons of those of the requests that are held.
+    ///
+    /// - Throws: ``QueueError`` of the store.
+    package func holdReasons(of ids: [String]) async throws -> [String: HoldReason] {
+        try await store.storedStates(of: ids).compactMapValues(\.holdReason)
+    }
+
     /// The number of requests in each state.
     public var counts: QueueCounts {
         get async throws { try await store.counts() }

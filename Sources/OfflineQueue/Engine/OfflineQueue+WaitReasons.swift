@@ -8,6 +8,7 @@ extension OfflineQueue {
         var request = request
         request.laneClosure = request.laneClosure ?? closure(ofLane: lane)
         request.waitReason = request.waitReason ?? waitReason(of: request, inLane: lane)
+        if request.waitReason == .noFreeSlot { request.originLimit = scheduler.loweredLimit(ofLane: lane) }
         return request
     }
 

@@ -97,6 +97,7 @@ extension StoreTransaction {
             headers: HeaderText.decode(row["headers"]),
             idempotencyKey: row["key_value"],
             replaceKey: row["replace_key"],
+            replacedBy: try replacement(of: row),
             dependencies: try dependencies(of: sequence),
             isAtMostOnce: row["at_most_once"],
             expectation: Expectation(row: row),

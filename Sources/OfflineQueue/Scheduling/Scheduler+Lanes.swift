@@ -113,6 +113,14 @@ extension Scheduler {
         return slots.isThrottled(lane.origin) ? .rateLimited : .noFreeSlot
     }
 
+    /// Returns the maximum number of requests in flight to the lane's origin, if signs of overload have lowered it;
+    /// otherwise `nil`.
+    package func loweredLimit(ofLane id: Int64) -> Int? {
+        guard let lane = lanes[id] else { return nil }
+        let limit = slots.limit(of: lane.origin)
+        return limit < settings.inflightPerOrigin ? limit : nil
+    }
+
     /// Returns whether the lane waits because clients must not return all at once (``Settings/reconnectSpread``).
     private func isSpread(_ lane: SchedulerLane, now: Moment) -> Bool {
         max(opensAt, gates[lane.host]?.opensAt ?? .zero) > now

@@ -171,9 +171,13 @@ extension Expectation {
     /// Returns why a response does not meet the expectation, as the end of a sentence that begins with its status.
     /// Returns `nil` if it meets the expectation.
     package func mismatch(with response: ReceivedResponse) -> String? {
-        guard !isMet(by: response) else { return nil }
-        return unmetRule(in: response).map { "the response does not meet the rule \(quoted($0.description))" }
-            ?? "expected \(self)"
+        if let rule = unmetRule(in: response) {
+            return "the response does not meet the rule \(quoted(rule.description))"
+        }
+        guard statuses.contains(where: { $0.contains(response.status) }) else { return "expected \(self)" }
+        let type = response.value(of: "content-type")
+        guard let contentType, !isType(type) else { return nil }
+        return "the content type is \(type.map(quoted) ?? "missing"), expected \(quoted(contentType))"
     }
 
     /// Returns the first rule that a response does not meet; `nil` if it meets all of them.

@@ -84,6 +84,9 @@ public struct QueuedRequest: Hashable, Sendable {
     /// ``QueuedReason/noFreeSlot``, ``QueuedReason/paced``, ``QueuedReason/localShortage``, and
     /// ``QueuedReason/laneClosed`` for a lane that is closed after failures.
     public internal(set) var waitReason: QueuedReason?
+    /// The maximum number of requests in flight to the request's origin, if signs of overload have lowered it and
+    /// ``waitReason`` is ``QueuedReason/noFreeSlot``; otherwise `nil`.
+    public internal(set) var originLimit: Int?
 
     let laneID: Int64?
     /// Whether the request waits for an earlier request of its FIFO lane.

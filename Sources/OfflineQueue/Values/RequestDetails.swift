@@ -14,6 +14,9 @@ public struct RequestDetails: Hashable, Sendable {
     public let idempotencyKey: String?
     /// The replace key, if there is one.
     public let replaceKey: String?
+    /// The id of the request that replaced this one, if this one is superseded. `nil` if the queue no longer knows the
+    /// newer request.
+    public let replacedBy: String?
     /// The ids of the requests that must still be delivered before this one is sent.
     public let dependencies: [String]
     /// Whether the request is sent at most once; see ``EnqueueOptions/isAtMostOnce``.

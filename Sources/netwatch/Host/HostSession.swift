@@ -148,7 +148,7 @@ struct HostSession {
         let others = records.filter { $0.tally?.state != until }
         let details = others.prefix(5).map { record in
             guard let status = record.newest else { return "`\(record.target)` is still unknown" }
-            return "`\(record.target)` is \(status.stateText) (\(status.summary))"
+            return "`\(record.target)` is \(status.stateText) (\(status.summary(separator: ", ")))"
         }
         let more = others.count > details.count ? ", and \(others.count - details.count) more" : ""
         let after = DurationText.format(settings.timeout ?? .zero)

@@ -29,23 +29,37 @@ struct LiveTable {
     ) -> [String] {
         let room = max(1, rows - 1)
         let shown = records.count <= room ? records[...] : records.prefix(max(0, room - 1))
-        let width = shown.map { $0.target.description.count }.max() ?? 0
-        var lines = shown.map { line($0, hostWidth: min(max(width, 12), 40), now: now) }
-        if shown.count < records.count { lines.append("… and \(records.count - shown.count) more") }
         // The last column stays free, because some terminals wrap as soon as it is written.
-        return lines.map { String(Printer.printable($0).prefix(max(1, columns - 1))) }
+        let width = max(1, columns - 1)
+        let hostWidth = hostWidth(shown, in: width)
+        var lines = shown.map { line($0, hostWidth: hostWidth, now: now) }
+        if shown.count < records.count { lines.append("… and \(records.count - shown.count) more") }
+        return lines.map { String(Printer.printable($0).prefix(width)) }
+    }
+
+    private static let gap = "  "
+    /// The width of the state: that of `not reachable`.
+    private static let stateWidth = 13
+
+    /// Returns the width of the hosts: at most 40 columns, and less in a window that would otherwise cut the states. 0
+    /// if there is room for the states only.
+    private static func hostWidth(_ records: ArraySlice<HostRecord>, in width: Int) -> Int {
+        let longest = records.map { $0.target.description.count }.max() ?? 0
+        return max(0, min(max(longest, 12), 40, width - gap.count - stateWidth))
     }
 
     private static func line(_ record: HostRecord, hostWidth: Int, now: ContinuousClock.Instant) -> String {
-        guard let status = record.newest, let tally = record.tally else {
-            return record.target.description.padded(to: hostWidth) + "  …"
+        let host = record.target.description.shortened(to: hostWidth).padded(to: hostWidth)
+        var columns = hostWidth > 0 ? [host] : []
+        if let status = record.newest, let tally = record.tally {
+            columns += [
+                status.stateText.padded(to: stateWidth),
+                DurationText.format(tally.age(now: now)).padded(to: 12),
+                status.summary(),
+            ]
+        } else {
+            columns.append("…")
         }
-        let columns = [
-            record.target.description.padded(to: hostWidth),
-            status.stateText.padded(to: 13),
-            DurationText.format(tally.age(now: now)).padded(to: 12),
-            status.summary,
-        ]
-        return columns.joined(separator: "  ")
+        return columns.joined(separator: gap)
     }
 }

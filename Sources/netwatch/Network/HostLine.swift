@@ -70,7 +70,7 @@ struct HostLine: Encodable {
         latencySeconds = result.latency?.seconds
         portal = result.portal?.userPortalURL
         stateText = validated.stateText
-        detail = validated.summary
+        detail = validated.summary()
     }
 
     /// Adds the previous state and how long it lasted.

@@ -46,12 +46,19 @@ extension ValidatedStatus {
     }
 
     /// The path to the host and the result of the probe, or the reason why the host is not reachable.
-    var summary: String {
-        guard let probe else { return status.summary }
+    ///
+    /// - Parameter separator: The text between the two. Default: the gap between columns.
+    func summary(separator: String = "  ") -> String {
+        [status.summary, probeSummary].compactMap(\.self).joined(separator: separator)
+    }
+
+    /// The result of the probe: the latency after a success, or else the error.
+    private var probeSummary: String? {
+        guard let probe else { return nil }
         switch probe.validation {
-        case .none: return status.summary
-        case .valid: return status.summary + (probe.latency.map { "  " + $0.milliseconds } ?? "")
-        case .captive, .failed: return "\(status.summary)  \(probe.validation)"
+        case .none: return nil
+        case .valid: return probe.latency?.milliseconds
+        case .captive, .failed: return "\(probe.validation)"
         }
     }
 

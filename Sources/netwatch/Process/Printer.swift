@@ -58,6 +58,17 @@ enum Printer {
         data(printable(text))
     }
 
+    /// Writes lines that consist of a label and a text. On a terminal, a text that is wider than the window is continued
+    /// on the next lines.
+    ///
+    /// - Parameter indent: The column in which the texts begin.
+    static func rows(_ lines: [String], indent: Int) {
+        let width = Terminal.isAvailable ? Terminal.size.columns : nil
+        for line in lines.map(printable) {
+            for part in width.map({ line.wrapped(to: $0, indent: indent) }) ?? [line] { data(part) }
+        }
+    }
+
     /// Returns the text with every control character replaced by a question mark.
     static func printable(_ text: some StringProtocol) -> String {
         guard text.unicodeScalars.contains(where: isControl) else { return String(text) }

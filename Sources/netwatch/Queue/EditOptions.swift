@@ -139,13 +139,7 @@ struct EditOptions: ParsableArguments {
 
     private func summary(_ action: Action, _ edited: ControlMessage.EditedAll) -> String {
         guard edited.isNone else { return "\(action.pastTense) \(CountText.format(edited.done, "request"))" }
-        let options: [(String, String?)] = [
-            ("--state", states.wanted.isEmpty ? nil : states.wanted.map(\.rawValue).joined(separator: ",")),
-            ("--host", filter.host), ("--lane", filter.lane.map { $0.isEmpty ? "''" : $0 }),
-            ("--tag", tags.tag),
-        ]
-        let given = options.compactMap { name, value in value.map { "\(name) \($0)" } }
-        let what = given.isEmpty ? "" : " " + Printer.quoted(given.joined(separator: " "))
+        let what = filter.description(states: states.wanted, tag: tags.tag).map { " \($0)" } ?? ""
         return "no request matches\(what): nothing was \(action.pastTense)"
     }
 
@@ -245,9 +239,15 @@ struct EditOptions: ParsableArguments {
 
     private func show(_ result: ControlMessage.Edited.Result, of action: Action) {
         if format == .json { return Printer.json(result, with: ControlMessage.encoder) }
-        if result.done { return Printer.line("\(result.id)  \(action.words(for: result.state ?? ""))") }
+        if result.done {
+            Printer.line("\(result.id)  \(action.words(for: result.state ?? ""))")
+            if result.isSentAgain { Printer.note(Printer.printable(result.id) + Self.repetition) }
+            return
+        }
         Printer.error(Printer.printable(result.detail ?? "\(result.id): \(result.code ?? "")"))
     }
+
+    private static let repetition = " is sent again; the server may have received it before"
 
     // MARK: Input and confirmation
 
@@ -266,6 +266,11 @@ struct EditOptions: ParsableArguments {
         Printer.note("\(action) \(CountText.format(count, "request"))? [y/N]")
         return ["y", "yes"].contains(readLine()?.lowercased())
     }
+}
+
+extension ControlMessage.Edited.Result {
+    /// Whether the request was held because the server may have executed it.
+    fileprivate var isSentAgain: Bool { endedHold == HoldReason.ambiguous.rawValue }
 }
 
 extension ControlMessage.EditedAll {

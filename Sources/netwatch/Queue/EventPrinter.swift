@@ -55,10 +55,19 @@ final class EventPrinter: Sendable {
         let due = event.due.map {
             "\(event.host != nil && event.request == nil ? "until" : "due") \($0.rfc3339)"
         }
-        // When an attempt starts, the status and the error are those of the previous one.
-        let outcome = event.event == "started" ? nil : event.reason ?? event.status.map { "HTTP \($0)" }
-        let parts = [event.holdReason, due, outcome]
+        let parts = [event.holdReason, due, outcome(of: event)]
         return parts.compactMap(\.self).joined(separator: ": ")
+    }
+
+    private static func outcome(of event: ControlMessage.Event) -> String? {
+        let last = event.reason ?? event.status.map { "HTTP \($0)" }
+        return switch event.event {
+        // When an attempt starts, the status and the error are those of the previous one.
+        case "started": nil
+        // The last error is not the cause of these ends.
+        case "cancelled", "superseded": last.map { "last error: \($0)" }
+        default: last
+        }
     }
 }
 

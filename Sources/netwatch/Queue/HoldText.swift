@@ -3,9 +3,17 @@ internal import OfflineQueue
 /// Descriptions of why requests are held, and of what ends a hold.
 enum HoldText {
     /// Returns the description for a hold reason of the control API; `nil` if there is none or it is unknown.
-    static func description(_ name: String?) -> String? {
-        name.flatMap(HoldReason.init(rawValue:)).map(description)
+    ///
+    /// - Parameter cause: The text of the control API that says why the request is held.
+    static func description(_ name: String?, _ cause: String?) -> String? {
+        if name == HoldReason.auth.rawValue, cause?.hasSuffix("HTTP 407") == true { return proxy }
+        return name.flatMap(HoldReason.init(rawValue:)).map(description)
     }
+
+    /// The description of a hold for `auth` after a 407, which does not concern the credential of the request.
+    private static let proxy =
+        "a proxy between this machine and the server requires a credential of its own; the credential of the request "
+        + "is not the cause. `netwatch queue flush` tries the request again"
 
     private static func description(_ reason: HoldReason) -> String {
         switch reason {

@@ -54,10 +54,10 @@ struct QueueExportCommand: AsyncParsableCommand {
             return Printer.note(message)
         }
         for waiting in statistics.completions ?? [] {
-            let number = waiting.requests
+            let count = CountText.format(waiting.requests, "finished request")
             let message =
-                "\(number) finished \(number == 1 ? "request waits" : "requests wait") for the completion handler "
-                + "of the tag `\(waiting.tag)`; the export does not record this"
+                "the export does not record which requests a program that uses the library has not received yet: "
+                + "\(count) with the tag `\(waiting.tag)`"
             Printer.note(Printer.printable(message))
         }
     }

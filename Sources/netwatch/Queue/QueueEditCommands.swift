@@ -61,8 +61,8 @@ struct QueueReleaseCommand: AsyncParsableCommand {
             netwatch queue release 01a1fd77-5b52
             netwatch queue release --all --yes
 
-            A request that is held because it cannot be decrypted is not released. Without --state, --all selects \
-            held requests.
+            A request that is held as ambiguous is sent again; the server may have received it before. A request \
+            that is held because it cannot be decrypted is not released. Without --state, --all selects held requests.
 
             Exit status: 0 all were released; 1 some were not, because there is no such request, it is not held, or \
             it cannot be decrypted; 77 some were not, all of them requests of other users.

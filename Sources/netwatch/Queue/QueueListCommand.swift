@@ -10,6 +10,16 @@ struct LaneFilter: ParsableArguments {
     @Option(help: "Only requests of lanes with this label; empty for lanes without a label.")
     var lane: String?
 
+    /// Returns the given options of the filter, in backticks; `nil` if there are none.
+    func description(states: [QueuedRequest.State], tag: String?) -> String? {
+        let options: [(String, String?)] = [
+            ("--state", states.isEmpty ? nil : states.map(\.rawValue).joined(separator: ",")),
+            ("--host", host), ("--lane", lane.map { $0.isEmpty ? "''" : $0 }), ("--tag", tag),
+        ]
+        let given = options.compactMap { name, value in value.map { "\(name) \($0)" } }
+        return given.isEmpty ? nil : Printer.quoted(given.joined(separator: " "))
+    }
+
     /// Calls `body` with each page of the matching requests.
     ///
     /// - Parameters:
@@ -98,25 +108,30 @@ struct ListOptions: ParsableArguments {
         tag: String?,
         _ client: ServiceClient
     ) async throws {
-        var (hasHeader, counts, holds) = (false, [String: Int](), Set<String>())
+        var (hasRows, counts, holds) = (false, [String: Int](), Set<String>())
         let hasMore = try await filter.forEachPage(of: client, states: states, tag: tag, limit: limit) {
             page in
             counts = page.counts
-            holds.formUnion(page.requests.compactMap { $0.whole?.holdReason })
+            holds.formUnion(page.requests.compactMap { $0.whole.flatMap(Self.explanation) })
             switch format {
             case .json: for entry in page.requests { Printer.json(entry, with: ControlMessage.encoder) }
-            case .text: QueueTable(page.requests).print(withHeader: !hasHeader)
+            case .text: QueueTable(page.requests).print(withHeader: !hasRows)
             }
-            hasHeader = true
+            hasRows = hasRows || !page.requests.isEmpty
         }
         if hasMore { Printer.note("there are more requests; `-n` raises the limit") }
         guard format == .text else { return }
-        for reason in holds.sorted() {
-            if let text = HoldText.description(reason) { Printer.note("held (\(reason)): \(text)") }
-        }
+        for hold in holds.sorted() { Printer.note(hold) }
+        let selection = filter.description(states: states, tag: tag)
+        if !hasRows, let selection { Printer.note("no request matches \(selection)") }
         // The service counts all requests, whatever the list selects.
-        let isWhole = states.isEmpty && tag == nil && filter.host == nil && filter.lane == nil
-        Printer.note((isWhole ? "" : "whole queue: ") + QueueTable.summary(counts))
+        Printer.note((selection == nil ? "" : "whole queue: ") + QueueTable.summary(counts))
+    }
+
+    /// Returns the hold reason of a held request with its description.
+    private static func explanation(_ entry: ControlMessage.Entry) -> String? {
+        guard let reason = entry.holdReason else { return nil }
+        return HoldText.description(reason, entry.reason).map { "held (\(reason)): \($0)" }
     }
 }
 

@@ -51,8 +51,9 @@ struct QueueShowCommand: AsyncParsableCommand {
         case .part(let part) where body:
             throw CommandError(.noPermission, "`\(part.request.id)` belongs to another user")
         case _ where format == .json: Printer.json(shown, with: ControlMessage.encoder)
-        case .whole(let details): for line in RequestReport(details).lines { Printer.line(line) }
-        case .part(let part): for line in RequestReport.lines(part.request) { Printer.line(line) }
+        case .whole(let details): Printer.rows(RequestReport(details).lines, indent: RequestReport.indent)
+        case .part(let part):
+            Printer.rows(RequestReport.lines(part.request), indent: RequestReport.indent)
         }
     }
 

@@ -141,7 +141,7 @@ struct QueueStatsCommand: AsyncParsableCommand {
         }
         switch format {
         case .json: Printer.json(statistics, with: ControlMessage.encoder)
-        case .text: for line in StatisticsReport(statistics).lines { Printer.line(line) }
+        case .text: Printer.rows(StatisticsReport(statistics).lines, indent: StatisticsReport.indent)
         }
     }
 }

@@ -37,7 +37,7 @@ struct QueueTable {
     func lines(withHeader: Bool) -> [String] {
         var rows = requests.map(row)
         let columns = window.map { fit(&rows, into: $0) } ?? Column.allCases
-        if window == nil { shorten(.url, to: Self.defaultURLLength, in: &rows) }
+        if window == nil { shortenURLs(to: Self.defaultURLLength, in: &rows) }
         if withHeader, window != nil {
             rows.insert(Dictionary(uniqueKeysWithValues: columns.map { ($0, $0.title) }), at: 0)
         }
@@ -113,15 +113,13 @@ struct QueueTable {
             return window - gaps - others.reduce(0) { $0 + max($1.title.count, width(of: $1, in: rows)) }
         }
         let shortest = min(Self.shortestURL, width(of: .url, in: rows))
-        if room(rows) < shortest + needed {
-            shorten(.id, to: distinctIDLength(in: rows), in: &rows, with: "")
-        }
+        if room(rows) < shortest + needed { shortenIDs(to: distinctIDLength(in: rows), in: &rows) }
         for column in [Column.tries, .method] where room(rows) < shortest + needed {
             columns.removeAll { $0 == column }
         }
         let isReasonShown = room(rows) - shortest >= min(needed, Self.shortestReason)
         if !isReasonShown { columns.removeAll { $0 == .reason } }
-        shorten(.url, to: max(shortest, room(rows) - (isReasonShown ? needed : 0)), in: &rows)
+        shortenURLs(to: max(shortest, room(rows) - (isReasonShown ? needed : 0)), in: &rows)
         return columns
     }
 
@@ -135,10 +133,12 @@ struct QueueTable {
         } ?? longest
     }
 
-    private func shorten(_ column: Column, to width: Int, in rows: inout [Row], with mark: String = "…") {
-        for index in rows.indices {
-            rows[index][column] = rows[index][column]?.shortened(to: width, with: mark)
-        }
+    private func shortenIDs(to width: Int, in rows: inout [Row]) {
+        for index in rows.indices { rows[index][.id] = rows[index][.id]?.shortened(to: width, with: "") }
+    }
+
+    private func shortenURLs(to width: Int, in rows: inout [Row]) {
+        for index in rows.indices { rows[index][.url] = rows[index][.url]?.shortenedURL(to: width) }
     }
 
     private func width(of column: Column, in rows: [Row]) -> Int {

@@ -34,11 +34,12 @@ struct RequestReport {
             ("lane", "\(request.lane ?? "no label"), \(order)"),
             ("error", errorText),
             ("waits", WaitText.description(request, isBusy: details.busyUntil != nil)),
-            ("held", HoldText.description(request.holdReason)),
+            ("held", HoldText.description(request.holdReason, request.reason)),
             ("closed", request.laneClosedUntil.map { "until \(moment($0))" }),
             ("window", request.windowOpens.map { "opens \(moment($0))" }),
             ("key", details.idempotencyKey),
-            ("replaces", details.replaceKey),
+            ("replaced", details.replacedBy.map { "by \($0)" }),
+            ("replaces", details.replaceKey.map { "waiting requests with `--replace-key \($0)`" }),
             ("sent", details.atMostOnce ? "at most once" : nil),
             ("expects", details.expect),
             ("auth", details.credential.map { "credential \($0)" }),
@@ -138,7 +139,10 @@ struct RequestReport {
         return "\(date.rfc3339)  (\(distance > 0 ? "in \(text)" : "\(text) ago"))"
     }
 
+    /// The column in which the texts begin.
+    static let indent = 10
+
     private static func line(_ name: String, _ text: String) -> String {
-        name.padded(to: 8) + "  " + text
+        name.padded(to: indent - 2) + "  " + text
     }
 }

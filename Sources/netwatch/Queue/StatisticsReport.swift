@@ -28,8 +28,11 @@ struct StatisticsReport {
                 ("database", ByteText.format(statistics.databaseBytes)),
                 ("free disk", ByteText.format(statistics.freeBytes)),
             ]
-        return rows.map { $0.0.padded(to: 10) + "  " + $0.1 }
+        return rows.map { $0.0.padded(to: Self.indent - 2) + "  " + $0.1 }
     }
+
+    /// The column in which the texts begin.
+    static let indent = 12
 
     /// The row of uploads that no request uses yet. There is no row without such uploads.
     private var uploads: [(String, String)] {
@@ -45,7 +48,7 @@ struct StatisticsReport {
             let count = CountText.format(completion.requests, "request")
             return (
                 index == 0 ? "finished" : "",
-                "\(count) with the tag \(completion.tag), not yet received by a handler of a program"
+                "\(count) with the tag \(completion.tag) (only programs that use the library receive them)"
             )
         }
     }

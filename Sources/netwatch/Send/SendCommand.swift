@@ -113,14 +113,19 @@ struct SendCommand: AsyncParsableCommand {
             await upload.remove(message.staged)
             throw error
         }
+        // A generated id is only known if this command itself has sent it, and repeated it after a lost response.
+        if delivery.id == nil { sent.known = nil }
         guard let wait, sent.state == "queued", let id = sent.id else {
             show(sent)
             return sent
         }
         // Printed before the wait, so that a user who interrupts the wait has the id.
         if format == .text { show(id) }
+        let known = sent.known
         sent = try await CompletionWait(client: client, limit: wait).result(of: id)
+        sent.known = known
         show(sent, withID: format == .json)
+        if format == .text, sent.state == "queued" { Printer.note(Self.unfinishedNote) }
         return sent
     }
 
@@ -218,6 +223,10 @@ struct SendCommand: AsyncParsableCommand {
         if withID, let id = sent.id, sent.state != "dropped" { show(id) }
         for line in SendReport.lines(sent) { Printer.note(Printer.printable(line)) }
     }
+
+    /// Printed if `--wait` ends before the request is finished.
+    private static let unfinishedNote =
+        "the wait ended before the request was finished; the request stays in the queue"
 
     private func exitStatus(_ sent: ControlMessage.Sent) -> ExitStatus {
         switch sent.state {

@@ -4,12 +4,13 @@ internal import NetwatchService
 enum SendReport {
     static func lines(_ sent: ControlMessage.Sent) -> [String] {
         let status = sent.status.map { "HTTP \($0)" }
-        // A reason that describes a response already begins with its status.
-        let isRedundant = status.map { sent.reason?.hasPrefix($0) ?? false } ?? true
+        // A reason that describes a response already contains its status.
+        let isRedundant = status.map { sent.reason?.contains($0) ?? false } ?? true
         let reason = sent.reason == sent.state ? nil : sent.reason
-        let hold = HoldText.description(sent.holdReason)
+        let hold = HoldText.description(sent.holdReason, sent.reason)
         let parts = [hold == nil ? state(of: sent) : nil, isRedundant ? nil : status, reason]
-        return [parts.compactMap(\.self).joined(separator: ": "), hold].compactMap(\.self)
+        let known = sent.known == true ? "a request with this id was already known; nothing was added" : nil
+        return [known, parts.compactMap(\.self).joined(separator: ": "), hold].compactMap(\.self)
     }
 
     /// A request without an id was sent without the queue, which therefore has not given it up.

@@ -44,7 +44,7 @@ struct StatusCommand: AsyncParsableCommand {
             service: await summary
         )
         switch format {
-        case .text: for line in report.lines { Printer.line(line) }
+        case .text: Printer.rows(report.lines, indent: StatusReport.indent)
         case .json: Printer.json(report, with: ControlMessage.encoder)
         }
         if report.path.reachability != .reachable { throw report.path.reachability.exitStatus.exitCode }

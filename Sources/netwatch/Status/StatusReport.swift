@@ -54,8 +54,11 @@ struct StatusReport: Encodable {
         return [line("resolver", report.resolver)] + names
     }
 
+    /// The column in which the texts begin.
+    static let indent = 12
+
     private func line(_ name: String, _ text: String) -> String {
-        name.padded(to: 10) + "  " + text
+        name.padded(to: Self.indent - 2) + "  " + text
     }
 
     private func summary(_ interface: Interface) -> String {

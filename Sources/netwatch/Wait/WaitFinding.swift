@@ -50,7 +50,7 @@ struct WaitFinding: Sendable {
         let subject = target == .general ? "the public Internet" : "`\(target)`"
         let answer =
             validated.validation == .none
-            ? "has not responded yet" : "is \(validated.stateText) (\(validated.summary))"
+            ? "has not responded yet" : "is \(validated.stateText) (\(validated.summary(separator: ", ")))"
         summary = "\(subject) \(answer)"
     }
 

@@ -213,6 +213,29 @@ internal import Testing
         for (problem, word) in zip(problems, words) { #expect(problem.contains(word), "\(problem)") }
     }
 
+    @Test func `no fault of a host hides another one`() {
+        let problems = Self.problems(
+            """
+            [[host]]
+            name = "a b"
+            [[host]]
+            name = "c d"
+            url = "ftp://x/"
+            [[host]]
+            name = "e"
+            route = "192.0.2.1"
+            [[host]]
+            name = "e"
+            tcp = "db"
+            """
+        )
+        #expect(
+            problems.map { $0.prefix { $0 != " " } }
+                == ["0:1:1:", "0:2:1:", "0:5:1:", "0:4:1:", "0:11:1:", "0:9:1:"],
+            "\(problems)"
+        )
+    }
+
     @Test(arguments: [
         ("[queue]\ninflight = 0", "an integer from 1 to 65536"),
         ("queue = 3", "must be a table"),

@@ -51,6 +51,24 @@ internal import Testing
         #expect(try await store.state(of: "waiting") == .held)
     }
 
+    @Test func `the details of a superseded request name the one that replaced it`() async throws {
+        let store = try await directory.openStore(clock: clock)
+        for (id, host) in [("a", "one"), ("other", "two"), ("b", "one")] {
+            _ = try await store.enqueue(try new(id, host: host) { $0.replaceKey = "key" })
+        }
+        let lane = try await store.enqueue(try new("c", host: "one") { $0.replaceKey = "key" })[0].lane.id
+        func successors() async throws -> [String?] {
+            var found: [String?] = []
+            for id in ["a", "b", "c", "other"] { found.append(try await store.details(of: id)?.replacedBy) }
+            return found
+        }
+        #expect(try await successors() == ["b", "c", nil, nil])
+        let sent = try #require(try await store.claim(of: lane).requests.first)
+        #expect(try await successors() == ["b", "c", nil, nil])
+        try await store.conclude(sent, .delivered(status: 200))
+        #expect(try await successors() == ["b", "c", nil, nil])
+    }
+
     @Test func `an older request is not sent after the one that replaces it was delivered`() async throws {
         let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("old") { $0.replaceKey = "key" })[0].lane.id

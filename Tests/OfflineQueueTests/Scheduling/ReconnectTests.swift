@@ -284,6 +284,7 @@ internal import Testing
             let flushed = claims(scheduler.handle(.flush, now: .seconds(1)))
             let granted = flushed.reduce(0) { $0 + $1.limit } + (flushed.isEmpty ? scheduler.inflight : 0)
             #expect(granted == expected, "\(effect)")
+            #expect((scheduler.loweredLimit(ofLane: 0) != nil) == (expected < 8), "\(effect)")
         }
     }
 }
