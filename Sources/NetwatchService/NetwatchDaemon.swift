@@ -102,12 +102,13 @@ package struct NetwatchDaemon: Sendable {
         let readOnly =
             ServiceRoutes(state: state).routes + HostRoutes(hosts: view).routes
             + PageRoutes(state: state).routes
+        let access = AccessRules(policy: configuration.access, quota: configuration.quota)
         let server = try ControlServer(
             path: configuration.socket,
-            mode: configuration.access.hasGroups ? 0o666 : 0o660,
+            mode: configuration.access.socketMode,
             router: ControlRouter(
-                QueueRoutes(queue: queue, isRunning: true, quota: configuration.quota).routes + readOnly,
-                policy: configuration.access
+                QueueRoutes(queue: queue, isRunning: true, access: access).routes + readOnly,
+                access: access
             ),
             limits: limits,
             logger: logger
@@ -119,7 +120,7 @@ package struct NetwatchDaemon: Sendable {
         let path = await monitor.statuses(of: .general).first { _ in true }
         try await queue.start()
         async let _ = hosts.run(configuration.hosts)
-        async let _ = reload(hosts, at: reloads)
+        async let _ = reload(Reloadable(hosts: hosts, server: server, access: access), at: reloads)
         async let _ = reportProgress(of: queue, monitor)
         announceReady(path, monitor)
         await logEncryption(of: queue)
@@ -150,22 +151,33 @@ package struct NetwatchDaemon: Sendable {
 
     // MARK: Reloading
 
-    private func reload(_ hosts: HostMonitor, at reloads: AsyncStream<Void>) async {
+    /// The parts of the service that a reload changes.
+    private struct Reloadable {
+        let hosts: HostMonitor
+        let server: ControlServer
+        let access: AccessRules
+    }
+
+    private func reload(_ parts: Reloadable, at reloads: AsyncStream<Void>) async {
         for await _ in reloads {
             logFailure(notifier.notify(.reloading))
             do {
-                await apply(try reread(), hosts)
+                try await apply(try reread(), to: parts)
             } catch {
-                for problem in error.problems { logger.error("\(problem)") }
+                let faults = (error as? InvalidConfiguration)?.problems.map { "\($0)" } ?? ["\(error)"]
+                for fault in faults { logger.error("\(fault)") }
                 logger.error("the configuration files were not applied; the service keeps the old values")
             }
             logFailure(notifier.notify(.ready))
         }
     }
 
-    private func apply(_ new: ServiceConfiguration, _ hosts: HostMonitor) async {
+    private func apply(_ new: ServiceConfiguration, to parts: Reloadable) async throws(ControlSocketError) {
+        // Only this can fail, so it is the first change.
+        try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
+        parts.access.replace(policy: new.access, quota: new.quota)
         threshold.level = new.logLevel
-        await hosts.update(new.hosts)
+        await parts.hosts.update(new.hosts)
         let keys = SettingTable.restartKeys.filter { new.settings[$0] != configuration.settings[$0] }
         logger.notice("the configuration was read again", metadata: ["hosts": "\(new.hosts.count)"])
         guard !keys.isEmpty else { return }

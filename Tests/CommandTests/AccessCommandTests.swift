@@ -13,8 +13,11 @@ struct AccessCommandTests {
 
     private func service(_ configuration: String) async throws -> RunningService {
         try #require(chmod(directory.path, 0o755) == 0)
-        let file = try directory.write(Array(configuration.utf8), to: "netwatch.toml")
-        return try await RunningService(in: directory, options: ["--config", file])
+        return try await RunningService(in: directory, options: ["--config", try write(configuration)])
+    }
+
+    private func write(_ configuration: String) throws -> String {
+        try directory.write(Array(configuration.utf8), to: "netwatch.toml")
     }
 
     /// Runs a command as a user without an account.
@@ -76,6 +79,22 @@ struct AccessCommandTests {
         #expect(
             refused.errors.first == "error: this user may not connect to the service at `\(service.socket)`"
         )
+    }
+
+    @Test func `a reload changes who has access, and the quota`() async throws {
+        let service = try await service("")
+        try await service.pause()
+        let url = "http://127.0.0.1:1/"
+        func send() async throws -> Subprocess.Ending {
+            try await run(service, asMemberOf: Self.group.id, "send", "--queue", "always", url).ending
+        }
+        #expect(try await send() == .exited(77))
+        _ = try write("[access]\nsubmit-groups = [\"\(Self.group.name)\"]\nquota = { requests = 1 }\n")
+        service.process.signal(SIGHUP)
+        try await service.hasLogged("the configuration was read again")
+        #expect(try await send() == .exited(0))
+        #expect(try await send() == .exited(75))
+        #expect(!service.process.errors.values.contains { $0.contains("when the service is restarted") })
     }
 
     @Test func `a request beyond the quota ends with 75`() async throws {

@@ -4,6 +4,7 @@ internal import Logging
 internal import NIOHTTP1
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
+internal import OfflineQueue
 internal import Testing
 
 @testable internal import NetwatchService
@@ -17,9 +18,11 @@ struct PeerAccessTests {
     private struct Fixture {
         let directory: ScratchDirectory
         let path: String
+        let access: AccessRules
         let server: ControlServer
 
         init(_ policy: AccessPolicy) throws {
+            access = AccessRules(policy: policy)
             directory = try ScratchDirectory()
             try directory.admitEveryone()
             path = directory.file("socket")
@@ -33,7 +36,7 @@ struct PeerAccessTests {
                         .init(.POST, "/submit", access: .submit) { .json(["\($0.caller.access)"]) },
                         .init(.POST, "/full", access: .full) { .json(["\($0.caller.access)"]) },
                     ],
-                    policy: policy
+                    access: access
                 ),
                 logger: Logger(label: "test")
             )
@@ -73,6 +76,14 @@ struct PeerAccessTests {
         #expect(try await fixture.statuses(OtherUser(uid: 60_002, groups: [60_003])) == [200, 403, 403, 403])
     }
 
+    @Test func `a replaced policy decides about the next request`() async throws {
+        let fixture = try Fixture(AccessPolicy(owner: 60_000))
+        let member = OtherUser(uid: 60_002, gid: 60_010)
+        #expect(try await fixture.statuses(member) == [200, 403, 403, 403])
+        fixture.access.replace(policy: Self.policy, quota: UserQuota())
+        #expect(try await fixture.statuses(member) == [200, 200, 200, 403])
+    }
+
     @Test func `a refusal says what must be changed`() async throws {
         let fixture = try Fixture(Self.policy)
         let stranger = OtherUser(uid: 60_002)
@@ -97,7 +108,7 @@ struct PeerAccessTests {
         let submitting = try await OtherUser(uid: 60_002).curl(fixture.path, "/submit", "-d", "x")
         #expect(
             submitting.detail.hasSuffix(
-                "add a group of this user to `access.submit-groups` in the configuration of the service, and restart "
+                "add a group of this user to `access.submit-groups` in the configuration of the service, and reload "
                     + "the service"
             )
         )

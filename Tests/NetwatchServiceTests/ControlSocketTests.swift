@@ -156,6 +156,21 @@ internal import Testing
     }
 
     @Test(.timeLimit(.minutes(5)))
+    func `the permissions can be changed, and are kept when the socket is bound again`() async throws {
+        let fixture = try ControlFixture()
+        func mode() throws -> Int? {
+            let attributes = try FileManager.default.attributesOfItem(atPath: fixture.path)
+            return (attributes[.posixPermissions] as? NSNumber)?.intValue
+        }
+        #expect(try mode() == 0o660)
+        try fixture.server.admit(mode: 0o666, userConnections: 64)
+        #expect(try mode() == 0o666)
+        #expect(unlink(fixture.path) == 0)
+        try await expectBoundAgain(fixture)
+        #expect(try mode() == 0o666)
+    }
+
+    @Test(.timeLimit(.minutes(5)))
     func `a socket whose directory was removed is bound again`() async throws {
         let scratch = try ScratchDirectory()
         let directory = scratch.file("run")
@@ -194,7 +209,9 @@ internal import Testing
         let registrations = Recorder<Bool>()
         let served = Recorder<CInt>()
         var dependencies = ControlListener.Dependencies(
-            open: { () throws(ControlSocketError) in .unix(try ControlSocket.claiming(path, mode: 0o660)) },
+            open: { (mode) throws(ControlSocketError) in
+                .unix(try ControlSocket.claiming(path, mode: mode))
+            },
             acceptDelay: { nil },
             onConnection: { descriptor, _ in
                 close(descriptor)

@@ -17,6 +17,7 @@ private struct Users {
 
     let directory: ScratchDirectory
     let queue: OfflineQueue
+    let access: AccessRules
     let router: ControlRouter
 
     init(quota: UserQuota = UserQuota()) async throws {
@@ -25,8 +26,9 @@ private struct Users {
         var policy = AccessPolicy(owner: 60_000)
         policy.submitGroups = [SystemGroup(name: "submitters", id: 60_010)]
         policy.readGroups = [SystemGroup(name: "readers", id: 60_011)]
-        let routes = QueueRoutes(queue: queue, isRunning: true, quota: quota).routes
-        router = ControlRouter(routes, policy: policy)
+        access = AccessRules(policy: policy, quota: quota)
+        let routes = QueueRoutes(queue: queue, isRunning: true, access: access).routes
+        router = ControlRouter(routes, access: access)
     }
 
     func respond(
@@ -260,6 +262,16 @@ private struct Users {
         #expect(dropped.members["state"] as? String == "dropped")
     }
 
+    @Test func `a replaced quota applies to the next request`() async throws {
+        let users = try await Users(quota: quota { $0.requests = 1 })
+        #expect(try await users.submit(users.alice, "a").status == 202)
+        #expect(try await users.submit(users.alice, "b").status == 429)
+        users.access.replace(policy: users.access.policy, quota: quota { $0.requests = 2 })
+        #expect(try await users.submit(users.alice, "b").status == 202)
+        users.access.replace(policy: AccessPolicy(owner: 60_000), quota: UserQuota())
+        #expect(try await users.submit(users.alice, "c").status == 403)
+    }
+
     @Test func `bytes of requests and of uploads are limited separately`() async throws {
         let users = try await Users(
             quota: quota {
@@ -312,6 +324,8 @@ private struct Users {
         #expect(refused.detail.hasPrefix("the user 60001 already has 1 connections"))
         #expect(try await OtherUser(uid: 60_002).curl(path, "/").status == 200)
         #expect(try await OtherUser(uid: 0).curl(path, "/").status == 200)
+        try server.admit(mode: 0o666, userConnections: 2)
+        #expect(try await user.curl(path, "/").status == 200)
         await gate.open()
         #expect(try await held.status == 200)
     }

@@ -22,7 +22,10 @@ package struct AccessPolicy: Hashable, Sendable {
     }
 
     /// Whether users other than root and the user of the service may have access.
-    var hasGroups: Bool { !submitGroups.isEmpty || !readGroups.isEmpty }
+    private var hasGroups: Bool { !submitGroups.isEmpty || !readGroups.isEmpty }
+
+    /// The permissions of the control socket. With groups, every user can connect.
+    package var socketMode: UInt32 { hasGroups ? 0o666 : 0o660 }
 
     /// Returns the sender of a request.
     ///
@@ -76,7 +79,7 @@ package struct AccessPolicy: Hashable, Sendable {
         return switch access {
         case .full: "only root and the user of the service have it"
         case _ where groups.isEmpty:
-            "add a group of this user to `\(key)` in the configuration of the service, and restart the service"
+            "add a group of this user to `\(key)` in the configuration of the service, and reload the service"
         default: "add the user to the group \(names) (`\(key)`), and log in again"
         }
     }

@@ -43,12 +43,12 @@ enum SettingTable {
             \.access.submitGroups,
             "The groups whose members may submit requests, and read and edit their own. Root and the user of the "
                 + "service may do everything."
-        ),
+        ).reloadable(),
         .groups(
             "read-groups",
             \.access.readGroups,
             "The groups whose members may read the state of the service and, of each request, its id, state and host."
-        ),
+        ).reloadable(),
     ]
 
     private static let quota: [Setting] = [
@@ -59,26 +59,27 @@ enum SettingTable {
             \.quota.requests,
             "The maximum number of unfinished requests of each user. The keys of this table do not apply to root and "
                 + "the user of the service."
-        ),
+        ).reloadable(),
         .size(
             "access.quota",
             "bytes",
             \.quota.bytes,
             "The maximum size of all unfinished requests of each user."
-        ),
+        ).reloadable(),
         .size(
             "access.quota",
             "staged-bytes",
             \.quota.stagedBytes,
-            "The maximum size of all uploads of each user that no request uses yet."
-        ),
+            "The maximum size of all uploads of each user that no request uses yet, and of the bodies over 64 KiB of "
+                + "the user's requests that wait for room."
+        ).reloadable(),
         .integer(
             "access.quota",
             "connections",
             1...65_536,
             \.userConnections,
             "The maximum number of connections of each user to the control socket."
-        ),
+        ).reloadable(),
     ]
 
     private static let web: [Setting] = [

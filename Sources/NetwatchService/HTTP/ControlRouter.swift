@@ -67,20 +67,20 @@ package struct ControlRouter: Sendable {
     }
 
     private let routes: [Route]
-    private let policy: AccessPolicy
+    private let access: AccessRules
     private let hosts: HostAllowList?
 
     /// Creates a router. Traps if a route is given twice, which is a programming error.
     ///
     /// - Parameters:
-    ///   - policy: Decides what each user may do. Default: root and the user of this process may do everything.
+    ///   - access: Decides what each user may do. Default: root and the user of this process may do everything.
     ///   - hosts: The accepted values of the `Host` header. Default: `nil`, all.
     package init(
         _ routes: [Route],
-        policy: AccessPolicy = AccessPolicy(),
+        access: AccessRules = AccessRules(),
         hosts: HostAllowList? = nil
     ) {
-        self.policy = policy
+        self.access = access
         self.hosts = hosts
         var seen: Set<String> = []
         for route in routes {
@@ -101,7 +101,7 @@ package struct ControlRouter: Sendable {
     }
 
     /// Returns the user and the access of a client.
-    func caller(_ peer: PeerCredentials?) -> Caller { policy.caller(peer) }
+    func caller(_ peer: PeerCredentials?) -> Caller { access.policy.caller(peer) }
 
     /// Returns the problem of a request for which the caller's access is not sufficient; `nil` if it is. The server asks
     /// before it reads a long body.
@@ -114,7 +114,7 @@ package struct ControlRouter: Sendable {
         return .forbidden(
             "\(route.method.rawValue) \(route.path)",
             requires: route.access,
-            policy.reason(of: caller, without: route.access)
+            access.policy.reason(of: caller, without: route.access)
         )
     }
 

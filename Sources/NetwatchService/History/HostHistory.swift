@@ -61,18 +61,19 @@ package final class HostHistory: Sendable {
     private func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws
         -> Value
     {
-        do {
-            return try await database.read(body)
-        } catch let error as DatabaseError {
-            throw HistoryFault(path, error)
-        }
+        try await reportingFaults { try await database.read(body) }
     }
 
     private func write<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws
         -> Value
     {
+        try await reportingFaults { try await database.write(body) }
+    }
+
+    /// Calls `body`, and throws its errors of the database as ``HistoryFault``.
+    private func reportingFaults<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
-            return try await database.write(body)
+            return try await body()
         } catch let error as DatabaseError {
             throw HistoryFault(path, error)
         }

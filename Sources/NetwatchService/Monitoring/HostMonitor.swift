@@ -68,8 +68,7 @@ package actor HostMonitor {
         }
         // The outages stay open in the history, so that the next run can continue them.
         for name in order { remove(name) }
-        // In a separate task, because this task is cancelled and could not write.
-        await Task { await write() }.value
+        await write()
     }
 
     /// Watches these hosts from now on. A host whose settings did not change keeps its state. Another one keeps its
@@ -131,7 +130,7 @@ package actor HostMonitor {
     private func takeObservations() async {
         for await observation in observations {
             // A change is written immediately, so that a crash does not lose the beginning or the end of an outage.
-            if take(observation), !Task.isCancelled { await write() }
+            if take(observation) { await write() }
         }
     }
 
@@ -195,7 +194,6 @@ package actor HostMonitor {
 
     private func keepAccounts() async {
         var ticks = 0
-        // The end of the sleep by a cancellation is not a tick: a write in a cancelled task would fail.
         while (try? await Task.sleep(for: Self.tick)) != nil {
             account()
             ticks += 1
@@ -212,12 +210,14 @@ package actor HostMonitor {
         }
     }
 
+    /// Writes the batch, also if this task is cancelled.
     private func write() async {
         guard let history, !batch.isEmpty else { return }
-        let written = batch
+        let (written, now) = (batch, clock().wall)
         batch = HistoryBatch()
         do {
-            try await history.write(written, now: clock().wall)
+            // The database refuses to write in a cancelled task.
+            try await Task { try await history.write(written, now: now) }.value
             hasWriteFailed = false
         } catch {
             if !hasWriteFailed { logger.warning("the history of the hosts cannot be written: \(error)") }

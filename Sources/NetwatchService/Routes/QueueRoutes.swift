@@ -8,8 +8,7 @@ package struct QueueRoutes: Sendable {
     /// Whether the queue was started. If not, nothing is sent, and routes that need the running service throw
     /// `not_running`.
     let isRunning: Bool
-    /// The quota of each user without full access.
-    let quota: UserQuota
+    private let access: AccessRules
     /// Limits how many responses of about 1 MiB are built at once. Building one takes several times its size in memory.
     let largeResponses = AsyncSemaphore(permits: 2)
     /// Limits how many verifications run at once. Each one takes a database connection and a thread.
@@ -17,11 +16,15 @@ package struct QueueRoutes: Sendable {
     /// Keeps events for clients that reconnect.
     let eventRetention = EventRetention()
 
-    package init(queue: OfflineQueue, isRunning: Bool, quota: UserQuota = UserQuota()) {
+    /// - Parameter access: Determines the quota of each user without full access.
+    package init(queue: OfflineQueue, isRunning: Bool, access: AccessRules = AccessRules()) {
         self.queue = queue
         self.isRunning = isRunning
-        self.quota = quota
+        self.access = access
     }
+
+    /// The quota of each user without full access.
+    var quota: UserQuota { access.quota }
 
     package var routes: [ControlRouter.Route] {
         sendRoutes + bodyRoutes + requestRoutes + editRoutes + queueRoutes + archiveRoutes + nameRoutes

@@ -14,6 +14,8 @@ final class ControlConnections: Sendable {
         var channels: [ID: any Channel] = [:]
         /// The number of connections of each user without full access.
         var users: [UInt32: Int] = [:]
+        /// The maximum number of connections of each of these users.
+        var userConnections: Int
         /// The approximate number of bytes allocated for clients since the heap was last trimmed.
         var usedBytes = 0
         var isStopped = false
@@ -28,7 +30,14 @@ final class ControlConnections: Sendable {
         self.group = group
         self.router = router
         self.limits = limits
-        state = Mutex(State(limiter: ConnectionLimiter(limits: limits)))
+        state = Mutex(
+            State(limiter: ConnectionLimiter(limits: limits), userConnections: limits.userConnections)
+        )
+    }
+
+    /// Changes the maximum number of connections of each user without full access.
+    func setUserConnections(_ limit: Int) {
+        state.withLock { $0.userConnections = limit }
     }
 
     /// Serves a connected descriptor and takes ownership of it.
@@ -36,13 +45,13 @@ final class ControlConnections: Sendable {
         let caller = router.caller(peer)
         let user = caller.access == .full ? nil : peer?.uid
         let added = state.withLock { state in
-            state.isStopped ? nil : (id: state.limiter.add(), isOver: !state.add(user, limits))
+            state.isStopped ? nil : (id: state.limiter.add(), exceeded: state.add(user))
         }
-        guard let (id, isOver) = added else {
+        guard let (id, exceeded) = added else {
             close(descriptor)
             return
         }
-        let rejection = isOver ? Problem.tooManyConnections(caller, limits) : nil
+        let rejection = exceeded.map { Problem.tooManyConnections(caller, limit: $0) }
         let opened = bootstrap { [self] channel in
             try addPipeline(to: channel, id: id, peer: peer, rejection: rejection)
             try register(channel, id)
@@ -157,11 +166,11 @@ extension ControlConnections {
 }
 
 extension ControlConnections.State {
-    /// Counts a connection of a user without full access. Returns whether the user may have it.
-    fileprivate mutating func add(_ user: UInt32?, _ limits: ControlServer.Limits) -> Bool {
-        guard let user else { return true }
+    /// Counts a connection of a user without full access. Returns the limit if the connection exceeds it.
+    fileprivate mutating func add(_ user: UInt32?) -> Int? {
+        guard let user else { return nil }
         users[user, default: 0] += 1
-        return users[user, default: 0] <= limits.userConnections
+        return users[user, default: 0] > userConnections ? userConnections : nil
     }
 
     fileprivate mutating func remove(_ user: UInt32?) {

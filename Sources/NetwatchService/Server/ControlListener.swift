@@ -12,8 +12,8 @@ internal import Synchronization
 final class ControlListener: Sendable {
     /// The listener's dependencies. All closures are called on the listener's thread.
     struct Dependencies: Sendable {
-        /// Claims the path and opens the socket.
-        let open: @Sendable () throws(ControlSocketError) -> ListeningSocket
+        /// Claims the path and opens the socket with the given permissions.
+        let open: @Sendable (mode_t) throws(ControlSocketError) -> ListeningSocket
         /// Closes connections to make room for another one. Returns how long to wait before accepting it; `nil` if it
         /// can be accepted now.
         let acceptDelay: @Sendable () -> Duration?
@@ -34,6 +34,8 @@ final class ControlListener: Sendable {
     private struct State: ~Copyable {
         /// The bound socket; `nil` while the path cannot be bound again, and after a stop.
         var socket: ListeningSocket?
+        /// The permissions of the socket.
+        var mode: mode_t
         var registration: EventLoop.Registration?
         /// Whether accepting is paused.
         var isPaused = false
@@ -56,12 +58,14 @@ final class ControlListener: Sendable {
     private static let interval = Duration.seconds(1)
 
     /// Claims the path and starts accepting.
-    init(_ dependencies: Dependencies) throws(ControlSocketError) {
+    ///
+    /// - Parameter mode: The permissions of a unix socket. Default 0660.
+    init(_ dependencies: Dependencies, mode: mode_t = 0o660) throws(ControlSocketError) {
         self.dependencies = dependencies
-        let socket = try dependencies.open()
+        let socket = try dependencies.open(mode)
         do throws(SystemError) {
             loop = try EventLoop(label: "nw-control")
-            state = Mutex(State(socket: socket))
+            state = Mutex(State(socket: socket, mode: mode))
             try watch()
         } catch {
             throw .system(error)
@@ -76,6 +80,18 @@ final class ControlListener: Sendable {
             state.isStopped = true
             unwatch(&state)
             state.socket = nil
+        }
+    }
+
+    /// Changes the permissions of a unix socket, now and when the path is bound again.
+    func setMode(_ mode: mode_t) throws(ControlSocketError) {
+        do throws(SystemError) {
+            try state.withLock { state throws(SystemError) in
+                try state.socket?.setMode(mode)
+                state.mode = mode
+            }
+        } catch {
+            throw .system(error)
         }
     }
 
@@ -238,7 +254,7 @@ extension ControlListener {
     private func bindAgain() throws(ControlSocketError) {
         try state.withLock { state throws(ControlSocketError) in
             guard !state.isStopped else { return }
-            state.socket = try dependencies.open()
+            state.socket = try dependencies.open(state.mode)
         }
         dependencies.logger.notice("the control socket is bound again")
     }

@@ -42,13 +42,14 @@ package final class ControlServer: Sendable {
         self.connections = connections
         listener = try ControlListener(
             ControlListener.Dependencies(
-                open: { () throws(ControlSocketError) in
+                open: { (mode) throws(ControlSocketError) in
                     try prepare()
                     return .unix(try ControlSocket.claiming(path, mode: mode))
                 },
                 connections,
                 logger
-            )
+            ),
+            mode: mode
         )
     }
 
@@ -72,11 +73,20 @@ package final class ControlServer: Sendable {
         self.connections = connections
         listener = try ControlListener(
             ControlListener.Dependencies(
-                open: { () throws(ControlSocketError) in try .listening(on: address) },
+                open: { (_) throws(ControlSocketError) in try .listening(on: address) },
                 connections,
                 logger
             )
         )
+    }
+
+    /// Changes the permissions of the socket, and the maximum number of connections of each user without full access.
+    /// Existing connections stay open.
+    ///
+    /// - Throws: ``ControlSocketError`` if the permissions cannot be changed. Then nothing was changed.
+    package func admit(mode: UInt32, userConnections: Int) throws(ControlSocketError) {
+        try listener.setMode(mode)
+        connections.setUserConnections(userConnections)
     }
 
     /// Stops the server: removes the socket, waits up to ``Limits/stopGrace`` for requests in flight, and closes the
@@ -95,7 +105,7 @@ package final class ControlServer: Sendable {
 
 extension ControlListener.Dependencies {
     fileprivate init(
-        open: @escaping @Sendable () throws(ControlSocketError) -> ListeningSocket,
+        open: @escaping @Sendable (mode_t) throws(ControlSocketError) -> ListeningSocket,
         _ connections: ControlConnections,
         _ logger: Logger
     ) {

@@ -50,13 +50,13 @@ extension Problem {
     private static let busyPause = 1
 
     /// A user has more connections than it may have. The request was not read.
-    static func tooManyConnections(_ caller: Caller, _ limits: ControlServer.Limits) -> Problem {
+    static func tooManyConnections(_ caller: Caller, limit: Int) -> Problem {
         let user = caller.user.map { "the user \($0)" } ?? "this client"
         return Problem(
             .tooManyRequests,
             code: "too_many_connections",
             detail:
-                "\(user) already has \(limits.userConnections) connections, the limit of `access.quota.connections`; "
+                "\(user) already has \(limit) connections, the limit of `access.quota.connections`; "
                 + "close one, or try again in \(busyPause) s",
             retryAfter: busyPause
         )

@@ -55,6 +55,15 @@ struct ControlSocket: ~Copyable {
         return current == identity
     }
 
+    /// Changes the permissions of the socket, if the path still leads to it.
+    func setMode(_ mode: mode_t) throws(SystemError) {
+        if isInPlace { try Self.setMode(mode, of: path) }
+    }
+
+    private static func setMode(_ mode: mode_t, of path: String) throws(SystemError) {
+        try systemCall("chmod \(path)") { fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) }
+    }
+
     /// Removes the path if it is still the file that was bound. After that the lock is released.
     deinit {
         if isInPlace { unlink(path) }
@@ -70,7 +79,7 @@ struct ControlSocket: ~Copyable {
             let descriptor = listener.rawValue
             try systemCall("fchmod") { fchmod(descriptor, mode) }
             try systemCall("bind \(path)") { address.withSockaddr { bind(descriptor, $0, $1) } }
-            try systemCall("chmod \(path)") { fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) }
+            try setMode(mode, of: path)
             try systemCall("listen \(path)") { Glibc.listen(descriptor, SOMAXCONN) }
             return listener
         } catch {

@@ -30,6 +30,14 @@ enum ListeningSocket: ~Copyable {
         }
     }
 
+    /// Changes the permissions of a unix socket. Has no effect on a TCP socket.
+    func setMode(_ mode: mode_t) throws(SystemError) {
+        switch self {
+        case .unix(let socket): try socket.setMode(mode)
+        case .tcp: break
+        }
+    }
+
     /// Listens on a TCP port.
     static func listening(on address: WebAddress) throws(ControlSocketError) -> ListeningSocket {
         do throws(SystemError) {

@@ -36,6 +36,7 @@ package struct SessionSender: AttemptSender {
         do {
             let adapted = try await adapterCalls.adapted(request)
             if let reason = attempt.refusal(of: adapted, insteadOf: request) { return .withheld(reason) }
+            guard await attempt.mayStillBeSent() else { return .unsent }
             let outcome = await send(adapted, of: attempt)
             guard ownSession.adaptsRequests else { return outcome }
             return AddedSecrets(adapted, besides: attempt).removed(from: outcome)

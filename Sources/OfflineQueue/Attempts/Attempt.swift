@@ -34,6 +34,9 @@ package struct Attempt: Sendable {
     /// The interface and source address to use, because a constraint of the request requires them; `nil` if the kernel
     /// chooses. Such an attempt neither uses nor leaves a pooled connection.
     package let binding: SocketBinding?
+    /// Returns whether the attempt may still be sent. The path or a constraint may change while the program's code adds
+    /// the credential and adapts the request, so the sender asks again directly before the transfer.
+    package let mayStillBeSent: @Sendable () async -> Bool
     /// The name of the credential to add before the attempt is sent; `nil` for none, or if it was added.
     package private(set) var credential: String?
     /// Where the credential that was added may be sent; `nil` if there is none.
@@ -52,7 +55,8 @@ package struct Attempt: Sendable {
         isMisdirected: Bool = false,
         responseLimit: Int? = nil,
         binding: SocketBinding? = nil,
-        credential: String? = nil
+        credential: String? = nil,
+        mayStillBeSent: @escaping @Sendable () async -> Bool = { true }
     ) {
         self.id = id
         self.method = method
@@ -65,6 +69,7 @@ package struct Attempt: Sendable {
         self.responseLimit = responseLimit
         self.binding = binding
         self.credential = credential
+        self.mayStillBeSent = mayStillBeSent
     }
 
     /// Returns the attempt with the URL and the header lines to which its credential was added.

@@ -13,4 +13,15 @@ package enum AttemptOutcome: Sendable {
     case withheld(WithheldReason)
     /// Nothing was sent, because the stored body is missing or differs from the accepted one.
     case unsendable(reason: String)
+
+    /// The outcome of an attempt that was not sent. After the request was claimed, the path changed and must be probed
+    /// for captive portals first, or a portal was found, or a constraint of the request was lost. 42 is
+    /// CURLE_ABORTED_BY_CALLBACK: the queue itself ended the attempt.
+    static let unsent = AttemptOutcome.failure(
+        AttemptFailure(
+            code: 42,
+            phase: .resolve,
+            message: "the path or a constraint changed before the request was sent"
+        )
+    )
 }

@@ -23,9 +23,12 @@ struct CredentialSender: AttemptSender {
     private func send(_ attempt: Attempt, with name: String) async throws -> AttemptOutcome {
         let first = try await resolver.authorize(attempt, with: name, session)
         let outcome = await send(first, of: attempt, with: name)
-        guard outcome.isUnauthorized,
-            let second = try await resolver.renew(attempt, with: name, after: first, session)
-        else { return outcome }
+        guard outcome.isUnauthorized else { return outcome }
+        // The response may be a portal's, for which the credential must not be refreshed.
+        guard await attempt.mayStillBeSent() else { return .unsent }
+        guard let second = try await resolver.renew(attempt, with: name, after: first, session) else {
+            return outcome
+        }
         return await send(second, of: attempt, with: name)
     }
 

@@ -8,7 +8,14 @@ extension Attempt {
     /// - Parameters:
     ///   - responseLimit: The maximum number of body bytes that a waiting caller accepts; `nil` if none waits.
     ///   - binding: The interface and source address to use; `nil` if the kernel chooses.
-    init(_ request: ClaimedRequest, body: Body, responseLimit: Int?, binding: SocketBinding?) {
+    ///   - mayStillBeSent: Returns whether the attempt may still be sent.
+    init(
+        _ request: ClaimedRequest,
+        body: Body,
+        responseLimit: Int?,
+        binding: SocketBinding?,
+        mayStillBeSent: @escaping @Sendable () async -> Bool
+    ) {
         self.init(
             id: request.id,
             method: request.method,
@@ -20,7 +27,8 @@ extension Attempt {
             isMisdirected: request.lastStatus == FailureTable.misdirectedStatus,
             responseLimit: [responseLimit, request.expectation.neededResponseLimit].compactMap(\.self).max(),
             binding: binding,
-            credential: request.credential
+            credential: request.credential,
+            mayStillBeSent: mayStillBeSent
         )
     }
 }
@@ -106,17 +114,6 @@ extension AttemptContext {
 }
 
 extension AttemptOutcome {
-    /// The outcome of an attempt that sent nothing. After the request was claimed, the path changed and must be probed
-    /// for captive portals first, or a constraint of the request was lost. 42 is CURLE_ABORTED_BY_CALLBACK: the queue
-    /// itself ended the attempt.
-    static let unsent = AttemptOutcome.failure(
-        AttemptFailure(
-            code: 42,
-            phase: .resolve,
-            message: "the path or a constraint changed before the request was sent"
-        )
-    )
-
     /// Returns the outcome of an attempt that the queue ended, with the reason as its error.
     ///
     /// An outcome that arrived before the queue could end the attempt is returned unchanged.
@@ -188,6 +185,29 @@ extension AttemptOutcome {
         var code: Int32 = 0
         if case .failure(let failure) = self { code = failure.code }
         return AttemptRecord(duration: duration, curlCode: code)
+    }
+}
+
+extension Conclusion {
+    init(
+        of request: ClaimedRequest,
+        _ classification: AttemptClassification,
+        _ attempt: (outcome: AttemptOutcome, duration: Duration)?,
+        delay: Duration,
+        _ laneClosure: Duration?
+    ) {
+        self.init(
+            sequence: request.sequence,
+            token: request.lease.token,
+            verdict: classification.verdict,
+            delay: delay,
+            status: classification.status,
+            detail: classification.detail,
+            laneClosure: laneClosure,
+            attempt: attempt.map { $0.outcome.record(lasting: $0.duration) },
+            response: attempt?.outcome.storedResponse,
+            overrun: classification.overrun
+        )
     }
 }
 

@@ -201,18 +201,25 @@ extension OfflineQueue {
     /// Returns the attempt to send for a claimed request; `nil` if it must not be sent, because the attempt was
     /// cancelled, the queue stops, or the path has changed since the claim.
     ///
-    /// The credential's provider and the session's adapter are called afterwards, so the path may still change before
-    /// the request is sent.
+    /// The credential's provider and the session's adapter are called afterwards, so that neither is called before the
+    /// probe for captive portals has ended.
     private func attempt(for request: ClaimedRequest, _ body: Attempt.Body, _ claim: Scheduler.Claim)
         -> Attempt?
     {
-        guard phase == .running, !Task.isCancelled, scheduler.mayStillSend(lane: claim.lane, now: now) else {
-            return nil
-        }
+        guard phase == .running, !Task.isCancelled, mayStillSend(claim) else { return nil }
         let binding = scheduler.binding(lane: claim.lane)
         inflight[request.sequence]?.isBound = binding != nil
-        let limit = awaitedResponses[request.id]?.limit
-        return Attempt(request, body: body, responseLimit: limit, binding: binding)
+        return Attempt(
+            request,
+            body: body,
+            responseLimit: awaitedResponses[request.id]?.limit,
+            binding: binding,
+            mayStillBeSent: { await self.mayStillSend(claim) }
+        )
+    }
+
+    private func mayStillSend(_ claim: Scheduler.Claim) -> Bool {
+        scheduler.mayStillSend(lane: claim.lane, now: now)
     }
 
     private func conclude(
@@ -339,29 +346,6 @@ extension OfflineQueue {
         }
         let use = RetryUse(of: claim, in: batch)
         handle(.nextClaimed(lane: claim.lane, taken: batch.requests.count, use: use, due: due(after: batch)))
-    }
-}
-
-extension Conclusion {
-    fileprivate init(
-        of request: ClaimedRequest,
-        _ classification: AttemptClassification,
-        _ attempt: (outcome: AttemptOutcome, duration: Duration)?,
-        delay: Duration,
-        _ laneClosure: Duration?
-    ) {
-        self.init(
-            sequence: request.sequence,
-            token: request.lease.token,
-            verdict: classification.verdict,
-            delay: delay,
-            status: classification.status,
-            detail: classification.detail,
-            laneClosure: laneClosure,
-            attempt: attempt.map { $0.outcome.record(lasting: $0.duration) },
-            response: attempt?.outcome.storedResponse,
-            overrun: classification.overrun
-        )
     }
 }
 

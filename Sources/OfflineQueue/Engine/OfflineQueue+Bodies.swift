@@ -107,7 +107,7 @@ extension OfflineQueue {
         _ id: String,
         size: Int64,
         by submitter: Submitter?
-    ) async throws -> FinishedUpload {
+    ) async throws -> HeldBody {
         let upload = try await staged.finish(id, size: size, by: submitter)
         // The upload may have been started for an import, whose size is not limited to that of a body.
         guard upload.body.size <= QueueRequest.maximumBodyBytes else {

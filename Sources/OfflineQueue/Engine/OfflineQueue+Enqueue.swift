@@ -104,15 +104,15 @@ extension OfflineQueue {
         _ validated: [(request: NewRequest, body: QueueRequest.Body)]
     ) async throws -> [EnqueuedRequest] {
         var requests: [NewRequest] = []
-        var uploads: [FinishedUpload] = []
+        var held: [HeldBody] = []
         do {
             for (request, body) in validated {
                 var request = request
-                request.body = try await stored(body, of: request, &uploads)
+                request.body = try await stored(body, of: request, &held)
                 requests.append(request)
             }
-            let accepted = try await storeWhenCapacityAllows(requests)
-            await release(uploads)
+            let accepted = try await storeWhenCapacityAllows(requests, &held)
+            await release(held)
             await discard(zip(requests, accepted).filter { $1.outcome != .accepted }.map(\.0))
             await follow(requests)
             return accepted
@@ -120,15 +120,18 @@ extension OfflineQueue {
             // After an error that ends the store, rows may refer to the bodies. The next start removes those that no
             // row refers to.
             if (error as? QueueError)?.endsStore != true { await discard(requests) }
-            await release(uploads)
+            await release(held)
             await failed(error)
             throw error
         }
     }
 
-    private nonisolated func storeWhenCapacityAllows(_ requests: [NewRequest]) async throws
-        -> [EnqueuedRequest]
-    {
+    /// - Parameter held: The bodies of the requests that count against quotas. While a request waits, its body is one
+    ///   of them.
+    private nonisolated func storeWhenCapacityAllows(
+        _ requests: [NewRequest],
+        _ held: inout [HeldBody]
+    ) async throws -> [EnqueuedRequest] {
         while true {
             let (start, generation) = (ContinuousClock.now, capacityWaiters.generation)
             if store.spool.stagedBytes.count > 0 { try await removeStalledBodies(toFit: requests.size) }
@@ -138,8 +141,19 @@ extension OfflineQueue {
                 // If the queue has no requests and no uploads, none can end and free room, so the call must not wait.
                 // It tries once more, because room may have been freed since the error.
                 guard try await mayCapacityBeFreed() else { return try await store.enqueue(requests) }
+                try await hold(requests, &held)
                 try await waitForCapacity(after: generation, start)
             }
+        }
+    }
+
+    /// Counts the bodies in the spool against the quotas of their users, so that a user cannot fill the disk with
+    /// requests that wait for room. Uploads are counted already.
+    private nonisolated func hold(_ requests: [NewRequest], _ held: inout [HeldBody]) async throws {
+        let counted = Set(held.map(\.body.name))
+        for request in requests {
+            guard case .spooled(let body) = request.body, !counted.contains(body.name) else { continue }
+            held.append(try await staged.hold(body, by: request.options.submitter))
         }
     }
 
@@ -210,14 +224,14 @@ extension OfflineQueue {
     /// call. The result is then ``StoredBody/gone(size:)``, and at most the length of the body is compared with the
     /// stored request.
     ///
-    /// - Parameter uploads: If the body is an upload, it is appended to this array. The caller must release it.
+    /// - Parameter held: If the body is an upload, it is appended to this array. The caller must release it.
     private nonisolated func stored(
         _ body: QueueRequest.Body,
         of request: NewRequest,
-        _ uploads: inout [FinishedUpload]
+        _ held: inout [HeldBody]
     ) async throws -> StoredBody {
         do {
-            return try await stored(body, by: request.options.submitter, &uploads)
+            return try await stored(body, by: request.options.submitter, &held)
         } catch let error as QueueError where [.bodyFileUnusable, .unknownStagedBody].contains(error.code) {
             guard request.options.id != nil, try await !store.archive.known([request.id]).isEmpty else {
                 throw error
@@ -229,7 +243,7 @@ extension OfflineQueue {
     private nonisolated func stored(
         _ body: QueueRequest.Body,
         by submitter: Submitter?,
-        _ uploads: inout [FinishedUpload]
+        _ held: inout [HeldBody]
     ) async throws -> StoredBody {
         switch body {
         case .data(let data) where data.isEmpty: return .none
@@ -247,13 +261,13 @@ extension OfflineQueue {
             return .spooled(try await store.spool.copy(path: path, limit: QueueRequest.maximumBodyBytes))
         case .staged(let id, let size):
             let upload = try await finishBody(id, size: size, by: submitter)
-            uploads.append(upload)
+            held.append(upload)
             return .spooled(upload.body)
         }
     }
 
-    private nonisolated func release(_ uploads: [FinishedUpload]) async {
-        if !uploads.isEmpty { await staged.release(uploads) }
+    private nonisolated func release(_ held: [HeldBody]) async {
+        if !held.isEmpty { await staged.release(held) }
     }
 
     private nonisolated func discard(_ requests: [NewRequest]) async {

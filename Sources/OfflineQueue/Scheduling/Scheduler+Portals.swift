@@ -21,7 +21,8 @@ extension Scheduler {
         return check.permitsSending
     }
 
-    /// Returns whether a request that was just claimed may be sent. The path may have changed during the claim.
+    /// Returns whether a claimed request may be sent. The path may have changed, or a portal may have been found, since
+    /// the claim.
     package func mayStillSend(lane id: Int64, now: Moment) -> Bool {
         guard let lane = lanes[id], let gate = gates[lane.host] else { return true }
         guard constraints(of: lane, now: now).isMet else { return false }

@@ -16,6 +16,12 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         var writes = 0
     }
 
+    /// The number and the size of bodies.
+    private struct Load {
+        var bodies = 0
+        var bytes: Int64 = 0
+    }
+
     /// The maximum number of uploads, because each has an open file. Default 64.
     private let capacity: Int
     /// The time without a call after which an upload is removed. Default 10 minutes.
@@ -32,8 +38,8 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
             if now < before { onRelease() }
         }
     }
-    /// The bytes of finished uploads of users with a quota, as long as no stored request uses them.
-    private var finished: [UInt32: Int64] = [:]
+    /// The held bodies of users with a quota.
+    private var held: [UInt32: Load] = [:]
     private let onRelease: @Sendable () -> Void
     private var expiry: Task<Void, Never>?
 
@@ -156,8 +162,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return next
     }
 
-    /// Finishes an upload. Its id is then unknown. Its bytes count against the quota of `submitter` until
-    /// ``release(_:)``.
+    /// Finishes an upload. Its id is then unknown. It counts against the quota of `submitter` until ``release(_:)``.
     ///
     /// - Parameters:
     ///   - size: The total number of bytes that the caller has sent.
@@ -170,7 +175,7 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         _ id: String,
         size: Int64,
         by submitter: Submitter? = nil
-    ) async throws(QueueError) -> FinishedUpload {
+    ) async throws(QueueError) -> HeldBody {
         let entry = try entry(id, of: submitter)
         guard size == entry.offset else {
             throw QueueError(
@@ -181,26 +186,39 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
             )
         }
         drop(id, of: entry.writer)
-        let user = submitter?.quota == nil ? nil : submitter?.user
-        count(size, of: user)
+        let user = submitter.limitedUser
+        count(1, of: size, for: user)
         do {
-            return FinishedUpload(body: try await entry.writer.finish(), user: user, bytes: size)
+            return HeldBody(body: try await entry.writer.finish(), user: user)
         } catch {
-            count(-size, of: user)
+            count(-1, of: size, for: user)
             throw error
         }
     }
 
-    /// Stops counting finished uploads against the quotas of the users who finished them, because requests are stored
-    /// with them or they were removed.
-    package func release(_ uploads: [FinishedUpload]) {
-        for upload in uploads { count(-upload.bytes, of: upload.user) }
+    /// Counts the body of a request that waits for room against the quota of `submitter`, like an upload, until
+    /// ``release(_:)``.
+    ///
+    /// - Throws: ``QueueError`` with `quotaExceeded`.
+    package func hold(_ body: SpooledBody, by submitter: Submitter?) throws(QueueError) -> HeldBody {
+        try checkShare(of: submitter)
+        try checkQuota(of: submitter, for: body.size)
+        count(1, of: body.size, for: submitter.limitedUser)
+        return HeldBody(body: body, user: submitter.limitedUser)
     }
 
-    private func count(_ bytes: Int64, of user: UInt32?) {
+    /// Stops counting held bodies against the quotas of their users, because requests are stored with them or they were
+    /// removed.
+    package func release(_ bodies: [HeldBody]) {
+        for held in bodies { count(-1, of: held.body.size, for: held.user) }
+    }
+
+    private func count(_ bodies: Int, of size: Int64, for user: UInt32?) {
         guard let user else { return }
-        let sum = finished[user, default: 0] + bytes
-        finished[user] = sum == 0 ? nil : sum
+        var load = held[user, default: Load()]
+        load.bodies += bodies
+        load.bytes += Int64(bodies) * size
+        held[user] = load.bodies == 0 ? nil : load
     }
 
     /// Removes an upload.
@@ -269,26 +287,34 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
         return entry
     }
 
+    /// The number and the size of a user's uploads and held bodies.
+    private func load(of user: UInt32) -> Load {
+        entries.values.reduce(into: held[user, default: Load()]) { load, entry in
+            guard entry.user == user else { return }
+            load.bodies += 1
+            load.bytes += entry.offset
+        }
+    }
+
     /// A user with a quota may have a quarter of the uploads, so that one user cannot take all of them.
     private func checkShare(of submitter: Submitter?) throws(QueueError) {
-        guard let submitter, submitter.quota != nil else { return }
-        let (own, limit) = (entries.values.count { $0.user == submitter.user }, capacity / 4)
+        guard let user = submitter.limitedUser else { return }
+        let (own, limit) = (load(of: user).bodies, capacity / 4)
         guard own >= limit else { return }
         throw QueueError(
             .quotaExceeded,
-            "the user \(submitter.user) has \(own) uploads; the maximum is \(limit)"
+            "the user \(user) has \(own) uploads and bodies of waiting requests; the maximum is \(limit)"
         )
     }
 
     private func checkQuota(of submitter: Submitter?, for count: Int64) throws(QueueError) {
         guard let submitter, let limit = submitter.quota?.stagedBytes else { return }
-        let open = entries.values.reduce(0) { $0 + ($1.user == submitter.user ? $1.offset : 0) }
-        let used = open + finished[submitter.user, default: 0]
+        let used = load(of: submitter.user).bytes
         guard used + count > limit else { return }
         throw QueueError(
             .quotaExceeded,
-            "the uploads of the user \(submitter.user) have \(used) of at most \(limit) bytes, so there is no room for "
-                + "\(count) more"
+            "the uploads and the bodies of waiting requests of the user \(submitter.user) have \(used) of at most "
+                + "\(limit) bytes, so there is no room for \(count) more"
         )
     }
 
@@ -328,12 +354,17 @@ package actor StagedBodies<Time: Clock> where Time.Duration == Duration {
     }
 }
 
-/// A finished upload. Its bytes count against the quota of the user who finished it until it is released.
-package struct FinishedUpload: Sendable {
+/// A body in the spool that no stored request uses: a finished upload, or the body of a request that waits for room. It
+/// counts against the quota of its user until it is released.
+package struct HeldBody: Sendable {
     package let body: SpooledBody
-    /// The user whose quota counts the bytes; `nil` if no quota does.
+    /// The user whose quota counts the body; `nil` if no quota does.
     fileprivate let user: UInt32?
-    fileprivate let bytes: Int64
+}
+
+extension Optional<Submitter> {
+    /// The user, if it has a quota.
+    fileprivate var limitedUser: UInt32? { self?.quota == nil ? nil : self?.user }
 }
 
 extension QueueError {

@@ -58,7 +58,7 @@ struct QueueEventsCommand: AsyncParsableCommand {
     mutating func run() async throws {
         Printer.exitWhenReaderExits()
         let (target, printer) = (target, EventPrinter(format: format, limit: limit))
-        try await queue.withQueue(needsService: true) { client in
+        try await queue.withRunningService { client in
             try await client.stream(target, silence: Self.silence) { printer.print($0) }
         }
     }

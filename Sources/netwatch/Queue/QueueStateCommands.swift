@@ -22,7 +22,7 @@ struct QueueFlushCommand: AsyncParsableCommand {
     @OptionGroup var queue: QueueOptions
 
     mutating func run() async throws {
-        let flushed = try await queue.withQueue(needsService: true) {
+        let flushed = try await queue.withRunningService {
             try await $0.post("/v1/queue/flush", as: ControlMessage.Flushed.self)
         }
         Printer.note(

@@ -36,27 +36,29 @@ struct QueueOptions: ParsableArguments {
 
     /// Calls `body` with a client of the queue: through the service, or in the queue's directory if no service is
     /// running.
-    ///
-    /// - Parameter needsService: Whether only the service can do this, so that opening the directory is not proposed.
-    func withQueue<Value>(
-        needsService: Bool = false,
-        _ body: (ServiceClient) async throws -> Value
-    ) async throws -> Value {
-        try await withQueue(needsService: needsService) { client, _ in try await body(client) }
+    func withQueue<Value>(_ body: (ServiceClient) async throws -> Value) async throws -> Value {
+        try await withQueue { client, _ in try await body(client) }
     }
 
     /// Calls `body` with a client of the queue.
     ///
-    /// - Parameters:
-    ///   - needsService: Whether only the service can do this, so that opening the directory is not proposed.
-    ///   - body: Receives a client, and the queue itself if no service is used.
+    /// - Parameter body: Receives a client, and the queue itself if no service is used.
     func withQueue<Value>(
-        needsService: Bool = false,
         _ body: (ServiceClient, StoredQueue?) async throws -> Value
     ) async throws -> Value {
         switch try access() {
-        case .service(let path): return try await withService(at: path, needsService: needsService, body)
+        case .service(let path): return try await withService(at: path, body)
         case .directory(let directory): return try await withDirectory(directory, body)
+        }
+    }
+
+    /// Calls `body` with a client of the queue, for a command that only the service can carry out. Without a service,
+    /// the error does not propose to open the directory.
+    func withRunningService<Value>(_ body: (ServiceClient) async throws -> Value) async throws -> Value {
+        do {
+            return try await withQueue(body)
+        } catch let error as CommandError where error.status == .unavailable {
+            throw error.with(hint: "`netwatch serve` starts the service")
         }
     }
 
@@ -104,7 +106,6 @@ struct QueueOptions: ParsableArguments {
 
     private func withService<Value>(
         at socket: String,
-        needsService: Bool = false,
         _ body: (ServiceClient, StoredQueue?) async throws -> Value
     ) async throws -> Value {
         if encryptionKey != nil {
@@ -115,8 +116,10 @@ struct QueueOptions: ParsableArguments {
         do {
             return try await body(ServiceClient(path: socket), nil)
         } catch let error as CommandError where error.status == .unavailable {
-            let alternative = needsService ? "" : "; `--state-dir` opens the queue's directory without it"
-            throw error.with(hint: "`netwatch serve` starts the service\(alternative)")
+            throw error.with(
+                hint: "`netwatch serve` starts the service; `--state-dir` opens the queue's directory "
+                    + "without it"
+            )
         }
     }
 

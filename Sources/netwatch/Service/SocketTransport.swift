@@ -155,7 +155,7 @@ extension CommandError {
             .noPermission,
             "this user may not connect to the service at `\(path)`",
             hint: "run the command as root or as the user of the service, or add a group of this user to "
-                + "`access.submit-groups` or `access.read-groups` in the configuration, and restart the service"
+                + "`access.submit-groups` or `access.read-groups` in the configuration, and reload the service"
         )
     }
 

@@ -2,6 +2,7 @@ internal import Logging
 internal import NetwatchService
 internal import NetwatchTestSupport
 internal import NetworkReachability
+internal import Synchronization
 internal import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct HostMonitorTests {
@@ -38,6 +39,28 @@ internal import Testing
         #expect(await monitor.snapshots[0].state == .up)
         running.cancel()
         await running.value
+    }
+
+    @Test func `a monitor that is stopped writes the rest of its history without a warning`() async throws {
+        let directory = try ScratchDirectory()
+        let history = try HostHistory(path: directory.file("history.sqlite"))
+        // Each reading is a second later, so that there is time to write at the stop.
+        let readings = Mutex(0)
+        let monitor = HostMonitor(monitor: .shared, history: history, logger: .recording(messages)) {
+            let seconds = readings.withLock { seconds in
+                seconds += 1
+                return seconds
+            }
+            return HostTracker.Moment(wall: Int64(seconds) * 1000, running: .seconds(seconds))
+        }
+        let host = try Self.local("here", "127.0.0.1")
+        let running = Task { await monitor.run([host]) }
+        try await wait(for: "up", of: "here")
+        running.cancel()
+        await running.value
+        #expect(messages.values.filter { $0.contains("history") }.isEmpty)
+        let minutes = try await history.buckets(of: "here", .minute, since: 0)
+        #expect(minutes.values.reduce(0) { $0 + $1.up } > 0)
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable))

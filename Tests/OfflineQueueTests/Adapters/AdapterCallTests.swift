@@ -217,6 +217,28 @@ internal import Testing
         #expect(server.requests.count == 2)
     }
 
+    @Test func `an attempt is not sent if it must not be sent any more after it was adapted`() async throws {
+        let server = try ScriptedServer { _ in .respond("thanks") }
+        let session = SessionManager()
+        let adapted = Recorder<String>()
+        session.adapter = TestAdapter { adapted.record($0.url?.path ?? "") }
+        let attempt = Attempt(
+            id: "a",
+            method: "POST",
+            url: server.url + "/a",
+            headers: [],
+            body: .none,
+            mayBeSentTwice: true,
+            mayStillBeSent: { adapted.values.isEmpty }
+        )
+        guard case .failure(let failure) = await SessionSender(session: session).send(attempt) else {
+            Issue.record("the attempt was sent")
+            return
+        }
+        #expect(failure.code == 42 && failure.phase == .resolve)
+        #expect(adapted.values == ["/a"] && server.requests.isEmpty)
+    }
+
     @Test func `the credential is removed from an error of the adapter`() async throws {
         struct Refusal: Error { let field: String }
         let session = SessionManager()

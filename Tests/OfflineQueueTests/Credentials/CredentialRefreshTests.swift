@@ -89,6 +89,26 @@ internal import Testing
         #expect(accepted.values == ["token", "token"])
     }
 
+    @Test func `a credential is not refreshed for a request that must not be sent any more`() async throws {
+        let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300))
+        let token = TestToken("old")
+        let credential = try QueueCredential(
+            origins: ["https://a.example"],
+            refresh: { token.refresh(to: "new") },
+            value: { .bearer(token.value) }
+        )
+        await resolver.register(credential, as: "token")
+        let rejecting = FakeSender { _ in .status(401) }
+        let sender = CredentialSender(sender: rejecting, resolver: resolver)
+        let attempt = Attempt.toExample(id: "a") { rejecting.attempts.isEmpty }
+        guard case .failure(let failure) = await sender.send(attempt) else {
+            Issue.record("the response counts")
+            return
+        }
+        #expect(failure.code == 42 && failure.phase == .resolve)
+        #expect(token.refreshes == 0 && rejecting.attempts.count == 1)
+    }
+
     /// With the budget of retries, the requests would take 5 minutes.
     @Test func `requests that a changed credential releases are not limited like retries`() async throws {
         let token = TestToken("old")
@@ -107,7 +127,10 @@ internal import Testing
 
 extension Attempt {
     /// An attempt to `https://a.example/` with the credential `token`.
-    static func toExample(id: String) -> Attempt {
+    static func toExample(
+        id: String,
+        mayStillBeSent: @escaping @Sendable () async -> Bool = { true }
+    ) -> Attempt {
         Attempt(
             id: id,
             method: "GET",
@@ -115,7 +138,8 @@ extension Attempt {
             headers: [],
             body: .none,
             mayBeSentTwice: true,
-            credential: "token"
+            credential: "token",
+            mayStillBeSent: mayStillBeSent
         )
     }
 }

@@ -96,6 +96,35 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a large body of a request that waits for capacity counts against the quota of its user`()
+        async throws
+    {
+        let (queue, _) = try await open(requests: 1)
+        var quota = UserQuota()
+        quota.stagedBytes = 100_000
+        let user = Submitter(user: 7, quota: quota)
+        _ = try await queue.enqueue(request, options: EnqueueOptions(id: "first"))
+        var options = blocking
+        options.submitter = user
+        let large = QueueRequest(method: "PUT", url: "https://example.com/", body: .data(Data(count: 70_000)))
+        // `nil` for an accepted request.
+        let ends = Recorder<QueueError.Code?>()
+        let calls = (0..<2).map { _ in
+            Task { [options] in
+                ends.record(await errorCode { _ = try await queue.enqueue(large, options: options) })
+            }
+        }
+        defer { for call in calls { call.cancel() } }
+        try await ends.wait { $0.count == 1 }
+        #expect(ends.values == [.quotaExceeded])
+        _ = try await queue.cancel(["first"])
+        try await ends.wait { $0.count == 2 }
+        #expect(ends.values == [.quotaExceeded, nil])
+        let size = try await queue.appendToBody("a", Data(count: 70_000), at: 0, for: .request, by: user)
+        #expect(size == 70_000, "the stored request counts no longer")
+        await queue.stop()
+    }
+
     @Test func `the upload of a refused request no longer counts against the quota of its user`()
         async throws
     {

@@ -74,6 +74,24 @@ internal import Testing
         #expect(try await bodies.append(Data(count: 4), to: "b", at: 0, by: user) == 4)
     }
 
+    @Test func `bodies of waiting requests count like uploads`() async throws {
+        var quota = UserQuota()
+        quota.stagedBytes = 20
+        let user = Submitter(user: 1000, quota: quota)
+        let (small, large) = (try await spool.store(Data(count: 1)), try await spool.store(Data(count: 6)))
+        try await bodies.begin("a", limit: 1000, by: user)
+        var held: [HeldBody] = []
+        for _ in 0..<15 { held.append(try await bodies.hold(small, by: user)) }
+        #expect(await error { _ = try await bodies.hold(small, by: user) }?.code == .quotaExceeded)
+        #expect(await error { try await bodies.begin("b", limit: 1000, by: user) }?.code == .quotaExceeded)
+        await bodies.release([held.removeLast()])
+        #expect(await error { _ = try await bodies.hold(large, by: user) } == nil, "20 bytes")
+        let piece = await error { try await bodies.append(Data(count: 1), to: "a", at: 0, by: user) }
+        #expect(piece?.code == .quotaExceeded)
+        _ = try await bodies.hold(large, by: Submitter(user: 1000))
+        _ = try await bodies.hold(large, by: nil)
+    }
+
     @Test func `a body can be finished only once`() async throws {
         try await bodies.begin("a", limit: 1000)
         _ = try await bodies.finish("a", size: 0)
