@@ -186,6 +186,18 @@ import Testing
         #expect(server.requests.flatMap { $0.values(of: "If-Range") } == ["\"v1\""])
     }
 
+    @Test func `an entity tag without quotation marks is sent back unchanged`() async throws {
+        let content = Self.bytes(200_000, seed: 11)
+        let versions = Versions(content, etag: "v1")
+        let server = try ScriptedServer { versions.answer($0) }
+        let requestor = Requestor(url: "\(server.url)/pig")
+        server.release()
+        await requestor.fetch(sessionManager)
+        await requestor.fetch(sessionManager)
+        #expect(requestor.value == Data(content))
+        #expect(server.requests.flatMap { $0.values(of: "If-Range") } == ["v1"])
+    }
+
     @Test func `a retry resumes where the last attempt ended`() async throws {
         let content = Self.bytes(200_000, seed: 5)
         let versions = Versions(content)

@@ -27,6 +27,35 @@ internal import Testing
         for (sentence, word) in zip(sentences, words) { #expect(sentence.contains(word)) }
     }
 
+    @Test(arguments: [("OpenSSL/1.1.1w", 3), ("OpenSSL/3.0.17", 1), ("OpenSSL/30.0.1", 3), ("OpenSSL/x", 3)])
+    func `another major version of OpenSSL in libcurl is refused`(tls: String, linked: UInt) throws {
+        let capabilities = TransferCapabilities(
+            version: "8.0.0",
+            tlsLibrary: tls,
+            supportsHTTP2: true,
+            decodableEncodings: [],
+            linkedOpenSSL: linked
+        )
+        let failure = try #require(capabilities.missing(for: .standard))
+        #expect(failure.code == 4)
+        #expect(failure.message.contains("OpenSSL \(tls.dropFirst(8)), but"))
+        #expect(failure.message.contains("OpenSSL \(linked):"))
+        #expect(capabilities.shortcomings == [failure.message])
+    }
+
+    @Test(arguments: ["OpenSSL/3.0.17", "OpenSSL/3.5.0", "GnuTLS/3.7.9"])
+    func `other versions of OpenSSL and other libraries do not conflict`(tls: String) {
+        let capabilities = TransferCapabilities(
+            version: "8.0.0",
+            tlsLibrary: tls,
+            supportsHTTP2: true,
+            decodableEncodings: [],
+            linkedOpenSSL: 3
+        )
+        #expect(capabilities.openSSLConflict == nil)
+        #expect(capabilities.missing(for: .standard) == nil)
+    }
+
     @Test func `only trusts that need a callback require OpenSSL`() {
         let other = capabilities(tls: "GnuTLS/3.7.9")
         var checked = TransferTrust()

@@ -8,8 +8,8 @@ internal import Synchronization
 /// Foundation only stores the cookies. Its parser is not used: on Linux it ignores `Max-Age`, accepts `Domain=com`
 /// from any host, and splits fields at commas.
 ///
-/// No function of this class may be called on the engine's thread, because `HTTPCookieStorage.shared` rewrites a
-/// file in the user's data directory whenever a cookie changes. An ephemeral storage stays in memory.
+/// No function of this class may be called on the engine's thread, because a storage for a group container rewrites a
+/// file in the user's data directory whenever a cookie changes. Other storages stay in memory.
 ///
 /// A cookie for a public suffix, such as `com` or `co.uk`, is rejected; see ``PublicSuffixes``.
 final class CookieJar: Sendable {
@@ -22,16 +22,24 @@ final class CookieJar: Sendable {
     /// The maximum length of a `Cookie` field in bytes: 50 cookies of the maximum size.
     static let maximumFieldBytes = 50 * SetCookie.maximumBytes
 
-    private let storage: HTTPCookieStorage
+    /// The storage that replaces `HTTPCookieStorage.shared`. All sessions share it, and it stays in memory.
+    ///
+    /// Foundation writes the shared storage to a file that other users can read, and that all programs in the same
+    /// directory share. Each `.default` configuration has the shared storage, whether the program wants such a file or
+    /// not.
+    private static let shared = URLSessionConfiguration.ephemeral.httpCookieStorage
+
+    let storage: HTTPCookieStorage
     private let policy: HTTPCookie.AcceptPolicy
     /// Makes it atomic to read the storage and then write it.
     private let lock = Mutex<Void>(())
 
     /// - Parameters:
-    ///   - storage: The storage of the cookies. Its own policy also applies: with `never`, it stores no cookies.
+    ///   - storage: The storage of the cookies; `HTTPCookieStorage.shared` selects a storage in memory. Its own policy
+    ///     also applies: with `never`, it stores no cookies.
     ///   - policy: The servers whose cookies are accepted.
     init(_ storage: HTTPCookieStorage, policy: HTTPCookie.AcceptPolicy) {
-        self.storage = storage
+        self.storage = storage === HTTPCookieStorage.shared ? Self.shared ?? storage : storage
         self.policy = policy
     }
 

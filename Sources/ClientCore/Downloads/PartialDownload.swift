@@ -33,8 +33,10 @@ final class PartialDownload: Sendable {
         /// belong to the record's version. Before that call, the file may contain invalid bytes from a power failure,
         /// so no new record must be written.
         var isStarted = false
-        /// Whether the file stays when the `PartialDownload` is released.
-        var isRetained: Bool
+        /// Whether the file stays when the `PartialDownload` is released, because the program knows it.
+        var isRetained: Bool {
+            didSet { file.isPrivate = !isRetained }
+        }
         /// Whether the download has ended: its file was moved, left in place or deleted. The file must then not be
         /// used.
         private(set) var isClosed = false

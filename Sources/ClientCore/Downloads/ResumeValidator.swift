@@ -4,7 +4,8 @@ internal import NetwatchTransport
 /// validator have the same bytes. If a request has this validator in `If-Range`, the server sends the remaining bytes
 /// only if it still has this version. Otherwise it sends the whole current version (RFC 9110 §13.1.5).
 struct ResumeValidator: Hashable, Sendable {
-    /// The strong entity tag as an ``ExactText``, including its quotation marks; `nil` if the server sent none.
+    /// The strong entity tag as an ``ExactText``, including its quotation marks if the server sent any; `nil` if the
+    /// server sent none.
     let entityTag: String?
     /// The value of `Last-Modified`; `nil` if the server sent none. Without an entity tag it identifies a single
     /// version.
@@ -71,11 +72,18 @@ struct ResumeValidator: Hashable, Sendable {
         one.utf8.elementsEqual(other.utf8)
     }
 
-    /// Returns whether the text is a strong entity tag.
+    /// Returns whether the text is a strong entity tag, with or without quotation marks.
+    ///
+    /// Some servers send tags without quotation marks, and compare them byte for byte. Other servers take such an
+    /// `If-Range` for an invalid date, and send the whole version (RFC 9110 §13.1.5). A date is not accepted as a tag,
+    /// because it contains spaces.
     private static func isStrong(_ tag: String) -> Bool {
         let bytes = Array(tag.utf8)
-        return bytes.count >= 2 && bytes.first == UInt8(ascii: "\"") && bytes.last == UInt8(ascii: "\"")
-            && bytes.dropFirst().dropLast().allSatisfy(isTagCharacter)
+        let mark = UInt8(ascii: "\"")
+        let isQuoted = bytes.count >= 2 && bytes.first == mark && bytes.last == mark
+        let opaque = isQuoted ? bytes.dropFirst().dropLast() : bytes[...]
+        let isStrong = isQuoted || !opaque.isEmpty && !opaque.starts(with: "W/".utf8)
+        return isStrong && opaque.allSatisfy(isTagCharacter)
     }
 
     private static func seconds(_ lastModified: String) -> Int64? {

@@ -141,6 +141,33 @@ struct PartialFile: ~Copyable, Sendable {
         flock(descriptor.rawValue, LOCK_UN)
     }
 
+    /// Whether only this process knows the file, so that it is useless once the process has ended. Errors are ignored,
+    /// and count as `false`.
+    ///
+    /// The sticky bit records this. It has no other meaning for a regular file (`inode(7)`), and survives the end of
+    /// the process.
+    var isPrivate: Bool {
+        get { (try? status()).map { $0.st_mode & S_ISVTX != 0 } ?? false }
+        nonmutating set {
+            guard let mode = try? status().st_mode, newValue != (mode & S_ISVTX != 0) else { return }
+            fchmod(descriptor.rawValue, mode & 0o777 | (newValue ? S_ISVTX : 0))
+        }
+    }
+
+    /// Removes a file with ``isPrivate`` whose process has ended without removing it. Any other file is not opened,
+    /// because the lock would make another request fail.
+    static func removeIfAbandoned(_ path: String) {
+        var status = stat()
+        guard lstat(path, &status) == 0, status.st_mode & S_ISVTX != 0 else { return }
+        do {
+            let file = try opening(path)
+            // Its process may have handed the file to the program in the meantime.
+            if file.isPrivate { try removeFile(path) }
+        } catch {
+            // A running process has locked the file, or it cannot be removed.
+        }
+    }
+
     /// Waits until the contents are on disk.
     borrowing func sync() throws(SystemError) {
         let (descriptor, path) = (descriptor.rawValue, path)

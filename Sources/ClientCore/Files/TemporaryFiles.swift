@@ -1,16 +1,22 @@
 internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
+internal import Synchronization
 
 /// The temporary files for encoded forms, and for downloads without a path from the program.
 ///
 /// Other users can write to the temporary directory (`TMPDIR`, by default `/tmp`). The files are therefore in a
 /// subdirectory that only this user can access. Their names contain 128 random bits.
+///
+/// A process that is killed cannot remove its files. The first process that uses the directory afterwards removes them,
+/// except files that the program has received: complete downloads, and partial ones with resume data.
 enum TemporaryFiles {
     private static let prefix = "netwatch-"
     private static let suffix = ".partial"
+    /// The directories from which this process has removed abandoned files.
+    private static let swept = Mutex<Set<String>>([])
 
-    /// Creates a new file.
+    /// Creates a new file with ``PartialFile/isPrivate``.
     ///
     /// - Parameters:
     ///   - parent: The temporary directory.
@@ -18,6 +24,15 @@ enum TemporaryFiles {
     static func newFile(
         in parent: String = temporaryDirectory,
         _ make: (String) throws(PartialFile.Failure) -> PartialFile = PartialFile.creating
+    ) throws(PartialFile.Failure) -> PartialFile {
+        let file = try made(in: parent, make)
+        file.isPrivate = true
+        return file
+    }
+
+    private static func made(
+        in parent: String,
+        _ make: (String) throws(PartialFile.Failure) -> PartialFile
     ) throws(PartialFile.Failure) -> PartialFile {
         // Retry: a program that cleans the temporary directory may remove the subdirectory, while it is empty, between
         // `path(in:)` and `make`.
@@ -60,12 +75,20 @@ enum TemporaryFiles {
     /// directory that other users can access, creates a directory with a unique name instead.
     private static func directory(in parent: String) throws(SystemError) -> String {
         let path = "\(parent)/\(prefix)downloads-\(geteuid())"
-        if mkdir(path, 0o700) == 0 || isPrivate(path) { return path }
+        if mkdir(path, 0o700) == 0 || isPrivate(path) {
+            if swept.withLock({ $0.insert(path).inserted }) { removeAbandonedFiles(in: path) }
+            return path
+        }
         var template = Array("\(path)-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
             throw SystemError(call: "mkdtemp \(path)-XXXXXX", errno: errno)
         }
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    private static func removeAbandonedFiles(in directory: String) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        for name in names where isName(name[...]) { PartialFile.removeIfAbandoned("\(directory)/\(name)") }
     }
 
     static var temporaryDirectory: String {

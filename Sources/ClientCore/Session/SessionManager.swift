@@ -31,7 +31,8 @@ public final class SessionManager: Sendable {
     /// The features that the libcurl of this process lacks, with their consequences: one sentence for each feature.
     ///
     /// The list is empty on Debian and Ubuntu. Without OpenSSL, requests that need more than the system's certificate
-    /// authorities are refused. Without HTTP/2, requests use HTTP/1.1.
+    /// authorities are refused. If libcurl uses another major version of OpenSSL than this program, all requests are
+    /// refused. Without HTTP/2, requests use HTTP/1.1.
     public static var transportShortcomings: [String] { TransferCapabilities.current.shortcomings }
 
     let context: SessionContext
@@ -41,7 +42,7 @@ public final class SessionManager: Sendable {
     /// - Parameters:
     ///   - configuration: The configuration, which is read only during this call; see <doc:SessionConfiguration> for
     ///     the supported properties. Default: Foundation's default configuration. It adds no header fields, and its
-    ///     cookie storage is shared by the whole program.
+    ///     cookies are in memory, shared by the whole program.
     ///   - delegate: Makes decisions for the session. Default: a delegate without closures.
     ///   - serverTrustPolicyManager: Defines for each host how its certificate is evaluated and which client
     ///     certificate is sent; see <doc:Trust>. Default: `nil`, the system's certificate authorities for every
@@ -128,6 +129,13 @@ public final class SessionManager: Sendable {
 
     /// The delegate, which makes decisions for the session.
     public var delegate: SessionDelegate { context.delegate }
+
+    /// The storage of the session's cookies; `nil` if its configuration has none. The program can read, set and delete
+    /// cookies.
+    ///
+    /// If the configuration has `HTTPCookieStorage.shared`, as each `.default` configuration does, this is another
+    /// storage, which all such sessions share and which stays in memory; see <doc:SessionConfiguration>.
+    public var cookieStorage: HTTPCookieStorage? { context.settings.cookies?.storage }
 
     /// The adapter, which changes requests before they are sent. Default: `nil`.
     public var adapter: (any RequestAdapter)? {

@@ -15,27 +15,49 @@ public struct RevocationFlags: Hashable, Sendable, ExpressibleByArrayLiteral {
     /// the server's certificate as good.
     public let requiresStapledStatus: Bool
     /// The revocation lists. An empty array requires nothing. Otherwise one of the lists must be of the certificate's
-    /// issuer and valid now, and it must not contain the certificate.
+    /// issuer and valid now, and it must not contain the certificate. If ``acceptsAnyMethod`` is true, such a list may
+    /// be missing.
     public let lists: [CertificateRevocationList]
+    /// Whether one method suffices that reports the certificate as good: a stapled response, or one of ``lists``.
+    public let acceptsAnyMethod: Bool
 
     /// Requires a stapled OCSP response. Few servers send one. nginx, for example, needs `ssl_stapling on`.
-    public static let stapledStatus = RevocationFlags(requiresStapledStatus: true, lists: [])
+    public static let stapledStatus = RevocationFlags(requiresStapledStatus: true)
 
     /// Requires that one of these lists is the list of the certificate's issuer, and that the certificate is not on it.
     public static func lists(_ lists: [CertificateRevocationList]) -> RevocationFlags {
-        RevocationFlags(requiresStapledStatus: false, lists: lists)
+        RevocationFlags(lists: lists)
     }
 
-    private init(requiresStapledStatus: Bool, lists: [CertificateRevocationList]) {
+    /// Requires that a stapled OCSP response or one of these lists reports the certificate as good, and that neither
+    /// reports anything else. A list that is missing or has expired is ignored.
+    ///
+    /// A server for which neither is available is refused. `kSecRevocationUseAnyAvailableMethod` of Apple's Security
+    /// framework would ask the authority's servers, and accept the certificate if they do not respond.
+    ///
+    /// - Parameter lists: The revocation lists. Default: none, so that a stapled response is required.
+    public static func anyAvailableMethod(_ lists: [CertificateRevocationList] = []) -> RevocationFlags {
+        RevocationFlags(lists: lists, acceptsAnyMethod: true)
+    }
+
+    private init(
+        requiresStapledStatus: Bool = false,
+        lists: [CertificateRevocationList] = [],
+        acceptsAnyMethod: Bool = false
+    ) {
         self.requiresStapledStatus = requiresStapledStatus
         self.lists = lists
+        self.acceptsAnyMethod = acceptsAnyMethod
     }
 
     /// Combines the requirements of all elements.
     public init(arrayLiteral elements: RevocationFlags...) {
         self.init(
             requiresStapledStatus: elements.contains { $0.requiresStapledStatus },
-            lists: elements.flatMap(\.lists)
+            lists: elements.flatMap(\.lists),
+            // Lists that an element requires also satisfy the elements that accept any method.
+            acceptsAnyMethod: elements.contains { $0.acceptsAnyMethod }
+                && elements.allSatisfy { $0.acceptsAnyMethod || $0.lists.isEmpty }
         )
     }
 }

@@ -32,6 +32,7 @@ extension ServerTrustPolicy {
 
 extension RevocationFlags {
     fileprivate func defect(at now: Date) -> AFError.ServerTrustFailureReason? {
+        if acceptsAnyMethod { return nil }
         if lists.isEmpty { return requiresStapledStatus ? nil : .noRevocationCheck }
         let haveExpired = lists.allSatisfy { $0.nextUpdate.map { $0 < now } ?? false }
         return haveExpired ? .revocationListsExpired(lists) : nil

@@ -23,8 +23,9 @@ extension ServerTrustPolicy {
     ///   - host: The expected host of the server.
     /// - Returns: Whether the server is trusted. Always false in two cases:
     ///   - The policy is one that ``check()`` rejects.
-    ///   - The policy has ``RevocationFlags/requiresStapledStatus``: a ``ServerTrust`` does not contain the stapled
-    ///     response.
+    ///   - The policy needs a stapled response, which a ``ServerTrust`` does not contain: it has
+    ///     ``RevocationFlags/requiresStapledStatus``, or ``RevocationFlags/acceptsAnyMethod`` without a current list of
+    ///     the certificate's issuer.
     public func evaluate(_ serverTrust: ServerTrust, forHost host: String) -> Bool {
         guard defect(at: .now) == nil else { return false }
         let host = TrustHost.normalized(host) ?? host
@@ -62,7 +63,7 @@ extension ServerTrust {
 extension RevocationFlags {
     /// Returns whether these flags accept the server's certificate, which is the first of a validated chain.
     fileprivate func clear(_ chain: [Certificate]) -> Bool {
-        !requiresStapledStatus
+        !requiresStapledStatus && !(acceptsAnyMethod && lists.isEmpty)
             && ChainEvaluation.isValid(chain, anchors: Array(chain.dropFirst()), lists: lists)
     }
 }

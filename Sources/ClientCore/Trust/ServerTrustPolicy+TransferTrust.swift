@@ -13,6 +13,7 @@ extension ServerTrustPolicy {
             trust.checksHost = validateHost
             trust.requiresStapledStatus = flags.requiresStapledStatus
             trust.revocationLists = flags.lists.flatMap(\.pem)
+            trust.acceptsAnyRevocationSource = flags.acceptsAnyMethod
         case .pinCertificates(let pins, validateCertificateChain: true, let validateHost):
             trust.anchors = .only(pem: pins.flatMap(\.pem))
             trust.checksHost = validateHost

@@ -95,10 +95,10 @@ extension SessionManager {
                 let upload = startUpload(.data(try form.encode()), plan)
                 return .success(request: upload, streamingFromDisk: false, streamFileURL: nil)
             }
-            let file = TemporaryFile(URL(fileURLWithPath: try TemporaryFiles.newPath()))
-            try form.writeEncodedData(to: file.url)
-            let upload = startUpload(.file(file.url, file), plan)
-            return .success(request: upload, streamingFromDisk: true, streamFileURL: file.url)
+            let url = URL(fileURLWithPath: try TemporaryFiles.newPath())
+            try form.writeEncodedData(to: url)
+            let upload = startUpload(.file(url, TemporaryFile(url)), plan)
+            return .success(request: upload, streamingFromDisk: true, streamFileURL: url)
         } catch {
             return .failure(error)
         }

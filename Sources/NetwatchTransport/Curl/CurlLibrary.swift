@@ -12,6 +12,9 @@ package enum OpenSSL {
     /// `OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL)`.
     package static func prepare() { _ = isPrepared }
 
+    /// The major version of the OpenSSL that netwatch is linked with.
+    package static var majorVersion: UInt { OpenSSL_version_num() >> 28 }
+
     private static let isPrepared = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nil) == 1
 }
 

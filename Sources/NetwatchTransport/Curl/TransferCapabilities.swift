@@ -10,12 +10,21 @@ package struct TransferCapabilities: Hashable, Sendable {
     package let supportsHTTP2: Bool
     /// The names of the content encodings that can be decoded, as used in `Accept-Encoding`.
     package let decodableEncodings: [String]
+    /// The major version of the OpenSSL that netwatch is linked with.
+    package let linkedOpenSSL: UInt
 
-    package init(version: String, tlsLibrary: String?, supportsHTTP2: Bool, decodableEncodings: [String]) {
+    package init(
+        version: String,
+        tlsLibrary: String?,
+        supportsHTTP2: Bool,
+        decodableEncodings: [String],
+        linkedOpenSSL: UInt = OpenSSL.majorVersion
+    ) {
         self.version = version
         self.tlsLibrary = tlsLibrary
         self.supportsHTTP2 = supportsHTTP2
         self.decodableEncodings = decodableEncodings
+        self.linkedOpenSSL = linkedOpenSSL
     }
 
     /// The capabilities of the loaded library.
@@ -30,11 +39,32 @@ package struct TransferCapabilities: Hashable, Sendable {
     }()
 
     /// Whether libcurl uses OpenSSL, whose functions netwatch needs to inspect a server's certificates.
-    package var usesOpenSSL: Bool { tlsLibrary?.hasPrefix("OpenSSL/") ?? false }
+    package var usesOpenSSL: Bool { libcurlOpenSSL != nil }
+
+    /// Why no transfer is possible: libcurl uses another major version of OpenSSL than netwatch; `nil` otherwise.
+    ///
+    /// netwatch passes OpenSSL objects of libcurl to functions of its own OpenSSL. The layout of these objects depends
+    /// on the major version, so the process would crash in the first TLS handshake.
+    package var openSSLConflict: String? {
+        guard let libcurlOpenSSL, UInt(libcurlOpenSSL.prefix { $0 != "." }) != linkedOpenSSL
+        else { return nil }
+        return """
+            libcurl \(version) uses OpenSSL \(libcurlOpenSSL), but this program is linked with OpenSSL \
+            \(linkedOpenSSL): no requests are sent; both need the same major version
+            """
+    }
+
+    /// The version of libcurl's OpenSSL; `nil` if libcurl uses another TLS library, or none.
+    private var libcurlOpenSSL: Substring? {
+        let prefix = "OpenSSL/"
+        guard let tlsLibrary, tlsLibrary.hasPrefix(prefix) else { return nil }
+        return tlsLibrary.dropFirst(prefix.count)
+    }
 
     /// One sentence for each missing feature and its effect, for people. Empty if no feature is missing.
     package var shortcomings: [String] {
         var sentences: [String] = []
+        if let openSSLConflict { sentences.append(openSSLConflict) }
         if tlsLibrary == nil {
             sentences.append("libcurl \(version) has no TLS: https requests fail")
         } else if !usesOpenSSL {

@@ -88,6 +88,11 @@ extension Transfer {
         if code == CURLE_UNSUPPORTED_PROTOCOL, isReady {
             return invalidResponse("the response is not HTTP: \(text)")
         }
+        // libcurl does not know that netwatch has refused the stapled response.
+        if code == CURLE_SSL_CONNECT_ERROR, evaluator?.isRefusedByStapledStatus == true {
+            let message = "the stapled response is missing or does not report the certificate as good"
+            return failure(code: Int32(CURLE_SSL_INVALIDCERTSTATUS.rawValue), message: message)
+        }
         let errno = errno(of: code)
         // libcurl's message is always "Couldn't connect to server", so the system's error is added.
         let why = code == CURLE_COULDNT_CONNECT && errno != 0 ? ": \(errnoDescription(errno))" : ""

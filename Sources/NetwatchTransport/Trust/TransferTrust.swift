@@ -31,6 +31,10 @@ package struct TransferTrust: Hashable, Sendable {
     /// If there are any, one of them must be from the issuer of the server's certificate, and it must not contain that
     /// certificate. Otherwise the server is not trusted.
     package var revocationLists: [UInt8] = []
+    /// Whether one source suffices that reports the certificate as good: a stapled OCSP response, or a current list of
+    /// ``revocationLists``. A source that reports anything else still refuses the server. Default false: each source
+    /// that the properties above name must report the certificate as good.
+    package var acceptsAnyRevocationSource = false
     /// A custom check, which makes the final decision after the chain was evaluated. Default `nil`: the evaluation
     /// decides.
     package var check: TrustCheck?
@@ -54,6 +58,7 @@ extension TransferTrust {
         hasher.combine(checksHost)
         hasher.combine(requiresStapledStatus)
         hasher.combine(revocationLists.count)
+        hasher.combine(acceptsAnyRevocationSource)
         hasher.combine(check)
         hasher.combine(identity?.key.count)
     }

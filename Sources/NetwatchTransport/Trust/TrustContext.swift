@@ -8,7 +8,8 @@ final class TrustContext {
     /// Prepares a trust for handshakes.
     ///
     /// - Throws: ``TransferFailure`` with one of two codes: 82 (`CURLE_SSL_CRL_BADFILE`) if a revocation list is
-    ///   unreadable; 4 (`CURLE_NOT_BUILT_IN`) if the trust needs OpenSSL and libcurl uses another TLS library.
+    ///   unreadable; 4 (`CURLE_NOT_BUILT_IN`) if the trust needs OpenSSL and libcurl uses another TLS library, or if
+    ///   libcurl uses another major version of OpenSSL than netwatch.
     init(_ trust: TransferTrust) throws(TransferFailure) {
         if let missing = TransferCapabilities.current.missing(for: trust) { throw missing }
         self.trust = trust
@@ -22,12 +23,23 @@ final class TrustContext {
         guard let revocationLists else { return }
         X509_STORE_CTX_set0_crls(evaluation, revocationLists.stack)
         X509_STORE_CTX_set_flags(evaluation, netwatch_x509_flag_crl_check)
+        guard trust.acceptsAnyRevocationSource else { return }
+        X509_STORE_CTX_set_verify_cb(evaluation) { isGood, evaluation in
+            isGood == 1 || TrustContext.lacksCurrentList(evaluation!) ? 1 : 0
+        }
+    }
+
+    /// Returns whether an evaluation has found no list of the certificate's issuer that is valid now.
+    static func lacksCurrentList(_ evaluation: OpaquePointer) -> Bool {
+        [netwatch_x509_error_no_crl, netwatch_x509_error_early_crl, netwatch_x509_error_old_crl]
+            .contains(X509_STORE_CTX_get_error(evaluation))
     }
 }
 
 extension TransferCapabilities {
     /// Returns the failure that explains why a trust is not supported; `nil` if the trust is supported.
     func missing(for trust: TransferTrust) -> TransferFailure? {
+        if let openSSLConflict { return .refused(CURLE_NOT_BUILT_IN, openSSLConflict) }
         guard !usesOpenSSL, trust.needsOpenSSL else { return nil }
         let library = tlsLibrary ?? "no TLS library"
         return .refused(
@@ -46,7 +58,8 @@ extension TransferTrust {
     /// accepts.
     fileprivate var needsOpenSSL: Bool {
         let hasOwnAnchors = if case .only = anchors { true } else { false }
-        return hasOwnAnchors || check != nil || !revocationLists.isEmpty || identity != nil
+        return hasOwnAnchors || check != nil || !revocationLists.isEmpty || acceptsAnyRevocationSource
+            || identity != nil
     }
 }
 

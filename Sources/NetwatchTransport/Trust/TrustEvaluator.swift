@@ -9,6 +9,9 @@ internal import CNetwatchCurl
 final class TrustEvaluator {
     private(set) var presented: PresentedTrust?
     private(set) var isRefusedByCheck = false
+    private(set) var isRefusedByStapledStatus = false
+    /// Whether the stapled response must report the certificate as good, because no list does.
+    private var needsStapledStatus = false
     private let context: TrustContext
     private let host: String
 
@@ -49,13 +52,37 @@ final class TrustEvaluator {
             },
             evaluator.toOpaque()
         )
+        if context.trust.acceptsAnyRevocationSource { setStatusCallback(of: connection) }
         return true
+    }
+
+    /// Makes OpenSSL ask for a stapled response, and call this evaluator after the chain was verified.
+    private func setStatusCallback(of connection: OpaquePointer) {
+        netwatch_set_status_callback(
+            connection,
+            { connection, evaluator in
+                let evaluator = Unmanaged<TrustEvaluator>.fromOpaque(evaluator!).takeUnretainedValue()
+                return evaluator.accepts(StapledStatus(in: connection!)) ? 1 : 0
+            },
+            Unmanaged.passUnretained(self).toOpaque()
+        )
+    }
+
+    private func accepts(_ status: StapledStatus) -> Bool {
+        isRefusedByStapledStatus =
+            switch status {
+            case .good: false
+            case .absent: needsStapledStatus
+            case .bad: true
+            }
+        return !isRefusedByStapledStatus
     }
 
     private func accepts(_ evaluation: OpaquePointer) -> Bool {
         context.prepare(evaluation)
         isRefusedByCheck = false
         let isValid = X509_verify_cert(evaluation) == 1
+        noteMissingList(of: evaluation, isValid: isValid)
         let presented = PresentedTrust(evaluation, host: host)
         self.presented = presented
         guard isValid && presented.verdict.isTrusted || context.trust.anchors == nil else { return false }
@@ -64,5 +91,12 @@ final class TrustEvaluator {
         X509_STORE_CTX_set_error(evaluation, isRefusedByCheck ? netwatch_x509_error_application : 0)
         ERR_clear_error()
         return !isRefusedByCheck
+    }
+
+    private func noteMissingList(of evaluation: OpaquePointer, isValid: Bool) {
+        guard context.trust.acceptsAnyRevocationSource else { return }
+        let lacksList = isValid && TrustContext.lacksCurrentList(evaluation)
+        if lacksList { X509_STORE_CTX_set_error(evaluation, 0) }
+        needsStapledStatus = lacksList || context.trust.revocationLists.isEmpty
     }
 }

@@ -85,6 +85,21 @@ internal import Testing
         #expect(self.settings().cookies == nil)
     }
 
+    @Test func `default configurations share cookies in memory, not Foundation's file`() throws {
+        let url = try #require(URL(string: "http://memory.example/"))
+        SessionSettings(.default).cookies?.store(["a=b; Max-Age=600"], from: url, mainDocumentURL: nil)
+        let settings = SessionSettings(.default)
+        #expect(settings.cookies?.field(for: url) == "a=b")
+        #expect(HTTPCookieStorage.shared.cookies?.contains { $0.domain == "memory.example" } != true)
+        let storage = try #require(SessionManager().cookieStorage)
+        #expect(storage === SessionManager.default.cookieStorage)
+        #expect(storage !== SessionManager(configuration: configuration).cookieStorage)
+        for cookie in storage.cookies ?? [] where cookie.domain == "memory.example" {
+            storage.deleteCookie(cookie)
+        }
+        #expect(settings.cookies?.field(for: url) == nil)
+    }
+
     @Test func `ephemeral sessions share no cookies`() throws {
         let url = try #require(URL(string: "http://example.org/"))
         settings().cookies?.store(["a=b"], from: url, mainDocumentURL: nil)

@@ -74,6 +74,50 @@ internal import Testing
         #expect(access(path, F_OK) == 0)
     }
 
+    /// Creates a file with the name of a temporary file in the subdirectory that ``TemporaryFiles`` uses.
+    private func temporaryFile(_ digit: Character, mode: mode_t) throws -> String {
+        let subdirectory = directory.file("netwatch-downloads-\(geteuid())")
+        mkdir(subdirectory, 0o700)
+        let path = "\(subdirectory)/netwatch-\(String(repeating: digit, count: 32)).partial"
+        try #require(FileManager.default.createFile(atPath: path, contents: Data(bytes(10))))
+        chmod(path, mode)
+        return path
+    }
+
+    @Test func `the files of killed processes are removed, and no others`() throws {
+        let abandoned = try temporaryFile("a", mode: 0o600 | S_ISVTX)
+        let received = try temporaryFile("b", mode: 0o600)
+        let used = try temporaryFile("c", mode: 0o600 | S_ISVTX)
+        let user = try PartialFile.opening(used)
+        let other = (abandoned as NSString).deletingLastPathComponent + "/other"
+        try #require(FileManager.default.createFile(atPath: other, contents: nil))
+        chmod(other, 0o600 | S_ISVTX)
+        let new = try TemporaryFiles.newFile(in: directory.path)
+        #expect(contents(abandoned) == nil)
+        for path in [received, used, other, new.path] { #expect(access(path, F_OK) == 0) }
+        user.unlock()
+    }
+
+    @Test func `a temporary file is not abandoned once the program can know it`() throws {
+        func isPrivate(_ download: PartialDownload) throws -> Bool {
+            var status = stat()
+            try #require(lstat(download.url.path, &status) == 0)
+            return status.st_mode & S_ISVTX != 0
+        }
+        let partial = try PartialDownload.temporary()
+        try partial.startOver(get(), wholeHead(100))
+        try partial.append(bytes(60))
+        #expect(try isPrivate(partial))
+        _ = try #require(partial.resumeRecord())
+        #expect(try !isPrivate(partial))
+        try partial.startOver(get(), wholeHead(100, tag: "\"v2\""))
+        #expect(try isPrivate(partial))
+        try partial.append(bytes(100))
+        try partial.leaveInPlace()
+        #expect(try !isPrivate(partial))
+        try removeFile(partial.url.path)
+    }
+
     @Test func `a temporary file is private and is deleted with its owner`() throws {
         var download: PartialDownload? = try PartialDownload.temporary()
         let path = try #require(download?.url.path)

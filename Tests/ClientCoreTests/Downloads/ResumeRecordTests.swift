@@ -41,6 +41,17 @@ internal import Testing
         #expect(try ResumeRecord(data: try #require(record.data)) == record)
     }
 
+    @Test func `an unquoted entity tag is sent as it was received`() throws {
+        let head = transferHead(200, ["Accept-Ranges": "bytes", "ETag": "v1", "Content-Length": "10"])
+        var record = try #require(self.record(head))
+        #expect(record.validator.fieldValue == "v1")
+        #expect(try ResumeRecord(data: try #require(record.data)) == record)
+        record.received = 4
+        #expect(record.requestHeaders.contains(.init("If-Range", "v1", isExact: true)))
+        #expect(record.validator.isConfirmed(by: head))
+        #expect(!record.validator.isConfirmed(by: transferHead(206, ["ETag": "\"v1\""])))
+    }
+
     @Test func `a request with a range of the program has no record`() {
         var request = get()
         request.setValue("bytes=0-4", forHTTPHeaderField: "Range")
@@ -88,7 +99,11 @@ internal import Testing
         transferHead(200, ["ETag": "\"v1\"", "Accept-Ranges": "none"]),
         transferHead(200, ["Accept-Ranges": "bytes"]),
         transferHead(200, ["Accept-Ranges": "bytes", "ETag": "W/\"v1\""]),
-        transferHead(200, ["Accept-Ranges": "bytes", "ETag": "v1"]),
+        transferHead(200, ["Accept-Ranges": "bytes", "ETag": "W/v1"]),
+        transferHead(200, ["Accept-Ranges": "bytes", "ETag": "\"v1"]),
+        transferHead(200, ["Accept-Ranges": "bytes", "ETag": "v 1"]),
+        transferHead(200, ["Accept-Ranges": "bytes", "ETag": ""]),
+        transferHead(200, ["Accept-Ranges": "bytes", "ETag": Self.date]),
         transferHead(200, ["Accept-Ranges": "bytes", "ETag": "\"v1\"", "Content-Encoding": "gzip"]),
         transferHead(404, ["Accept-Ranges": "bytes", "ETag": "\"v1\""]),
         transferHead(206, ["ETag": "\"v1\"", "Content-Range": "bytes 5-9/10"]),

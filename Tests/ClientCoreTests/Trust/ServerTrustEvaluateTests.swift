@@ -115,6 +115,9 @@ struct ServerTrustEvaluateTests {
             !policy(.lists([list])).evaluate(trust([own, intermediate], code: 20), forHost: "policy.test")
         )
         #expect(!policy([.stapledStatus, .lists([list])]).evaluate(good, forHost: "policy.test"))
+        #expect(policy(.anyAvailableMethod([list])).evaluate(good, forHost: "policy.test"))
+        #expect(!policy(.anyAvailableMethod([foreign])).evaluate(good, forHost: "policy.test"))
+        #expect(!policy(.anyAvailableMethod()).evaluate(good, forHost: "policy.test"))
     }
 
     @Test func `a custom evaluation can call other policies`() {

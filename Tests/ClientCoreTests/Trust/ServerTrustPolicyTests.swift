@@ -76,6 +76,23 @@ struct ServerTrustPolicyTests {
         #expect(try CertificateRevocationList(data: Data(trust.revocationLists)) == list)
     }
 
+    @Test func `combined revocation flags keep all requirements`() throws {
+        let path = try authority.revocationList("combined.crl")
+        let list = try CertificateRevocationList(contentsOf: URL(fileURLWithPath: path))
+        let either: RevocationFlags = [.stapledStatus, .anyAvailableMethod([list])]
+        #expect(either.requiresStapledStatus && either.acceptsAnyMethod && either.lists == [list])
+        let strict: RevocationFlags = [.lists([list]), .anyAvailableMethod()]
+        #expect(!strict.acceptsAnyMethod && strict.lists == [list])
+        let none: RevocationFlags = []
+        #expect(!none.acceptsAnyMethod)
+        let policy = ServerTrustPolicy.performRevokedEvaluation(
+            validateHost: true,
+            revocationFlags: .anyAvailableMethod()
+        )
+        try policy.check()
+        #expect(policy.transferTrust.acceptsAnyRevocationSource)
+    }
+
     @Test func `without evaluation no authority is required`() {
         let trust = ServerTrustPolicy.disableEvaluation.transferTrust
         #expect(trust.anchors == nil)

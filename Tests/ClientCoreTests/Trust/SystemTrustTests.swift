@@ -127,4 +127,47 @@ struct SystemTrustTests {
             #expect(reason?.output?.transferFailure.code == 91)
         }
     }
+
+    private func anyMethod(_ names: String...) throws -> ServerTrustPolicy { try anyMethod(names) }
+
+    private func anyMethod(_ names: [String]) throws -> ServerTrustPolicy {
+        let lists = try names.map { try CertificateRevocationList(contentsOf: server.authority.url($0)) }
+        return .performRevokedEvaluation(validateHost: true, revocationFlags: .anyAvailableMethod(lists))
+    }
+
+    @Test func `a stapled response or a list suffices if any method is accepted`() async throws {
+        // `good.test` staples a good response, `valid.test` none.
+        #expect(try await reason("good.test", try anyMethod()) == nil)
+        #expect(try await reason("good.test", try anyMethod("foreign.pem", "old.pem")) == nil)
+        #expect(try await reason("good.test", try anyMethod("list.pem")) == nil)
+        #expect(try await reason("valid.test", try anyMethod("list.pem")) == nil)
+    }
+
+    @Test(
+        arguments: [
+            ("bad.test", []), ("valid.test", []), ("valid.test", ["foreign.pem"]),
+            ("valid.test", ["old.pem"]),
+        ] as [(String, [String])]
+    )
+    func `without a good status by any method a server is refused`(host: String, lists: [String]) async throws
+    {
+        let reason = try await reason(host, try anyMethod(lists))
+        if case .revocationCheckFailed = reason {} else { Issue.record("\(String(describing: reason))") }
+        #expect(reason?.output?.transferFailure.code == 91)
+    }
+
+    @Test func `a revoked certificate is refused even if another method could accept it`() async throws {
+        let reason = try await reason("revoked.test", try anyMethod("list.pem"))
+        if case .revocationCheckFailed = reason {} else { Issue.record("\(String(describing: reason))") }
+        #expect(reason?.output?.verdict?.problem == .revoked)
+    }
+
+    @Test func `a policy that accepts any revocation method still checks the chain and the host`()
+        async throws
+    {
+        let expired = try await reason("expired.test", try anyMethod("list.pem"))
+        #expect(expired?.output?.verdict?.problem == .expired)
+        let wrong = try await reason("wrong.test", try anyMethod("list.pem"))
+        if case .hostValidationFailed = wrong {} else { Issue.record("\(String(describing: wrong))") }
+    }
 }
