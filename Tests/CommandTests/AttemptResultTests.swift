@@ -92,7 +92,7 @@ internal import Testing
             "-d",
             "x",
             "--response-timeout",
-            "2s",
+            "6s",
             "--id",
             "slow",
             "--lane",
@@ -100,14 +100,14 @@ internal import Testing
             "--fifo"
         )
         #expect(sent.ending == .exited(0), "\(sent.errors)")
-        #expect(sent.errors == ["queued: no response within 2.0 seconds of the request"], "\(sent.errors)")
+        #expect(sent.errors == ["queued: no response within 6.0 seconds of the request"], "\(sent.errors)")
         let details = try await service.details(of: "slow")
-        #expect(details["response_timeout_seconds"] as? Double == 4)
+        #expect(details["response_timeout_seconds"] as? Double == 12)
         let attempts = try #require(details["attempts"] as? [[String: Any]])
         #expect(attempts.map { $0["curl_code"] as? Int } == [28])
-        // Checks only this row: whether there is a row `busy` depends on whether the two seconds are over.
+        // Checks only this row: whether there is a row `busy` depends on whether the six seconds are over.
         let shown = try await service.run("queue", "show", "slow").output
-        #expect(shown.contains { $0.hasPrefix("timeouts") && $0.contains("response 4.0 s") }, "\(shown)")
+        #expect(shown.contains { $0.hasPrefix("timeouts") && $0.contains("response 12.0 s") }, "\(shown)")
         await server.requests(atLeast: 2)
         server.release()
         let end = try await Command.json(service.curl("/v1/requests/slow?wait=60"))
@@ -186,7 +186,7 @@ internal import Testing
         let server = try ScriptedServer { _ in .stall(then: .close) }
         for (options, words) in [
             (["--response-timeout", "100ms"], "no response within 0.1 seconds"),
-            (["--max-time", "200ms"], "timed out"),
+            (["--max-time", "10s"], "timed out"),
         ] {
             let sent = try await Command.start(["send", "--queue", "never", server.url, "-d", "x"] + options)
                 .outcome()

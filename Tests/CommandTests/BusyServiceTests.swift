@@ -27,11 +27,11 @@ internal import Testing
             #expect(words.contains("nothing was changed") && !words.contains("netwatch serve"), "\(words)")
         }
         #expect(service.requests.count == 3)
-        let status = try await Command.run("status", "--socket", socket)
-        #expect(status.output.contains { $0.hasPrefix("service     busy, pid") }, "\(status.output)")
-        let object = try Command.json(
-            try #require(try await Command.run("status", "--format", "json", "--socket", socket).output.last)
-        )
+        let status = ["status", "--timeout", "30s", "--socket", socket]
+        let text = try await Command.start(status).outcome().output
+        #expect(text.contains { $0.hasPrefix("service     busy, pid") }, "\(text)")
+        let json = try await Command.start(status + ["--format", "json"]).outcome().output
+        let object = try Command.json(try #require(json.last))
         #expect((object["service"] as? [String: Any])?["state"] as? String == "busy")
     }
 

@@ -11,7 +11,8 @@ internal import Testing
         let namespace = try NetworkNamespace()
         var server: ScriptedServer? = try ScriptedServer(in: namespace)
         let port = try #require(server?.port)
-        let text = "[[host]]\nname = \"db\"\ntcp = \"127.0.0.1:\(port)\"\ninterval = \"1s\"\nfall = 1\n"
+        let pace = "interval = \"1s\"\ntimeout = \"60s\"\nfall = 1\n"
+        let text = "[[host]]\nname = \"db\"\ntcp = \"127.0.0.1:\(port)\"\n" + pace
         let file = try directory.write(Array(text.utf8), to: "netwatch.toml")
         var service: RunningService? = try await RunningService(
             in: directory,

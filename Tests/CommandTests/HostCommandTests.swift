@@ -167,13 +167,13 @@ struct HostCommandLinkTests {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add unreachable 198.51.100.8")
         let process = try Command.start(
-            ["host", VethTestbed.farAddress, "198.51.100.8", "--until", "up", "--timeout", "3s"],
+            ["host", VethTestbed.farAddress, "198.51.100.8", "--until", "up", "--timeout", "10s"],
             in: testbed.near
         )
         #expect(try await process.end() == .exited(1))
         #expect(
             process.errors.values == [
-                "error: timed out after 3.0 s: `198.51.100.8` is not reachable (unreachable route)"
+                "error: timed out after 10.0 s: `198.51.100.8` is not reachable (unreachable route)"
             ]
         )
     }

@@ -141,12 +141,11 @@ struct NameCommandTests {
         for name in ["answered", "silent"] {
             _ = try await service.run("send", "--queue", "always", "http://\(name).example/", "-d", "x")
         }
-        let status = try await statusLines(of: service) { $0.contains { $0.contains("silent for ") } }
-        #expect(status.contains { $0.hasPrefix("resolver    192.0.2.2, silent for ") }, "\(status)")
-        #expect(
-            status.contains { $0.contains("answered.example") && $0.hasSuffix("ago  203.0.113.9") },
-            "\(status)"
-        )
+        // On a busy machine, the first lookup of the other name may time out, too.
+        _ = try await statusLines(of: service) { lines in
+            lines.contains { $0.hasPrefix("resolver    192.0.2.2, silent for ") }
+                && lines.contains { $0.contains("answered.example") && $0.hasSuffix("ago  203.0.113.9") }
+        }
         // An answer for the other name ends the silence until the next lookup.
         let json = try await statusLines(of: service, ["--format", "json"]) { lines in
             lines.contains { $0.contains("silent_seconds") }

@@ -27,7 +27,7 @@ internal import Testing
 
     /// Expects `netwatch status` and `netwatch queue` to report the service and its queue.
     private func expectAnswers(_ service: RunningService, requests: Int) async throws {
-        let status = try await service.run("status", "--format", "json")
+        let status = try await service.run("status", "--timeout", "30s", "--format", "json")
         #expect(status.output.joined().contains(#""state":"running""#), "\(status.output) \(status.errors)")
         let stats = try await service.run("queue", "stats", "--format", "json")
         #expect(stats.ending == .exited(0), "\(stats.errors)")

@@ -87,7 +87,7 @@ struct ProbeCommandTests {
                 in: testbed.near
             ).outcome()
         }
-        let held = try await wait(for: portal, "3s")
+        let held = try await wait(for: portal, "10s")
         #expect(held.ending == .exited(1))
         #expect(held.errors.first?.contains("portal.example") == true, "\(held.errors)")
         let free = try server { .respond(status: 204, headers: [], body: []) }

@@ -15,7 +15,7 @@ internal import Testing
             "--check-url",
             url,
             "--timeout",
-            "20s"
+            "60s"
         )
         #expect(waited.ending == .exited(0), "\(waited.errors)")
         #expect(waited.errors.first?.hasPrefix("`\(host)` is ") == true, "\(waited.errors)")

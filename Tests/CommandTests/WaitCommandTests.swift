@@ -35,22 +35,22 @@ struct WaitCommandTests {
             "--host",
             "198.51.100.9",
             "--timeout",
-            "3s",
+            "10s",
             in: testbed
         )
         #expect(try await process.end() == .exited(1))
         #expect(
             process.errors.values == [
-                "error: timed out after 3.0 s: `198.51.100.8` is not reachable (unreachable route), "
+                "error: timed out after 10.0 s: `198.51.100.8` is not reachable (unreachable route), "
                     + "`198.51.100.9` is not reachable (blackhole route)"
             ]
         )
         try testbed.near.ip("link set near0 down")
-        let general = try wait("-t", "3s", in: testbed)
+        let general = try wait("-t", "10s", in: testbed)
         #expect(try await general.end() == .exited(1))
         #expect(
             general.errors.values == [
-                "error: timed out after 3.0 s: the public Internet is not reachable (no route)"
+                "error: timed out after 10.0 s: the public Internet is not reachable (no route)"
             ]
         )
     }
@@ -61,7 +61,7 @@ struct WaitCommandTests {
         let hosts = ["--host", "198.51.100.8", "--host", VethTestbed.farAddress]
         let any = try Command.start(["wait", "--any"] + hosts, in: testbed.near)
         #expect(try await any.end() == .exited(0))
-        let all = try Command.start(["wait", "--timeout", "3s"] + hosts, in: testbed.near)
+        let all = try Command.start(["wait", "--timeout", "10s"] + hosts, in: testbed.near)
         #expect(try await all.end() == .exited(1))
     }
 
@@ -71,9 +71,9 @@ struct WaitCommandTests {
         let watcher = try Command.start(["host", VethTestbed.remoteAddress], in: testbed.near)
         defer { watcher.signal(9) }
         try await watcher.output.wait { $0.last?.contains("no carrier") == true }
-        let late = try wait("--for", "carrier", "-t", "3s", in: testbed)
+        let late = try wait("--for", "carrier", "-t", "10s", in: testbed)
         #expect(try await late.end() == .exited(1))
-        #expect(late.errors.values == ["error: timed out after 3.0 s: no interface has a carrier"])
+        #expect(late.errors.values == ["error: timed out after 10.0 s: no interface has a carrier"])
         let processes = [
             try wait("--timeout", "0", "--host", VethTestbed.remoteAddress, in: testbed),
             try wait("--for", "carrier", in: testbed),
@@ -87,17 +87,17 @@ struct WaitCommandTests {
 
     @Test func `--interface restricts the wait to that interface`() async throws {
         let testbed = try VethTestbed()
-        let other = try wait("-i", "eth7", "-t", "3s", in: testbed)
+        let other = try wait("-i", "eth7", "-t", "10s", in: testbed)
         #expect(try await other.end() == .exited(1))
         #expect(
             other.errors.values == [
-                "error: timed out after 3.0 s: the public Internet is reachable "
+                "error: timed out after 10.0 s: the public Internet is reachable "
                     + "(near0 192.0.2.1 via 192.0.2.2), but not over `eth7`"
             ]
         )
-        let missing = try wait("--for", "carrier", "-i", "eth7", "-t", "3s", in: testbed)
+        let missing = try wait("--for", "carrier", "-i", "eth7", "-t", "10s", in: testbed)
         #expect(try await missing.end() == .exited(1))
-        #expect(missing.errors.values == ["error: timed out after 3.0 s: there is no interface `eth7`"])
+        #expect(missing.errors.values == ["error: timed out after 10.0 s: there is no interface `eth7`"])
         let any = try wait("--for", "carrier", "--any", "-i", "eth7", "-i", "near0", in: testbed)
         #expect(try await any.end() == .exited(0))
     }

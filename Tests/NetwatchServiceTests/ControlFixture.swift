@@ -24,6 +24,8 @@ final class ControlFixture: Sendable {
         let directory = try directory ?? ScratchDirectory()
         self.directory = directory
         var limits = ControlServer.Limits()
+        // On a busy machine, a client may take longer than the defaults.
+        (limits.headerDeadline, limits.lingerDeadline) = (.seconds(60), .seconds(30))
         adjust(&limits)
         self.path = path ?? directory.file("control.sock")
         server = try ControlServer(

@@ -210,6 +210,8 @@ internal import Testing
         _ adjust: (inout ControlServer.Limits) -> Void = { _ in }
     ) throws -> ControlServer {
         var limits = ControlServer.Limits()
+        // On a busy machine, a client may take longer than the default.
+        limits.headerDeadline = .seconds(60)
         adjust(&limits)
         return try ControlServer(
             path: directory.file("s"),

@@ -3,7 +3,7 @@ internal import NetwatchEventLoop
 
 /// A client of a unix socket that sends arbitrary bytes. Unlike `curl` it can send slowly, incorrectly or nothing.
 ///
-/// Its methods block, so tests call them inside ``offPool(_:)``. A method that receives fails after 20 s without data,
+/// Its methods block, so tests call them inside ``offPool(_:)``. A method that receives fails after 60 s without data,
 /// unless the test sets another timeout.
 package final class RawClient {
     private let socket: FileDescriptor
@@ -13,7 +13,7 @@ package final class RawClient {
         let type = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         let descriptor = try systemCall("socket") { Glibc.socket(AF_UNIX, type, 0) }
         socket = FileDescriptor(owning: descriptor)
-        try setReceiveTimeout(seconds: 20)
+        try setReceiveTimeout(seconds: 60)
         _ = try withUnixAddress(path) { address, length in
             try systemCall("connect") { connect(descriptor, address, length) }
         }
@@ -85,10 +85,10 @@ package final class RawClient {
         return try response()
     }
 
-    /// Waits until the server has closed the connection completely, for at most 20 s. Does not read any data.
+    /// Waits until the server has closed the connection completely, for at most 60 s. Does not read any data.
     package func waitUntilClosedByServer() throws {
         var polled = pollfd(fd: socket.rawValue, events: 0, revents: 0)
-        guard try systemCall("poll", { poll(&polled, 1, 20_000) }) == 1 else {
+        guard try systemCall("poll", { poll(&polled, 1, 60_000) }) == 1 else {
             throw RawClientError.stillOpen
         }
     }

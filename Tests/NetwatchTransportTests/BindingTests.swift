@@ -29,7 +29,7 @@ struct BindingTests {
 
     private func request(_ url: String, over cable: TwoCableTestbed.Cable?) -> TransferRequest {
         var request = TransferRequest(url: url)
-        request.connectTimeout = .seconds(5)
+        request.connectTimeout = .seconds(60)
         request.binding = cable?.binding
         return request
     }

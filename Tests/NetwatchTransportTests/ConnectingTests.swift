@@ -95,15 +95,15 @@ internal import Testing
         let silent = try UnansweringPort()
         let engine = try TransferEngine(resolver: .answering("127.0.0.1", "127.0.0.2"))
         var request = request(silent.port)
-        // Ten times the delay before the second address is tried.
-        request.connectTimeout = .milliseconds(2500)
+        // Much longer than the delay of 250 ms before the second address is tried, even on a busy machine.
+        request.connectTimeout = .seconds(10)
         let failure = try #require(await engine.run(request).failure)
         #expect(failure.code == 28)
         #expect(failure.phase == .connect)
         #expect(failure.bytesSent == 0)
         #expect(
             failure.message
-                == "no connection within 2.5 seconds (127.0.0.1: no answer; 127.0.0.2: Connection refused)"
+                == "no connection within 10.0 seconds (127.0.0.1: no answer; 127.0.0.2: Connection refused)"
         )
     }
 

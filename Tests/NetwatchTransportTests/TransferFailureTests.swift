@@ -189,7 +189,8 @@ internal import Testing
         defer { gate.open() }
         let engine = try TransferEngine(resolver: gate.resolver)
         var request = TransferRequest(url: "http://netwatch.invalid/")
-        request.connectTimeout = .milliseconds(50)
+        // Long enough for the resolver's thread to begin the lookup, even on a busy machine.
+        request.connectTimeout = .seconds(10)
         let failure = await engine.run(request).failure
         #expect(failure?.code == 28)
         #expect(failure?.phase == .resolve)

@@ -92,14 +92,14 @@ struct TrustedTransferTests {
         let deaf = try ScriptedServer(mode: .deaf)
         let recorders = (0..<8).map { _ in
             var request = TransferRequest(url: deaf.url.replacing("http:", with: "https:"))
-            request.connectTimeout = .milliseconds(500)
-            request.totalTimeout = .milliseconds(900)
+            request.connectTimeout = .seconds(5)
+            request.totalTimeout = .seconds(9)
             return pool.start(request)
         }
         for recorder in recorders { #expect(await recorder.end().failure?.code == 28) }
         let last = recorders.compactMap { $0.record.metrics?.ended }.max() ?? .zero
         // If the transfers failed one after another, the last would take eight times as long as the first.
-        #expect(last < .seconds(3))
+        #expect(last < .seconds(30))
     }
 
     @Test func `a strict transfer after a lax one makes a new handshake and is rejected`() async throws {

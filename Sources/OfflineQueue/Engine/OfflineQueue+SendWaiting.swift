@@ -13,10 +13,6 @@ extension OfflineQueue {
         var slotDeadline: Moment?
     }
 
-    /// The maximum time that a call waits for a slot before an attempt: 1 s. A slot is often free after milliseconds, when
-    /// the outcome of another attempt is stored.
-    private static let slotTimeout: Duration = .seconds(1)
-
     /// Returns the result if the call need not wait, because no attempt can start now or because the queue already knew
     /// the id. Otherwise returns `nil`.
     func immediateResult(_ accepted: EnqueuedRequest) -> SendResult? {
@@ -104,7 +100,8 @@ extension OfflineQueue {
             let reason = reasons[lane] ?? scheduler.waitReason(ofLane: lane, now: now)
             reasons[lane] = .some(reason)
             guard let reason else { continue }
-            let deadline = reason == .noFreeSlot ? waiter.slotDeadline ?? now + Self.slotTimeout : now
+            let slotDeadline = waiter.slotDeadline ?? now + configuration.slotTimeout
+            let deadline = reason == .noFreeSlot ? slotDeadline : now
             guard now < deadline else {
                 resolve(id, .queued(id: id, reason: reason))
                 continue

@@ -111,6 +111,20 @@ public actor OfflineQueue {
         /// same as the interval of other background work: 60 s.
         package var resealInterval: Duration = Sweeper.longestPause
 
+        /// How long a lane waits for the first state of its host's gate. Default 2.5 s.
+        package var gateTimeout: Duration = Scheduler.Settings().gateTimeout
+
+        /// How long attempts continue after the path to their host was lost. Default 3 s.
+        package var lossGrace: Duration = Scheduler.Settings().lossGrace
+
+        /// The maximum time that a call of ``OfflineQueue/send(_:options:)`` waits for a slot before an attempt. Default
+        /// 1 s. A slot is often free after milliseconds, when the outcome of another attempt is stored.
+        package var slotTimeout: Duration = .seconds(1)
+
+        /// The maximum time for which ``OfflineQueue/stop()`` waits until the outcomes of cancelled attempts are stored.
+        /// Default 1 s.
+        package var cancellationTimeout: Duration = OfflineQueue.cancellationTimeout
+
         /// Creates a configuration with the defaults.
         public init(directory: String) {
             self.directory = directory
@@ -228,6 +242,8 @@ extension Scheduler.Settings {
         inflight = configuration.inflight
         reconnectSpread = configuration.reconnectSpread
         retryRate = configuration.retryRate
+        gateTimeout = configuration.gateTimeout
+        lossGrace = configuration.lossGrace
         rates = configuration.rates
         let weights = configuration.hostWeights.map { (Origin.host(named: $0.key) ?? $0.key, $0.value) }
         // The check of the configuration has refused equal hosts.
@@ -326,7 +342,7 @@ extension OfflineQueue {
         completionWaiters.wakeAll()
         let reason = "the queue stopped during the attempt"
         for sequence in inflight.keys { inflight[sequence]!.end(because: reason) }
-        await drained(within: Self.cancellationTimeout)
+        await drained(within: configuration.cancellationTimeout)
         await staged.removeAll()
         await store.close()
         capacityWaiters.changed()
@@ -334,8 +350,8 @@ extension OfflineQueue {
         warningContinuation.finish()
     }
 
-    /// The maximum time for which ``stop()`` waits until the outcomes of cancelled attempts are stored: 1 s. On a slow
-    /// disk that may take longer. The requests then stay in flight in the store, and the next start recovers them.
+    /// The default of ``Configuration/cancellationTimeout``: 1 s. On a slow disk, storing the outcomes may take longer. The
+    /// requests then stay in flight in the store, and the next start recovers them.
     package static let cancellationTimeout: Duration = .seconds(1)
 
     /// Runs an operation of the store. If its error ends the store, the queue stops sending.

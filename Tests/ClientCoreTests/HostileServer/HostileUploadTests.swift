@@ -53,7 +53,7 @@ internal import Testing
     }
 
     @Test func `an upload to a server that does not read times out`() async throws {
-        let outcome = try await run(10 << 20, totalTimeout: 1000) { $0.waitWithoutReading() }
+        let outcome = try await run(10 << 20, totalTimeout: 10_000) { $0.waitWithoutReading() }
         #expect(outcome.error == "URLError \(URLError.Code.timedOut.rawValue)", "\(outcome)")
         #expect(outcome.transferCode == 28)
         #expect(outcome.phase == "request")

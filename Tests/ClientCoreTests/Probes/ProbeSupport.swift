@@ -24,9 +24,13 @@ struct EndlessAnswer: CustomTestStringConvertible {
     let script: ScriptedServer.Script
     let words: String
 
+    /// The timeout of the probe. It must not expire before the connection is made, nor before a response exceeds a size
+    /// limit, even on a busy machine.
+    var timeout: Duration { words.contains("bytes") ? .seconds(60) : .seconds(10) }
+
     private static let okay = "HTTP/1.1 200 OK\r\nContent-Type: application/captive+json\r\n"
 
-    /// Responses whose head or body never ends. The messages apply to a timeout of 2 s.
+    /// Responses whose head or body never ends. The messages apply to ``timeout``.
     static let all = [
         EndlessAnswer(
             testDescription: "endless header fields",
@@ -36,12 +40,12 @@ struct EndlessAnswer: CustomTestStringConvertible {
         EndlessAnswer(
             testDescription: "nothing at all",
             script: { _ in .stall(then: .close) },
-            words: "no complete response within 2.0 seconds"
+            words: "no complete response within 10.0 seconds"
         ),
         EndlessAnswer(
             testDescription: "half a head",
             script: { _ in .send(okay, then: .stall(then: .close)) },
-            words: "no complete response within 2.0 seconds"
+            words: "no complete response within 10.0 seconds"
         ),
         EndlessAnswer(
             testDescription: "endless interim responses",

@@ -168,27 +168,37 @@ struct OfflineRetrierTests {
 
     @Test(arguments: [(InterfaceType.wifi, false), (.veth, true)])
     func `the path must use the required interface type`(type: InterfaceType, isEnough: Bool) async throws {
-        // If the path does not meet the requirement, the request waits until the maximum wait has passed. That is long
-        // enough for the test to notice that the request waits, even on a busy machine.
-        let longest: (Bool) -> Duration? = { $0 ? nil : .seconds(3) }
-        let requiring = OfflineRetrier(maximumWait: longest(isEnough), requiredInterfaceType: type)
-        #expect(try await isEnoughForRequest(requiring) == isEnough)
-        let prohibiting = OfflineRetrier(maximumWait: longest(!isEnough), prohibitedInterfaceTypes: [type])
-        #expect(try await isEnoughForRequest(prohibiting) == !isEnough)
+        let requiring = OfflineRetrier(maximumWait: nil, requiredInterfaceType: type)
+        try await expectRetry(isEnough, by: requiring)
+        let prohibiting = OfflineRetrier(maximumWait: nil, prohibitedInterfaceTypes: [type])
+        try await expectRetry(!isEnough, by: prohibiting)
     }
 
-    /// Returns whether a request that waits is sent again when there is a path over a cable between namespaces.
-    private func isEnoughForRequest(_ retrier: OfflineRetrier) async throws -> Bool {
+    /// Checks whether a request that waits is sent again when there is a path over a cable between namespaces.
+    private func expectRetry(_ isExpected: Bool, by retrier: OfflineRetrier) async throws {
         let testbed = try OfflineTestbed()
         let server = try testbed.server()
-        let delays = Delays()
-        testbed.session.eventMonitors = [delays]
         testbed.session.interceptor = retrier
         let request = testbed.session.request(server.url)
         try await wait(for: retrier.connectivity, 1, 1)
+        guard !isExpected else {
+            try testbed.connect()
+            #expect(await request.responseString().value == "ok")
+            return
+        }
+        let host = try #require(NetworkHost(OfflineTestbed.host))
+        let statuses = Recorder<PathStatus>()
+        let watch = testbed.monitor.watch(.host(host)) { statuses.record($0) }
+        defer { watch.cancel() }
         try testbed.connect()
-        _ = await request.response()
-        return !delays.delays.values.isEmpty
+        try await statuses.waitForLast { $0.isReachable }
+        try testbed.disconnect()
+        // The monitor reports the path to all watches before it reports the loss to any of them.
+        try await statuses.waitForLast { !$0.isReachable }
+        #expect(waiting(retrier.connectivity) == Counts(waiters: 1, unreachable: 1))
+        #expect(request.retryCount == 0 && server.requests.isEmpty)
+        request.cancel()
+        #expect((await request.response().error as? URLError)?.code == .cancelled)
     }
 
     @Test func `waitsForConnectivity retries only after all other retriers`() async throws {

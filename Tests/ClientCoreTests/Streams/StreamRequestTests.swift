@@ -34,13 +34,13 @@ internal import Testing
         let reads = Recorder<Read>()
         let writes = Recorder<String>()
         let stream = session.stream(withHostName: "localhost", port: Int(server.port))
-        stream.write(Data("hello, ".utf8), timeout: 10) { writes.record("\($0 as Any?)") }
+        stream.write(Data("hello, ".utf8), timeout: 60) { writes.record("\($0 as Any?)") }
         stream.write(Data("world".utf8), timeout: 0) { writes.record("\($0 as Any?)") }
         stream.closeWrite()
-        stream.readData(ofMinLength: 12, maxLength: 100, timeout: 10) { data, isAtEnd, error in
+        stream.readData(ofMinLength: 12, maxLength: 100, timeout: 60) { data, isAtEnd, error in
             reads.record(Read(data: data, isAtEnd: isAtEnd, error: error))
         }
-        stream.readData(ofMinLength: 1, maxLength: 100, timeout: 10) { data, isAtEnd, error in
+        stream.readData(ofMinLength: 1, maxLength: 100, timeout: 60) { data, isAtEnd, error in
             reads.record(Read(data: data, isAtEnd: isAtEnd, error: error))
         }
         try await reads.wait { $0.count == 2 }

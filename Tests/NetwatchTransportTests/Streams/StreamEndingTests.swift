@@ -103,7 +103,8 @@ internal import Testing
     @Test func `the connect timeout also ends a name lookup`() async throws {
         let gate = LookupGate()
         let engine = try TransferEngine(resolver: gate.resolver)
-        let connection = engine.stream(to: "slow.example", port: 80, connectTimeout: .milliseconds(100))
+        // Long enough for the resolver's thread to begin the lookup, even on a busy machine.
+        let connection = engine.stream(to: "slow.example", port: 80, connectTimeout: .seconds(10))
         connection.resume()
         let failures = await failures(of: connection)
         #expect(failures.map(\.?.code) == [28, 28])

@@ -32,7 +32,7 @@ final class ModelCheckRun {
         }
     }
 
-    /// The timeout while the kernel is about to change something by itself, such as a route that expires.
+    /// The minimum timeout while the kernel is about to change something by itself, such as a route that expires.
     private static let kernelTimeout: Duration = .seconds(8)
 
     private let scenario: Scenario
@@ -138,9 +138,8 @@ final class ModelCheckRun {
                 isCorrect = true
                 outcome.delays.append(elapsed)
             }
-            if elapsed > (snapshot.isChanging ? Self.kernelTimeout : scenario.setup.timeout) {
-                return differences
-            }
+            let timeout = max(scenario.setup.timeout, snapshot.isChanging ? Self.kernelTimeout : .zero)
+            if elapsed > (differences.isEmpty ? Self.kernelTimeout : timeout) { return differences }
             let isQuiet = elapsed > scenario.setup.quietTime && !snapshot.isChanging
             if differences.isEmpty, isQuiet || !mustBeQuiet { return [] }
             pause(milliseconds: differences.isEmpty ? 50 : 5)

@@ -28,7 +28,7 @@ internal import Testing
 
     @Test func `a failed probe does not change the status`() async throws {
         let port = try RefusingPort()
-        let validator = validator(by: TCPProbe(port: port.port))
+        let validator = validator(by: TCPProbe(port: port.port, timeout: .seconds(60)))
         try await seen.wait { $0.count == 2 }
         validator.cancel()
         let last = try #require(seen.values.last)
@@ -39,7 +39,8 @@ internal import Testing
 
     @Test func `the path is probed again after the interval`() async throws {
         let server = try ScriptedServer()
-        let validator = validator(interval: .seconds(1), by: TCPProbe(port: server.port))
+        let probe = TCPProbe(port: server.port, timeout: .seconds(60))
+        let validator = validator(interval: .seconds(1), by: probe)
         try await seen.wait { $0.count == 3 }
         validator.cancel()
         // A further result may have arrived before the cancellation.
@@ -132,7 +133,7 @@ struct PathValidatorTransitionTests {
         try testbed.far.ip("addr add \(VethTestbed.remoteAddress)/32 dev lo")
         let server = try ScriptedServer(address: VethTestbed.remoteAddress, in: testbed.far)
         let loop = ProbeLoop(networkNamespace: testbed.near.path)
-        let validator = validator(TCPProbe(port: server.port, loop: loop))
+        let validator = validator(TCPProbe(port: server.port, timeout: .seconds(60), loop: loop))
         defer { validator.cancel() }
         try await seen.waitForLast { $0.validation == .valid }
         try testbed.setCable(connected: false)

@@ -15,7 +15,7 @@ internal import Testing
 
     @Test func `a successful connection is valid and closed without sending anything`() async throws {
         let server = try ScriptedServer()
-        let result = await TCPProbe(port: server.port).run(to: nil, over: path)
+        let result = await TCPProbe(port: server.port, timeout: .seconds(60)).run(to: nil, over: path)
         #expect(result.validation == .valid)
         #expect(try #require(result.latency) > .zero)
         #expect(await server.peers(atLeast: 1) == [IPAddress("127.0.0.1")])
@@ -25,7 +25,7 @@ internal import Testing
 
     @Test func `a refused connection fails with a latency`() async throws {
         let port = try RefusingPort()
-        let result = await TCPProbe(port: port.port).run(to: nil, over: path)
+        let result = await TCPProbe(port: port.port, timeout: .seconds(60)).run(to: nil, over: path)
         #expect(result.validation == .failed("connection refused"))
         #expect(result.latency != nil)
     }
@@ -49,7 +49,7 @@ internal import Testing
         let silent = try UnansweringPort()
         let server = try ScriptedServer(address: "127.0.0.2", port: silent.port)
         let paths = [path, try path(to: "127.0.0.2")]
-        let result = await TCPProbe(port: server.port).run(to: nil, over: paths)
+        let result = await TCPProbe(port: server.port, timeout: .seconds(60)).run(to: nil, over: paths)
         #expect(result.validation == .valid)
         #expect(await server.peers(atLeast: 1).count == 1)
     }
@@ -57,7 +57,7 @@ internal import Testing
     @Test func `if the attempts to all addresses fail, the message lists all addresses`() async throws {
         let port = try RefusingPort()
         let paths = [path, try path(to: "127.0.0.2")]
-        let result = await TCPProbe(port: port.port).run(to: nil, over: paths)
+        let result = await TCPProbe(port: port.port, timeout: .seconds(60)).run(to: nil, over: paths)
         #expect(
             result.validation
                 == .failed("127.0.0.1: connection refused; 127.0.0.2: connection refused")
@@ -76,7 +76,7 @@ internal import Testing
         let validator = PathValidator(
             monitor: monitor,
             target: .host(try #require(NetworkHost("two.invalid"))),
-            probe: TCPProbe(port: server.port),
+            probe: TCPProbe(port: server.port, timeout: .seconds(60)),
             interval: nil
         ) { results.record($0) }
         defer { validator.cancel() }
@@ -99,7 +99,7 @@ internal import Testing
 
     @Test func `an attempt cancelled before its start makes no connection`() async throws {
         let server = try ScriptedServer()
-        let probe = TCPProbe(port: server.port)
+        let probe = TCPProbe(port: server.port, timeout: .seconds(60))
         let task = Task {
             await waitForCancellation()
             return await probe.run(to: nil, over: path)
@@ -111,7 +111,7 @@ internal import Testing
 
     @Test func `many concurrent attempts all end`() async throws {
         let server = try ScriptedServer()
-        let probe = TCPProbe(port: server.port)
+        let probe = TCPProbe(port: server.port, timeout: .seconds(60))
         let results = await withTaskGroup(of: ProbeResult.self) { group in
             for _ in 0..<100 { group.addTask { await probe.run(to: nil, over: path) } }
             return await group.reduce(into: []) { $0.append($1.validation) }
@@ -164,7 +164,7 @@ struct TCPProbePathTests {
         let first = try #require(watch.status.path)
         try testbed.near.ip("route add \(TwoCableTestbed.host) via 203.0.113.2")
 
-        let probe = TCPProbe(port: server.port, loop: loop)
+        let probe = TCPProbe(port: server.port, timeout: .seconds(60), loop: loop)
         for path in [first, second, first] {
             #expect(await probe.run(to: nil, over: path).validation == .valid)
         }
@@ -175,14 +175,14 @@ struct TCPProbePathTests {
     @Test func `a removed source address is named in the result`() async throws {
         let path = try #require(monitor.watch(try target(TwoCableTestbed.host)) { _ in }.status.path)
         try testbed.near.ip("addr del 203.0.113.1/24 dev near1")
-        let result = await TCPProbe(port: 9, loop: loop).run(to: nil, over: path)
+        let result = await TCPProbe(port: 9, timeout: .seconds(60), loop: loop).run(to: nil, over: path)
         #expect(result.validation == .failed("the source address no longer exists"))
         #expect(result.latency == nil)
     }
 
     @Test func `an interface that is down or removed is named in the result`() async throws {
         let path = try #require(monitor.watch(try target(TwoCableTestbed.host)) { _ in }.status.path)
-        let probe = TCPProbe(port: 9, loop: loop)
+        let probe = TCPProbe(port: 9, timeout: .seconds(60), loop: loop)
         try testbed.near.ip("link set near1 down")
         let down = await probe.run(to: nil, over: path)
         #expect(down.validation == .failed("network is unreachable"))
@@ -205,8 +205,8 @@ struct TCPProbePathTests {
         let (statuses, watch) = monitor.record(try target(host))
         try await statuses.waitForLast(\.isReachable)
         let path = try #require(watch.status.path)
-        let result = await TCPProbe(port: server.port, loop: loop).run(to: nil, over: path)
-        #expect(result.validation == .valid)
+        let probe = TCPProbe(port: server.port, timeout: .seconds(60), loop: loop)
+        #expect(await probe.run(to: nil, over: path).validation == .valid)
         let peer = try #require(await server.peers(atLeast: 1)[0])
         #expect(IPAddress(bytes: peer.bytes) == IPAddress(source))
     }

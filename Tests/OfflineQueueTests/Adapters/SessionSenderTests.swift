@@ -189,11 +189,12 @@ internal import Testing
         }
         #expect(late.code == 28 && late.phase == .response && late.overrun == .milliseconds(100), "\(late)")
         timeouts.response = .seconds(300)
-        timeouts.total = .milliseconds(400)
+        // The request must have been sent before the timeout, even on a busy machine.
+        timeouts.total = .seconds(10)
         guard case .failure(let cut) = await outcome(of: server.url, timeouts: timeouts) else {
             return #expect(Bool(false), "no failure")
         }
-        #expect(cut.code == 28 && cut.overrun == .milliseconds(400), "\(cut)")
+        #expect(cut.code == 28 && cut.overrun == .seconds(10), "\(cut)")
     }
 
     @Test(.timeLimit(.minutes(5)))

@@ -11,9 +11,8 @@ internal import Testing
 
     /// Opens a queue with its own session and path monitor, as a program does.
     private func open() async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        var configuration = OfflineQueue.Configuration(patient: directory.path)
         configuration.limits.diskReserve = 0
-        configuration.credentialWait = .seconds(60)
         (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
         let queue = try await OfflineQueue(configuration: configuration)
         try await queue.start()

@@ -9,9 +9,14 @@ internal import Testing
     private let directory = TemporaryDirectory(marker: "loss")
     private let changes = ChangeSignal()
 
-    private func open(_ sender: FakeSender, _ gate: any HostGate) async throws -> OfflineQueue {
+    private func open(
+        _ sender: FakeSender,
+        _ gate: any HostGate,
+        lossGrace: Duration? = nil
+    ) async throws -> OfflineQueue {
         try await directory.openQueue(sender, gate: gate, signal: changes) {
             ($0.backoffBase, $0.backoffCap) = (Backoff.defaultBase, Backoff.defaultCap)
+            if let lossGrace { $0.lossGrace = lossGrace }
         }
     }
 
@@ -59,7 +64,7 @@ internal import Testing
     @Test func `a response within the grace period counts`() async throws {
         let sender = FakeSender()
         let gate = FakeGate(.reachable(generation: 1, route: 1))
-        let queue = try await open(sender, gate)
+        let queue = try await open(sender, gate, lossGrace: .seconds(3600))
         _ = try await queue.enqueue(.post(), options: options("a"))
         let attempt = await sender.nextAttempt()
         gate.turn(.notReachable)
@@ -71,7 +76,7 @@ internal import Testing
     @Test func `a short loss of the same path ends no attempt`() async throws {
         let sender = FakeSender()
         let gate = FakeGate(.reachable(generation: 1, route: 1))
-        let queue = try await open(sender, gate)
+        let queue = try await open(sender, gate, lossGrace: .seconds(3600))
         _ = try await queue.enqueue(.post(), options: options("a"))
         let attempt = await sender.nextAttempt()
         gate.turn(.notReachable)

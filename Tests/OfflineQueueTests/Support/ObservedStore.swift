@@ -63,6 +63,18 @@ struct ObservedStore: WrappedStore {
     }
 }
 
+extension OfflineQueue.Configuration {
+    /// Creates a configuration with the defaults, except for the times after which the queue stops waiting for something
+    /// that takes longer on a busy machine.
+    init(patient directory: String) {
+        self.init(directory: directory)
+        credentialWait = .seconds(60)
+        gateTimeout = .seconds(60)
+        slotTimeout = .seconds(60)
+        cancellationTimeout = .seconds(10)
+    }
+}
+
 extension TemporaryDirectory {
     /// Opens a queue on an ``ObservedStore`` in the directory, with settings that do not depend on the load and the disk
     /// of the machine. By default, a backoff of an hour prevents retries during a test.
@@ -79,12 +91,10 @@ extension TemporaryDirectory {
         isStarted: Bool = true,
         _ adjust: (inout OfflineQueue.Configuration) -> Void = { _ in }
     ) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(directory: path)
+        var configuration = OfflineQueue.Configuration(patient: path)
         configuration.limits.diskReserve = 0
         (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
         configuration.stopTimeout = .milliseconds(200)
-        // On a busy machine, a call may take longer than the default.
-        configuration.credentialWait = .seconds(60)
         adjust(&configuration)
         var settings = StoreSettings()
         settings.limits = configuration.limits
