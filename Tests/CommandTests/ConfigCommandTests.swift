@@ -49,16 +49,12 @@ internal import Testing
 
     @Test func `the default configuration is the one of the package`() async throws {
         let printed = try await Command.run("config", "default")
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let file = try String(contentsOf: root.appending(path: "systemd/netwatch.toml"), encoding: .utf8)
+        let file = try Repository.text("systemd/netwatch.toml")
         #expect(printed.output.joined(separator: "\n") + "\n" == file)
     }
 
     @Test func `the documentation has a row for every key`() async throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let page = try String(contentsOf: root.appending(path: "docs/configuration.md"), encoding: .utf8)
+        let page = try Repository.text("docs/configuration.md")
         var table = "", missing: [String] = [], count = 0
         for line in try await Command.run("config", "default").output {
             if line.hasPrefix("[") { table = String(line.dropFirst().dropLast()) }

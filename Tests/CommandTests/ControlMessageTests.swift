@@ -76,15 +76,10 @@ internal import Testing
 
     /// Every error code in the sources must be documented.
     @Test func `the documentation lists every error code`() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let documented = try String(contentsOf: root.appending(path: "docs/control-api.md"), encoding: .utf8)
-        let folder = root.appending(path: "Sources/NetwatchService")
+        let documented = try Repository.text("docs/control-api.md")
         var codes: Set<String> = []
-        for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path)
-        where path.hasSuffix(".swift") {
-            let source = try String(contentsOf: folder.appending(path: path), encoding: .utf8)
-            codes.formUnion(source.matches(of: /code: "([a-z_]+)"/).map { String($0.1) })
+        for path in try Repository.swiftFiles(in: "Sources/NetwatchService") {
+            codes.formUnion(try Repository.text(path).matches(of: /code: "([a-z_]+)"/).map { String($0.1) })
         }
         #expect(codes.count > 10)
         #expect(codes.filter { !documented.contains("`\($0)`") && !$0.hasPrefix("invalid_") } == [])

@@ -34,11 +34,8 @@ internal import Testing
         // The body is longer than a page of the control API.
         try shell("head -c 2000000 /dev/urandom >\(source.directory.file("body"))")
         try await source.service?.keep("http://127.0.0.1:1/", "-T", source.directory.file("body"))
-        let page = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../docs/control-api.md")
-        let text = try String(contentsOf: page, encoding: .utf8)
-        let script = try #require(text.split(separator: "with curl and jq:\n\n```sh\n").last)
-            .split(separator: "\n```")[0]
+        let page = try DocumentationPage("docs/control-api.md")
+        let script = try #require(page.commands(under: "`export`").first)
         try shell("cd \(source.directory.file("")); SOCKET=\(source.directory.file("socket")); \(script)")
         let target = try await QueueFixture(.directory, count: 0)
         let imported = try await target.run("import", source.directory.file("export.ndjson"))

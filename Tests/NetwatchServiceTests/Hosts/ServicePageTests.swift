@@ -14,15 +14,19 @@ internal import Testing
 
     /// Starts to watch hosts, and calls a function with a router for them.
     ///
-    /// - Parameter up: The name of a host that must be up before that; `nil` for none.
+    /// - Parameters:
+    ///   - up: The name of a host that must be up before that; `nil` for none.
+    ///   - request: A request that waits in the queue, which sends nothing.
     private func serving(
         _ hosts: [WatchedHost],
         untilUp up: String? = nil,
         hosts allowed: HostAllowList? = nil,
+        keeping request: QueueRequest? = nil,
         _ body: (ControlRouter) async throws -> Void
     ) async throws {
         let configuration = OfflineQueue.Configuration(directory: directory.file("state"))
         let queue = try await OfflineQueue(configuration: configuration)
+        if let request { _ = try await queue.enqueue(request) }
         let history = try HostHistory(path: directory.file("history.sqlite"))
         let log = Recorder<String>()
         let monitor = HostMonitor(monitor: .shared, history: history, logger: .recording(log))
@@ -201,6 +205,22 @@ internal import Testing
             ] {
                 #expect(metrics.text.contains(line + "\n"), "\(line)")
             }
+        }
+    }
+
+    @Test func `the documentation has a row for every metric, and for no other`() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let host = try Self.tcp("db", port: server.port)
+        let waiting = QueueRequest(method: "GET", url: server.url)
+        let documented = try DocumentationPage("docs/operations.md").rows.compactMap { row in
+            row[0].wholeMatch(of: /`((?:netwatch|process)_[a-z_]+).*`/)?.1
+        }
+        try await serving([host], untilUp: "db", keeping: waiting) { router in
+            let metrics = try await get(router, "/metrics").text
+            let names = metrics.matches(of: /TYPE ([a-z_]+)/).map { $0.1 }
+            #expect(names.count > 20)
+            #expect(Set(names) == Set(documented))
         }
     }
 

@@ -1,0 +1,107 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// A service with the directories of the package, below a directory of the test, and a shell for the commands of the
+/// documentation. The commands use the paths of the package, which are replaced before they run.
+final class AdministratedService {
+    let directory = try! ScratchDirectory()
+    let namespace: NetworkNamespace?
+    private(set) var process: Subprocess?
+
+    /// - Parameter namespace: The network namespace of the service and of the commands. Default: the test's own.
+    init(in namespace: NetworkNamespace? = nil) throws {
+        self.namespace = namespace
+        let folders = ["var/lib", "var/backups", "etc/netwatch", "etc/cron.d", "usr/local/bin", "run", "bin"]
+        for folder in folders {
+            try FileManager.default.createDirectory(
+                atPath: directory.file(folder),
+                withIntermediateDirectories: true
+            )
+        }
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.file("bin/netwatch"),
+            withDestinationPath: Command.path
+        )
+    }
+
+    deinit {
+        process?.signal(SIGKILL)
+    }
+
+    /// The variables that systemd sets for the unit. The commands use them, too, instead of the default paths.
+    private var environment: [String: String] {
+        [
+            "STATE_DIRECTORY": directory.file("var/lib/netwatch"), "RUNTIME_DIRECTORY": directory.file("run"),
+            "CONFIGURATION_DIRECTORY": directory.file("etc/netwatch"),
+            "PATH": "\(directory.file("bin")):/usr/bin:/bin:/usr/sbin:/sbin",
+        ]
+    }
+
+    /// Starts the service, and waits until it is ready.
+    func start() async throws {
+        let process = try Command.start(["serve"], environment: environment, in: namespace)
+        self.process = process
+        try await process.errors.wait { $0.contains { $0.hasSuffix("ready") } }
+    }
+
+    /// Stops the service if it runs.
+    func stop() async throws {
+        guard let process else { return }
+        process.signal(SIGTERM)
+        #expect(try await process.end() == .exited(0))
+        self.process = nil
+    }
+
+    /// Waits until the service has logged a line that contains `words` since its last start.
+    func hasLogged(_ words: String) async throws {
+        try await process?.errors.wait { $0.contains { $0.contains(words) } }
+    }
+
+    /// Runs the commands of a block of the documentation, and returns their output. The calls of systemctl(1) start and
+    /// stop the service of the test.
+    @discardableResult
+    func run(_ block: String) async throws -> [String] {
+        var commands: [Substring] = []
+        var output: [String] = []
+        for line in block.split(separator: "\n", omittingEmptySubsequences: false) {
+            guard line.hasPrefix("systemctl ") else {
+                commands.append(line)
+                continue
+            }
+            output += try await shell(commands)
+            commands = []
+            try await control(String(line))
+        }
+        return try await output + shell(commands)
+    }
+
+    private func control(_ command: String) async throws {
+        switch command {
+        case "systemctl start netwatch": try await start()
+        case "systemctl stop netwatch": try await stop()
+        case "systemctl restart netwatch":
+            try await stop()
+            try await start()
+        default: Issue.record("the test cannot run `\(command)`")
+        }
+    }
+
+    private func shell(_ commands: [Substring]) async throws -> [String] {
+        let text = ["/etc/", "/var/", "/usr/local/"].reduce(commands.joined(separator: "\n")) { text, path in
+            text.replacing(path, with: directory.path + path)
+        }
+        let shell = try Subprocess("/bin/sh", ["-euc", text], environment: environment, in: namespace)
+        let outcome = try await shell.outcome()
+        #expect(outcome.ending == .exited(0), "\(text)\n\(outcome.output + outcome.errors)")
+        return outcome.output
+    }
+
+    /// The ids of the unfinished requests, in the order in which they were accepted.
+    func waiting() async throws -> [String] {
+        try await run("netwatch queue list --state pending,inflight,held --format json").map { line in
+            try #require(try Command.json(line)["id"] as? String)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import Testing
+
+/// The commands of docs/operations.md.
+@Suite(.timeLimit(.minutes(5))) struct OperationsPageTests {
+    private static let ids = ["order-1", "order-2"]
+
+    private let page = try! DocumentationPage("docs/operations.md")
+    private let service = try! AdministratedService()
+
+    /// Runs a code block under a heading of the page.
+    private func run(_ heading: String, block: Int = 0) async throws {
+        let blocks = page.commands(under: heading)
+        try #require(block < blocks.count)
+        try await service.run(blocks[block])
+    }
+
+    /// Starts the service, and enqueues requests to a port at which no server listens.
+    private func enqueue() async throws {
+        try await service.start()
+        for id in Self.ids {
+            try await service.run("netwatch send --queue always --id \(id) http://127.0.0.1:1/ -d \(id)")
+        }
+    }
+
+    @Test func `an export is imported into an empty queue`() async throws {
+        try await enqueue()
+        try await run("Export")
+        try await service.run(
+            """
+            systemctl stop netwatch
+            rm -r /var/lib/netwatch
+            systemctl start netwatch
+            """
+        )
+        #expect(try await service.waiting() == [])
+        try await run("Export", block: 1)
+        #expect(try await service.waiting() == Self.ids)
+    }
+
+    @Test func `a copy of the directory is restored`() async throws {
+        try await enqueue()
+        try await run("Copy of the directory")
+        try await service.run("netwatch queue drop --all --yes")
+        #expect(try await service.waiting() == [])
+        try await run("Copy of the directory", block: 1)
+        #expect(try await service.waiting() == Self.ids)
+    }
+
+    @Test func `a downgrade keeps the requests`() async throws {
+        try await enqueue()
+        try await run("Upgrade and downgrade")
+        #expect(try await service.waiting() == Self.ids)
+    }
+
+    @Test func `a damaged store is set aside, and its requests are imported`() async throws {
+        try await enqueue()
+        try await service.stop()
+        let file = try #require(
+            FileHandle(forUpdatingAtPath: service.directory.file("var/lib/netwatch/queue.sqlite"))
+        )
+        try file.seek(toOffset: 4096)
+        try file.write(contentsOf: Data(repeating: 0xff, count: 3 * 4096))
+        try file.close()
+        try await run("Repair a damaged store")
+        #expect(try await service.waiting() == Self.ids)
+    }
+
+    @Test func `the tests above run every code block of the page`() {
+        #expect(
+            page.shellBlocks.map(\.heading) == [
+                "Export", "Export", "Copy of the directory", "Copy of the directory", "Upgrade and downgrade",
+                "Repair a damaged store",
+            ]
+        )
+    }
+}

@@ -1,0 +1,18 @@
+internal import Foundation
+
+/// The files of this repository, for tests that compare the documentation with the sources. Paths begin at the root of
+/// the repository, such as `docs/commands.md`.
+package enum Repository {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    package static func text(_ path: String) throws -> String {
+        try String(contentsOf: root.appending(path: path), encoding: .utf8)
+    }
+
+    /// Returns the paths of all Swift files in a folder and its subfolders.
+    package static func swiftFiles(in folder: String) throws -> [String] {
+        try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
+            .filter { $0.hasSuffix(".swift") }.map { "\(folder)/\($0)" }
+    }
+}
