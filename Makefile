@@ -5,6 +5,7 @@ BUILD_PACKAGES := libnl-3-dev libnl-route-3-dev libcurl4-openssl-dev libssl-dev 
 DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
 # Each is needed by some tests, which are skipped without it.
 TEST_PACKAGES := curl jq openssl systemd python3-httpbin gunicorn
+CONFORMANCE_PACKAGES := curl jq python3-venv
 SYSTEMD_PACKAGES := systemd jq openssl python3
 DEB_PACKAGES := dpkg-dev binutils chrpath python3
 # For the compared clients and queues: Redis's programs without its service, and the tools that install Python queues.
@@ -48,10 +49,11 @@ random:
 
 ## soak: run the randomised checks at full size, an hour of the service in a changing network, and all sanitizers; takes hours
 soak:
-	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
+	@scripts/setup $(DEMO_PACKAGES) $(CONFORMANCE_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/random full
 	@scripts/soak-service .build/debug/netwatch
 	@NETWATCH_CHECKS=medium scripts/sanitize everything
+	@scripts/conformance 10
 
 ## fuzz: fuzz the parsing of bytes from the kernel for a minute
 fuzz:

@@ -92,29 +92,22 @@ package struct NetwatchDaemon: Sendable {
     ) async throws {
         var limits = ControlServer.Limits()
         limits.fit(descriptors: descriptors)
-        // A body in Base64 is a third longer. The rest of the space is for the other JSON members.
-        limits.bodyBytes = ControlMessage.maximumBodyBytes * 3 / 2
+        limits.bodyBytes = ControlMessage.maximumMessageBytes
         limits.userConnections = configuration.userConnections
         let history = openHistory()
         let hosts = HostMonitor(monitor: monitor, history: history, logger: logger)
         let view = HostsView(monitor: hosts, history: history)
         let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: configuration.version)
-        let readOnly =
-            ServiceRoutes(state: state).routes + HostRoutes(hosts: view).routes
-            + PageRoutes(state: state).routes
         let access = AccessRules(policy: configuration.access, quota: configuration.quota)
         let server = try ControlServer(
             path: configuration.socket,
             mode: configuration.access.socketMode,
-            router: ControlRouter(
-                QueueRoutes(queue: queue, isRunning: true, access: access).routes + readOnly,
-                access: access
-            ),
+            router: ControlRouter(state.routes(access: access), access: access),
             limits: limits,
             logger: logger
         ) { () throws(ControlSocketError) in try makeSocketDirectory() }
         let webServer = try configuration.web.map { (address) throws(ControlSocketError) in
-            let router = ControlRouter(readOnly, hosts: HostAllowList(address))
+            let router = ControlRouter(state.readOnlyRoutes, hosts: HostAllowList(address))
             return try ControlServer(address: address, router: router, limits: limits, logger: logger)
         }
         let path = await monitor.statuses(of: .general).first { _ in true }

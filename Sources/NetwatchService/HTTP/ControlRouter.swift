@@ -15,6 +15,9 @@ package struct ControlRouter: Sendable {
         let method: HTTPMethod
         let path: String
         let access: Access
+        /// The accepted names of the query, and those of them that may be repeated.
+        var query: [String] = []
+        var lists: [String] = []
         let handler: Handler
         fileprivate let classify: Classifier
         fileprivate let segments: [Segment]
@@ -66,7 +69,8 @@ package struct ControlRouter: Sendable {
         }
     }
 
-    private let routes: [Route]
+    /// In the order in which they are searched.
+    let routes: [Route]
     private let access: AccessRules
     private let hosts: HostAllowList?
 

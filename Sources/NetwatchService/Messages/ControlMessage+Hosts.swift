@@ -10,6 +10,7 @@ extension ControlMessage {
 
     /// A watched host.
     package struct Host: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
         package var name: String
         /// The URL, `tcp HOST:PORT` or `route HOST`.
         package var check: String

@@ -8,6 +8,9 @@ package enum ControlMessage {
     /// The longest request body in a single message: 1 MiB. Longer bodies are uploaded in pieces.
     package static let maximumBodyBytes = 1 << 20
 
+    /// The longest message: 1.5 MiB. A body in Base64 is a third longer; the rest is for the other members.
+    package static let maximumMessageBytes = maximumBodyBytes * 3 / 2
+
     /// The longest piece of an upload: 1 MiB.
     package static let maximumPieceBytes = 1 << 20
 

@@ -32,5 +32,7 @@ extension ControlRouter.Route {
                 )
             }
         }
+        self.query = query
+        self.lists = lists
     }
 }

@@ -13,7 +13,14 @@ extension QueueRoutes {
     }
 
     /// The body of a flush: an object without members, because a flush applies to every host.
-    private struct Nothing: Decodable {}
+    private struct Nothing: Decodable {
+        private enum CodingKeys: CodingKey {}
+
+        /// Refuses everything that is not an object.
+        init(from decoder: any Decoder) throws {
+            _ = try decoder.container(keyedBy: CodingKeys.self)
+        }
+    }
 
     private func flush(_ request: ControlRequest) async throws -> ControlResponse {
         _ = try request.optionalMessage(Nothing.self)

@@ -35,10 +35,7 @@ internal import Testing
         await monitor.update(hosts)
         let running = Task { await monitor.run(hosts) }
         if let up { try await log.wait { $0.contains("host `\(up)` is up") } }
-        let routes =
-            ServiceRoutes(state: state).routes + HostRoutes(hosts: view).routes
-            + PageRoutes(state: state).routes
-        try await body(ControlRouter(routes, hosts: allowed))
+        try await body(ControlRouter(state.readOnlyRoutes, hosts: allowed))
         running.cancel()
         await running.value
     }
