@@ -97,8 +97,8 @@ actor RequestCore {
     /// Whether the first turn must run on the request's own queue instead of the caller's thread:
     ///
     /// - if sending may call the program's code or block on a disk, because the caller may hold a lock meanwhile;
-    /// - if the caller runs on the engine's thread, which must not block. For example, a custom trust evaluation runs
-    ///   there, and may create a request.
+    /// - if the caller runs on the engine's thread, which must not block. For example, an object that the closure of a
+    ///   custom trust evaluation has captured may be released there, and create a request.
     private nonisolated var mayRunUserCode: Bool {
         firstRequest.error != nil || plan.upload != nil && !isTakenUnsent || plan.makeSink != nil
             || context.mayRunUserCode

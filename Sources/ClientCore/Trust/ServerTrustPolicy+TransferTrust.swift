@@ -18,7 +18,7 @@ extension ServerTrustPolicy {
             trust.anchors = .only(pem: pins.flatMap(\.pem))
             trust.checksHost = validateHost
         case .pinCertificates(let pins, _, _):
-            trust.decideOnly { Self.chain($0, hasOneOf: pins.map(\.data)) { $0.der } }
+            trust.decideOnly(TrustCheck { Self.chain($0, hasOneOf: pins.map(\.data)) { $0.der } })
         case .pinPublicKeys(let keys, validateCertificateChain: true, let validateHost):
             trust.checksHost = validateHost
             let pins = keys.map(\.data)
@@ -26,14 +26,16 @@ extension ServerTrustPolicy {
                 $0.verdict.isTrusted && Self.chain($0, hasOneOf: pins) { $0.publicKey }
             }
         case .pinPublicKeys(let keys, _, _):
-            trust.decideOnly { Self.chain($0, hasOneOf: keys.map(\.data)) { $0.publicKey } }
+            trust.decideOnly(TrustCheck { Self.chain($0, hasOneOf: keys.map(\.data)) { $0.publicKey } })
         case .disableEvaluation:
             trust.decideOnly(nil)
         case .custom(let evaluation):
-            trust.decideOnly { presented in
-                let trust = ServerTrust(presented)
-                return evaluation.evaluate(trust, trust.host)
-            }
+            trust.decideOnly(
+                TrustCheck(by: .program) { presented in
+                    let trust = ServerTrust(presented)
+                    return evaluation.evaluate(trust, trust.host)
+                }
+            )
         }
         return trust
     }
@@ -49,9 +51,9 @@ extension ServerTrustPolicy {
 
 extension TransferTrust {
     /// Lets `check` alone decide. If it is `nil`, every server is trusted.
-    fileprivate mutating func decideOnly(_ check: (@Sendable (PresentedTrust) -> Bool)?) {
+    fileprivate mutating func decideOnly(_ check: TrustCheck?) {
         anchors = nil
         checksHost = false
-        self.check = check.map { TrustCheck($0) }
+        self.check = check
     }
 }

@@ -34,9 +34,9 @@ public enum ServerTrustPolicy: Hashable, Sendable {
 
     /// Returns a policy in which a closure of the program decides.
     ///
-    /// The closure is called in every TLS handshake, on the thread that drives all transfers of the process. It must
-    /// not block. The policy equals only itself, and only requests under equal policies share connections. Therefore
-    /// reuse the policy rather than creating one for each request.
+    /// The closure is called on a separate thread, and may block; see ``CustomEvaluation/Evaluate`` for its limits. The
+    /// policy equals only itself, and only requests under equal policies share connections. Therefore reuse the policy
+    /// rather than creating one for each request.
     ///
     /// - Parameter evaluation: Returns whether the server is trusted. The result of the default evaluation is available
     ///   as ``ServerTrust/isTrustedByDefault``.

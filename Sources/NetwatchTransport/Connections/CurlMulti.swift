@@ -12,7 +12,8 @@ final class CurlMulti {
     struct Turn {
         /// The transfers that have ended.
         var ended: [TransferID] = []
-        /// The transfers for which the engine must make a connection before it adds them again.
+        /// The transfers that the engine must add again with a new connection, after the program has answered their
+        /// ``Transfer/question``.
         var unconnected: [Transfer] = []
         /// The transfers that reached milestones in this turn.
         var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []
@@ -266,7 +267,7 @@ final class CurlMulti {
                 continue
             }
             let code = message.data.result
-            if transfer.mayReconnect(after: code) {
+            if transfer.mayReconnect(after: code) || transfer.mayAskProgram(after: code) {
                 detach(transfer)
                 turn.unconnected.append(transfer)
             } else {

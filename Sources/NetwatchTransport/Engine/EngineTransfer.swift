@@ -9,6 +9,8 @@ final class EngineTransfer {
         case waiting
         /// The transfer waits for its name lookup or its connection.
         case connecting
+        /// The transfer waits for the program to decide whether the server is trusted.
+        case deciding
         /// libcurl runs the transfer.
         case running
     }
@@ -19,7 +21,8 @@ final class EngineTransfer {
     var stage = Stage.waiting
     /// The multi handle that runs or will run the transfer; `nil` while the transfer waits for others.
     var multi: MultiTable.ID?
-    /// The timer of the total timeout. Used only while the transfer waits for others.
+    /// The timer of the total timeout while the transfer waits for others, or of the time limit of the program's
+    /// decision.
     var timer: EventLoop.Timer?
     private(set) var paused: TransferPause = []
     /// The connector of the transfer. Set while it connects, and until a response has arrived over the new connection.
@@ -39,19 +42,17 @@ final class EngineTransfer {
 
     /// Records that the transfer no longer waits for other transfers.
     func begin(_ loop: EventLoop) {
-        timer.map(loop.cancel)
-        timer = nil
+        stopTimer(loop)
         reporter.recordBegin()
     }
 
+    func stopTimer(_ loop: EventLoop) {
+        timer.map(loop.cancel)
+        timer = nil
+    }
+
     /// Begins to connect. Looks up the host's name first if the addresses are not known.
-    ///
-    /// - Parameters:
-    ///   - curlTransfer: The transfer that libcurl ran until it needed another connection; `nil` if libcurl has not run
-    ///     it yet.
-    ///   - connector: The connector to use.
-    func connect(_ curlTransfer: Transfer?, with connector: HostConnector) {
-        takeBack(curlTransfer)
+    func connect(with connector: HostConnector) {
         connectingSince = reporter.elapsed
         self.connector = connector
         stage = .connecting
@@ -65,9 +66,17 @@ final class EngineTransfer {
     }
 
     /// Records the transfer that libcurl ran until it needed another connection.
-    func takeBack(_ curlTransfer: Transfer?) {
+    func takeBack(_ curlTransfer: Transfer) {
         self.curlTransfer = curlTransfer
-        paused = curlTransfer?.paused ?? paused
+        paused = curlTransfer.paused
+    }
+
+    /// Records that the transfer waits for the program's decision. Returns the maximum time that it may wait.
+    func waitForDecision() -> Duration {
+        stage = .deciding
+        let request = target.request
+        let limits = [request.idleTimeout, request.totalTimeout.map { $0 - reporter.elapsed }]
+        return limits.reduce(TrustQuestions.timeout) { min($0, $1 ?? $0) }
     }
 
     /// Records the result of the name lookup, and connects to the addresses.
@@ -127,7 +136,7 @@ final class EngineTransfer {
 
     /// Ends a transfer that libcurl does not run at the moment.
     func end(_ failure: TransferFailure, _ loop: EventLoop) {
-        timer.map(loop.cancel)
+        stopTimer(loop)
         _ = stopConnecting()
         if let curlTransfer { curlTransfer.finish(unconnected: failure) } else { reporter.end(failure) }
     }

@@ -21,10 +21,11 @@ package actor TransferEngine {
     let preferredAddresses = PreferredAddresses()
     private let watchdog = TurnWatchdog()
     private nonisolated let startup = RetriedOnce()
-    private var transfers: [TransferID: EngineTransfer] = [:]
+    var transfers: [TransferID: EngineTransfer] = [:]
+    var questions = TrustQuestions()
     private var origins = OriginCache()
     private var limiter = HostLimiter()
-    private var multis = MultiTable()
+    var multis = MultiTable()
     private var isSweeping = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -119,7 +120,7 @@ package actor TransferEngine {
 
     /// Begins transfers that the limiter has admitted. If one fails immediately, begins the transfers that take its
     /// place.
-    private func begin(_ ids: [TransferID]) {
+    func begin(_ ids: [TransferID]) {
         var ids = ids[...]
         while let id = ids.popFirst() {
             guard let transfer = transfers[id], transfer.stage == .waiting else { continue }
@@ -140,7 +141,7 @@ package actor TransferEngine {
 
     /// Runs a step of a transfer. Ends the transfer if the step throws. Returns the transfers that may begin in its
     /// place.
-    private func attempt(
+    func attempt(
         _ id: TransferID,
         _ step: () throws(TransferFailure) -> Void
     ) -> [TransferID] {
@@ -153,7 +154,7 @@ package actor TransferEngine {
     }
 
     /// Ends a transfer that libcurl does not run. Returns the transfers that may begin in its place.
-    private func fail(_ id: TransferID, _ failure: TransferFailure) -> [TransferID] {
+    func fail(_ id: TransferID, _ failure: TransferFailure) -> [TransferID] {
         guard let transfer = transfers[id] else { return [] }
         // This comes before `remove`, which may close the multi handle of the transfer.
         transfer.end(failure, loop)
@@ -163,7 +164,7 @@ package actor TransferEngine {
     /// Passes a transfer to libcurl, which runs it.
     ///
     /// - Parameter connection: The connection to use; `nil` to reuse an open one, or for a unix socket.
-    private func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
+    func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
         guard let transfer = transfers[id] else { return }
         let target = transfer.remainingTarget(isConnected: connection != nil)
         if let curlTransfer = transfer.curlTransfer {
@@ -198,6 +199,9 @@ package actor TransferEngine {
             transfers[id] = nil
             transfer.end(.refused(code, message), loop)
         case .connecting: begin(fail(id, .connectCancelled(transfer.stopConnecting(), message)))
+        case .deciding:
+            questions.remove(id)
+            begin(fail(id, TransferFailure(code, .tls, message)))
         case .running:
             guard let multi = transfer.multi else { return }
             multis[multi]?.discardUnacknowledged(of: id)
@@ -217,75 +221,6 @@ package actor TransferEngine {
         return limiter.transferEnded(transfer.key)
     }
 
-    // MARK: Connecting
-
-    /// Begins to connect to the host of a transfer.
-    ///
-    /// - Parameters:
-    ///   - transfer: The engine's record of the transfer.
-    ///   - curlTransfer: The transfer that libcurl ran until it needed another connection; `nil` if libcurl has not run
-    ///     it yet.
-    private func connect(_ id: TransferID, _ transfer: EngineTransfer, _ curlTransfer: Transfer? = nil) {
-        let url = transfer.target.url
-        let connector = HostConnector(
-            to: url.host,
-            port: UInt16(url.port),
-            loop: loop,
-            resolver: resolver,
-            preferredAddresses: preferredAddresses
-        ) { [weak self] event in
-            self?.assumeIsolated { $0.handle(event, of: id) }
-        }
-        transfer.connect(curlTransfer, with: connector)
-    }
-
-    /// Makes another connection for a transfer of libcurl. libcurl itself connects to unix sockets.
-    private func reconnect(_ curlTransfer: Transfer) {
-        let id = curlTransfer.id
-        guard let transfer = transfers[id] else { return }
-        guard !transfer.target.needsConnector else { return connect(id, transfer, curlTransfer) }
-        transfer.takeBack(curlTransfer)
-        begin(attempt(id) { () throws(TransferFailure) in try launch(id) })
-    }
-
-    private func handle(_ event: HostConnector.Event, of id: TransferID) {
-        guard let transfer = transfers[id], transfer.stage == .connecting else { return }
-        begin(
-            attempt(id) { () throws(TransferFailure) in
-                switch event {
-                case .resolved(let outcome): try transfer.lookedUp(outcome)
-                case .connected(let connection):
-                    transfer.isConnected(to: connection.address)
-                    try launch(id, over: connection.socket)
-                case .failed(let failure): throw .notConnected(failure)
-                case .lookupTimedOut(let hasStarted): throw .lookupTimedOut(hasStarted: hasStarted)
-                case .connectTimedOut(let timeout, let failure):
-                    throw .connectTimedOut(after: timeout, failure)
-                }
-            }
-        )
-    }
-
-    /// Restarts the stalled transfers of a pool to a host; see ``TransferPool/restartStalled(to:)``.
-    func restartStalledTransfers(to host: String, of pool: TransferPool.ID) {
-        for (id, transfer) in transfers
-        where transfer.key.pool == pool && transfer.target.url.bareHost == host {
-            restartIfStalled(id, transfer)
-        }
-    }
-
-    /// Restarts a transfer whose packets may be lost. Waiting for the kernel would take longer: it repeats a lost
-    /// packet after 0.2 s at the earliest, and a lost SYN after 1 s.
-    private func restartIfStalled(_ id: TransferID, _ transfer: EngineTransfer) {
-        switch transfer.stage {
-        case .waiting: break
-        case .connecting: transfer.reconnect()
-        case .running:
-            let multi = transfer.multi.flatMap { multis[$0] }
-            if let curlTransfer = multi?.leaveStalledConnection(id) { connect(id, transfer, curlTransfer) }
-        }
-    }
-
     // MARK: Pauses
 
     /// Changes the pause of a transfer in any stage.
@@ -293,7 +228,7 @@ package actor TransferEngine {
     /// - Parameter directions: The directions to pause in addition; `nil` to resume all.
     func setPause(of id: TransferID, _ directions: TransferPause?) {
         switch transfers[id]?.stage {
-        case .waiting, .connecting: transfers[id]?.setPause(directions)
+        case .waiting, .connecting, .deciding: transfers[id]?.setPause(directions)
         case .running:
             changePause(of: id) { transfer in directions.map(transfer.pause) ?? transfer.resume() }
         case nil: break
@@ -367,7 +302,7 @@ package actor TransferEngine {
             if reached.contains(.multiplexed) { begin(limiter.setMultiplexed(transfer.key)) }
         }
         remove(turn.ended, from: id)
-        for curlTransfer in turn.unconnected { reconnect(curlTransfer) }
+        for curlTransfer in turn.unconnected { takeBack(curlTransfer) }
     }
 
     /// Removes transfers that have ended. Closes their multi handle if it has no transfers left and will get no new

@@ -43,12 +43,16 @@ package struct TransferRequest: Sendable {
     /// not looked up. Default `nil`: the host is looked up. Ignored if the URL's host is an IP address.
     package var candidates: [ConnectionCandidate]?
     /// The time limit for name lookup, connection and TLS handshake together. Default 15 s.
+    ///
+    /// If the program must decide whether the server is trusted (``TrustCheck``), the connection after its decision has
+    /// the same limit again, and the decision itself does not count.
     package var connectTimeout: Duration = .seconds(15)
     /// The maximum time in which a connected transfer neither sends nor receives a byte; `nil` for no limit. Default 60
     /// s.
     ///
     /// The engine checks it once a second, so the transfer may end up to two seconds late. The time of a pause does not
-    /// count. The time in which a ``TransferBodySource`` has no data does count.
+    /// count. The time in which a ``TransferBodySource`` has no data does count. It is also a limit for the program's
+    /// decision whether the server is trusted, which takes at most 30 s.
     package var idleTimeout: Duration? = .seconds(60)
     /// The maximum time without a received byte while the transfer waits for the response. Default `nil`:
     /// ``idleTimeout`` applies.

@@ -15,6 +15,7 @@ struct SendState {
     /// - The server closed a reused connection before the response.
     /// - The server sent data over a reused connection before the request.
     /// - The packets of the connection were lost; see ``Transfer/markUnsent()``.
+    /// - The program must decide about the server's certificates first.
     private(set) var lacksConnection = false
     /// Whether the server has refused the request over HTTP/2 and requires HTTP/1.1 (RFC 9113 §7, `HTTP_1_1_REQUIRED`).
     private(set) var requiresHTTP1 = false

@@ -103,12 +103,6 @@ extension Transfer {
         }
     }
 
-    private func evaluateHandshakes(of connection: OpaquePointer) -> CURLcode {
-        let evaluator = TrustEvaluator(context.trust, host: url.bareHost)
-        self.evaluator = evaluator
-        return evaluator.attach(to: connection) ? CURLE_OK : CURLE_OUT_OF_MEMORY
-    }
-
     /// The maximum number of times that a request is sent. The longest authentication, with a stale nonce, needs four.
     /// The other six are for retries: libcurl sends the request again over another connection if the first connection
     /// has ended.

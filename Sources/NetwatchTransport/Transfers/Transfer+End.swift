@@ -19,7 +19,8 @@ extension Transfer {
         finish(failure(code: Int32(code.rawValue), errno: errno, message: message))
     }
 
-    /// Reports the end of a transfer for which libcurl needed another connection that could not be established.
+    /// Reports the end of a transfer that libcurl does not run, because it needed another connection. The connection
+    /// could not be established, or the program has not accepted the server.
     func finish(unconnected: TransferFailure) {
         // The request may have reached the server over an earlier connection. The phase must show that.
         let phase = isReady ? reachedPhase : unconnected.phase
@@ -73,6 +74,10 @@ extension Transfer {
         case .abortedByWatchdog(let bytes):
             let message = "the server sends frames without data, \(bytes) bytes since the last check"
             return invalidResponse(message, phase: .response)
+        case .certificatesVary:
+            let count = questionCount + 1
+            let message = "the server presented different certificates in each of \(count) handshakes"
+            return failure(code: Int32(CURLE_PEER_FAILED_VERIFICATION.rawValue), message: message)
         }
     }
 

@@ -24,6 +24,8 @@ final class Transfer {
         case notHTTP(String)
         /// The watchdog shut down the connection, because the server sent this number of bytes without useful data.
         case abortedByWatchdog(UInt64)
+        /// The server presented other certificates than those that the program had accepted, again and again.
+        case certificatesVary
     }
 
     /// The facts that the transfer has revealed about its host.
@@ -70,6 +72,10 @@ final class Transfer {
     var isResponseLate = false
     /// The trust evaluator of the most recent TLS connection that libcurl made for this transfer; `nil` if there was none.
     var evaluator: TrustEvaluator?
+    /// The server that the program has accepted for this transfer.
+    var acceptedServer: PresentedTrust?
+    /// The number of questions to the program; see ``maximumQuestionCount``.
+    var questionCount = 0
     /// The connection that was made for the transfer; `nil` after libcurl has taken it over.
     private var connection: TCPSocket?
     /// Whether libcurl has opened a connection for the transfer and has not sent the request over it yet.
@@ -138,6 +144,7 @@ final class Transfer {
         flow.restart(paused: paused)
         sending.reconnect()
         times.addAgain(at: reporter.elapsed)
+        idleTracker = IdleTracker()
         try easy.applyTimeouts(of: target.request)
         try requireNewConnection()
         try easy.set(CURLOPT_FORBID_REUSE, 0)

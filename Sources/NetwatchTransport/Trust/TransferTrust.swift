@@ -64,23 +64,6 @@ extension TransferTrust {
     }
 }
 
-/// A custom check of a server's certificates. It is equal only to itself, because closures cannot be compared.
-package final class TrustCheck: Hashable, Sendable {
-    /// Returns whether the server is accepted. The engine calls it on its own thread in every handshake, so it must not
-    /// block.
-    package let evaluate: @Sendable (PresentedTrust) -> Bool
-
-    package init(_ evaluate: @escaping @Sendable (PresentedTrust) -> Bool) {
-        self.evaluate = evaluate
-    }
-
-    package static func == (one: TrustCheck, other: TrustCheck) -> Bool { one === other }
-
-    package func hash(into hasher: inout Hasher) {
-        hasher.combine(ObjectIdentifier(self))
-    }
-}
-
 /// A client's certificate and its key.
 package struct TransferIdentity: Hashable, Sendable {
     /// The client's certificate, followed by the intermediate certificates, in PEM.

@@ -7,13 +7,24 @@ internal import CNetwatchCurl
 /// handshake may follow. The transfer for which the connection was made retains it, too. Both use it on the engine's
 /// thread only.
 final class TrustEvaluator {
+    /// The decision of the trust's custom check.
+    private enum Decision {
+        case accepted
+        case refused
+        /// The handshake was refused, because the program must be asked first.
+        case unknown
+    }
+
     private(set) var presented: PresentedTrust?
-    private(set) var isRefusedByCheck = false
     private(set) var isRefusedByStapledStatus = false
     /// Whether the stapled response must report the certificate as good, because no list does.
     private var needsStapledStatus = false
+    /// The decision in the last handshake; `nil` if the chain was refused before.
+    private var decision: Decision?
     private let context: TrustContext
     private let host: String
+    /// The server that the program has accepted for this connection.
+    private let accepted: PresentedTrust?
 
     private static let index = CRYPTO_get_ex_new_index(netwatch_ex_index_ssl_ctx, 0, nil, nil, nil) {
         _,
@@ -25,9 +36,24 @@ final class TrustEvaluator {
         if let evaluator { Unmanaged<TrustEvaluator>.fromOpaque(evaluator).release() }
     }
 
-    init(_ context: TrustContext, host: String) {
+    /// - Parameters:
+    ///   - context: The trust.
+    ///   - host: The URL's host, without brackets.
+    ///   - accepted: The server that the program has accepted for this connection. The handshake does not depend on
+    ///     whether the check still remembers it.
+    init(_ context: TrustContext, host: String, accepted: PresentedTrust?) {
         self.context = context
         self.host = host
+        self.accepted = accepted
+    }
+
+    /// Whether the check has not accepted the certificates: it has refused them, or the program must be asked.
+    var isRefusedByCheck: Bool { decision == .refused || decision == .unknown }
+
+    /// The question for the program because of which the handshake was refused; `nil` if it was not refused for that.
+    var question: TrustQuestion? {
+        guard decision == .unknown, let check = context.trust.check, let presented else { return nil }
+        return TrustQuestion(check: check, presented: presented)
     }
 
     /// Releases the presented certificates. The connection retains this evaluator, and would keep them for its
@@ -80,13 +106,13 @@ final class TrustEvaluator {
 
     private func accepts(_ evaluation: OpaquePointer) -> Bool {
         context.prepare(evaluation)
-        isRefusedByCheck = false
+        decision = nil
         let isValid = X509_verify_cert(evaluation) == 1
         noteMissingList(of: evaluation, isValid: isValid)
         let presented = PresentedTrust(evaluation, host: host)
         self.presented = presented
         guard isValid && presented.verdict.isTrusted || context.trust.anchors == nil else { return false }
-        isRefusedByCheck = context.trust.check?.evaluate(presented) == false
+        decision = decide(on: presented)
         // libcurl reads the error of the evaluation again after the handshake.
         X509_STORE_CTX_set_error(evaluation, isRefusedByCheck ? netwatch_x509_error_application : 0)
         ERR_clear_error()
@@ -98,5 +124,14 @@ final class TrustEvaluator {
         let lacksList = isValid && TrustContext.lacksCurrentList(evaluation)
         if lacksList { X509_STORE_CTX_set_error(evaluation, 0) }
         needsStapledStatus = lacksList || context.trust.revocationLists.isEmpty
+    }
+
+    private func decide(on presented: PresentedTrust) -> Decision {
+        guard let check = context.trust.check, presented != accepted else { return .accepted }
+        return switch check.answer(to: presented) {
+        case true?: .accepted
+        case false?: .refused
+        case nil: .unknown
+        }
     }
 }

@@ -50,7 +50,7 @@ final class CompletionHooks: Sendable {
         generator.withLock { Int.random(in: 0..<sides, using: &$0) }
     }
 
-    /// The result of a custom evaluation, which is random for each connection.
+    /// The result of a custom evaluation, which is random for each call.
     var trusts: Bool { roll(3) != 0 }
 
     /// Releases everything that is retained, and retains nothing from now on.

@@ -1,0 +1,27 @@
+/// The servers that a program's check has accepted. A value without I/O.
+///
+/// An entry is valid only for the same host, the same certificates in the same order, byte by byte, and the same
+/// verdict of OpenSSL. So a server that presents other certificates, or whose certificate has expired meanwhile, is not
+/// in the list. A rejected server is never remembered.
+struct AcceptedServers {
+    typealias Instant = ContinuousClock.Instant
+
+    /// The time for which a server is remembered. A program that changes its mind, for example because of a new
+    /// revocation list, is asked again after this time.
+    static let lifetime = Duration.seconds(600)
+    /// The maximum number of servers. With more, the one that was accepted first is forgotten. OpenSSL accepts 100 KiB
+    /// of certificates from a server, so the list has at most 6.4 MB, and usually less than 0.5 MB.
+    static let capacity = 64
+
+    private var expirations: [PresentedTrust: Instant] = [:]
+
+    func contains(_ server: PresentedTrust, at now: Instant) -> Bool {
+        expirations[server].map { now < $0 } ?? false
+    }
+
+    mutating func insert(_ server: PresentedTrust, at now: Instant) {
+        expirations[server] = now + Self.lifetime
+        guard expirations.count > Self.capacity else { return }
+        if let oldest = expirations.min(by: { $0.value < $1.value }) { expirations[oldest.key] = nil }
+    }
+}
