@@ -89,7 +89,7 @@ final class QueuedCall: Sendable {
             } else {
                 // The request ended in the session while it was being stored. An attempt of the queue may already be in
                 // flight.
-                _ = try? await queue.cancel([id])
+                _ = try? await queue.edit(.withdraw, [id])
             }
         case .failure(let error):
             if case .staged(let name, _) = body { _ = try? await queue.removeStagedBody(name) }
@@ -110,7 +110,7 @@ final class QueuedCall: Sendable {
         }
         failed.whenWithdrawn { _ in wait.cancel() }
         await wait.value
-        if failed.withdrawal == .cancelled, !options.isDetached { _ = try? await queue.cancel([id]) }
+        if failed.withdrawal == .cancelled, !options.isDetached { _ = try? await queue.edit(.withdraw, [id]) }
     }
 
     /// Waits for the end in the queue and finishes the session's request. Returns `false` if it must wait again,

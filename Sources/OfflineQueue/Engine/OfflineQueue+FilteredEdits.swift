@@ -65,7 +65,7 @@ extension QueueEdit {
     /// The states of the requests that the edit applies to if the filter has none.
     fileprivate var defaultStates: Set<QueuedRequest.State> {
         switch self {
-        case .cancel: [.pending, .blocked, .inflight, .held]
+        case .cancel, .withdraw: [.pending, .blocked, .inflight, .held]
         case .hold: [.pending, .blocked, .inflight]
         case .release: [.held]
         case .retry: [.held, .dead]

@@ -114,7 +114,7 @@ extension OfflineQueue {
     package func edit(_ edit: QueueEdit, _ ids: [String]) async throws -> [EditResult] {
         guard !ids.isEmpty else { return [] }
         let results = try await reporting { try await store.edit(edit, ids) }
-        if edit == .cancel {
+        if edit.cancels {
             let cancelled = Set(ids)
             for attempt in inflight.values where cancelled.contains(attempt.id) { attempt.transfer.cancel() }
         }

@@ -22,7 +22,7 @@ extension StoreTransaction {
     /// dependencies.
     private func event(of edit: QueueEdit, _ request: StoredRequest) throws -> RequestLifecycle.Event {
         switch edit {
-        case .cancel: return .cancelled
+        case .cancel, .withdraw: return .cancelled
         case .hold: return .held
         case .release:
             if request.state.phase == .held(.dependency) { try clearFailedDependency(of: request.sequence) }
@@ -125,7 +125,7 @@ extension StoreTransaction {
         case .cancel where state == .dead:
             try cancelDead(row)
             return .done(.cancelled)
-        case .cancel, .hold, .release: return .refused(state)
+        case .cancel, .withdraw, .hold, .release: return .refused(state)
         }
     }
 

@@ -71,7 +71,7 @@ extension QueueEdit {
     fileprivate func refuses(_ state: QueuedRequest.State) -> Bool {
         switch self {
         case .cancel: state.isFinal && state != .dead
-        case .hold: state.isFinal
+        case .withdraw, .hold: state.isFinal
         case .release: state != .held && state != .inflight
         case .retry: state == .inflight || (state.isFinal && state != .dead)
         }
@@ -97,7 +97,7 @@ extension StoreTransaction {
         changedLanes.formUnion(lanes)
         let done =
             switch edit {
-            case .cancel: try cancel(part, &edited)
+            case .cancel, .withdraw: try cancel(part, &edited)
             case .hold: try hold(part)
             case .release: try release(part)
             case .retry(let newKey, _): try retry(part, newKey: newKey)

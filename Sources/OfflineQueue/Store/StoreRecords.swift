@@ -27,6 +27,8 @@ package struct StoredCompletion: Hashable, Sendable {
 /// An edit of requests by a user or program.
 package enum QueueEdit: Hashable, Sendable {
     case cancel
+    /// Cancels a request that has not ended. Unlike ``cancel``, it refuses a dead request, which can still be retried.
+    case withdraw
     case hold
     /// Releases a held request, whatever the reason for the hold.
     case release
@@ -39,9 +41,12 @@ package enum QueueEdit: Hashable, Sendable {
     var releases: Bool {
         switch self {
         case .release, .retry: true
-        case .cancel, .hold: false
+        case .cancel, .withdraw, .hold: false
         }
     }
+
+    /// Whether the edit cancels requests, and so ends their attempts.
+    var cancels: Bool { self == .cancel || self == .withdraw }
 }
 
 /// The result of an edit by filter.

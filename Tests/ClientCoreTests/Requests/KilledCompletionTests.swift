@@ -188,6 +188,17 @@ struct CompletionLedgerTests {
         #expect(other == ["`a` is delivered at the end, but ended as dead"])
     }
 
+    @Test func `a dead request becomes cancelled only if the program cancels it in the queue`() {
+        let ends = ["ended a dead", "ended a cancelled", "completed a dead", "final a cancelled", "over"]
+        #expect(violations([["stored a", "cancelling a"], ends]) == [])
+        #expect(
+            violations([["stored a"], ends]) == [
+                "`a` is cancelled at the end, but the tag's handler received it as dead",
+                "`a` ended 2 times: dead, cancelled",
+            ]
+        )
+    }
+
     @Test func `a request that is sent after its end is a violation`() {
         let completed = ["stored a", "ended a delivered", "completed a delivered"]
         let again = violations([completed, ["sent a", "final a delivered", "over"]])

@@ -11,6 +11,7 @@ internal import Synchronization
 ///
 /// - `handler N`: a handler or wait with this number has completed.
 /// - `stored ID`: the queue has taken over a request.
+/// - `cancelling ID`: the program is about to cancel a request in the queue.
 /// - `sent ID`: an attempt begins.
 /// - `ended ID STATE`: the queue reports the end of a request.
 /// - `completed ID STATE`: the handler of the request's tag was called, and returns without an error.

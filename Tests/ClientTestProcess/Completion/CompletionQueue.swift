@@ -83,6 +83,7 @@ final class CompletionQueue: Sendable {
             self.stored.withLock { $0[way, default: 0] += 1 }
             self.store.journal?("stored \(receipt.id)")
             guard self.roll(4) == 0 else { return }
+            self.store.journal?("cancelling \(receipt.id)")
             Task { _ = try? await self.queue.cancel([receipt.id]) }
         }
     }

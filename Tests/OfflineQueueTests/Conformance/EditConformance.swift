@@ -146,6 +146,18 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a request that its sender withdraws stays dead, and can be retried, if it was given up before`(
+        kind: StoreKind
+    ) async throws {
+        let bench = try await kind.bench()
+        try await bench.finish("dead", .dead(reason: "HTTP 404"))
+        try await bench.put("waiting")
+        #expect(try await edit(bench, .withdraw, "dead") == .refused(.dead))
+        #expect(try await edit(bench, .withdraw, "waiting") == .done(.cancelled))
+        #expect(try await edit(bench, .retry(newKey: false), "dead") == .done(.pending))
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `only dead and waiting requests can be retried`(kind: StoreKind) async throws {
         let bench = try await kind.bench()
         try await bench.finish("delivered", .delivered(status: 200))
