@@ -50,10 +50,11 @@ random:
 ## soak: run the randomised checks at full size, an hour of the service in a changing network, and all sanitizers; takes hours
 soak:
 	@scripts/setup $(DEMO_PACKAGES) $(CONFORMANCE_PACKAGES) -- $(TEST_PACKAGES)
+	@scripts/build --product netwatch
+	@scripts/conformance 10
 	@scripts/random full
 	@scripts/soak-service .build/debug/netwatch
 	@NETWATCH_CHECKS=medium scripts/sanitize everything
-	@scripts/conformance 10
 
 ## fuzz: fuzz the parsing of bytes from the kernel for a minute
 fuzz:

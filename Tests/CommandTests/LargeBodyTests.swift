@@ -211,6 +211,8 @@ internal import Testing
                 ["send", "http://127.0.0.1:1/", "-T", "-", "--socket", service.socket],
                 input: body.fileHandleForReading.fileDescriptor
             )
+            // Otherwise the write would not fail after the kill, and could block forever.
+            try body.fileHandleForReading.close()
             let output = body.fileHandleForWriting.fileDescriptor
             try startDetachedThread(named: "body") {
                 let piece = [UInt8](repeating: 0, count: 1 << 20)

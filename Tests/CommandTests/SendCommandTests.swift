@@ -103,7 +103,7 @@ internal import Testing
     @Test func `a command with an id can be repeated without a second request`() async throws {
         let server = try ScriptedServer()
         let service = try await RunningService(in: try ScratchDirectory())
-        let known = "a request with this id was already known; nothing was added"
+        let known = "the queue already has a request with this id"
         for messages in [["delivered: HTTP 200"], [known, "delivered: HTTP 200"]] {
             let sent = try await service.run("send", server.url, "-d", "x", "--id", "order-7")
             #expect(sent.ending == .exited(0) && sent.output == ["order-7"])

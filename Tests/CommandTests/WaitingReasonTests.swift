@@ -208,9 +208,9 @@ internal import Testing
         let service = try await RunningService(in: try ScratchDirectory())
         let sent = try await service.run("send", server.url, "--id", "a")
         #expect(sent.errors.first == "held (auth): HTTP 407", "\(sent.errors)")
-        #expect(sent.errors.last?.hasPrefix("a proxy between this machine and the server") == true)
+        #expect(sent.errors.last?.hasPrefix("HTTP 407: probably a proxy") == true)
         let listed = try await service.run("queue", "list").errors
-        #expect(listed.contains { $0.hasPrefix("held (auth): a proxy") }, "\(listed)")
+        #expect(listed.contains { $0.hasPrefix("held (auth): HTTP 407: probably a proxy") }, "\(listed)")
     }
 
     @Test func `the end of a dropped or replaced request is not explained by its last error`() async throws {

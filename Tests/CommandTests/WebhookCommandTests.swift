@@ -35,7 +35,7 @@ internal import Testing
         let statistics = try await service.run("queue", "stats")
         #expect(
             statistics.output.contains(
-                "finished    1 request with the tag orders (only programs that use the library receive them)"
+                "finished    1 request with the tag orders waits for a program that uses the library"
             )
         )
     }

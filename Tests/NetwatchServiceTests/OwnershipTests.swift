@@ -209,6 +209,25 @@ private struct Users {
         #expect(try await members(hidden) == ["v", "id", "event", "time", "request", "host", "state"])
         #expect(try await members(whole).isSuperset(of: ["tag", "lane", "due", "attempts"]))
     }
+
+    @Test func `an event stream ends before its next event if the access of its user has changed`()
+        async throws
+    {
+        let users = try await Users()
+        let target = try #require(RequestTarget("/v1/events"))
+        func stream(_ peer: PeerCredentials) async throws -> ControlStream {
+            let request = ControlRequest(method: .GET, target: target, peer: peer)
+            return try #require(await users.router.respond(to: request).stream)
+        }
+        let (reader, root) = (try await stream(users.reader), try await stream(users.root))
+        try await users.submit(users.root, "a")
+        #expect(await reader.next() != nil)
+        #expect(await root.next() != nil)
+        users.access.replace(policy: AccessPolicy(owner: 60_000), quota: UserQuota())
+        try await users.submit(users.root, "b")
+        #expect(await reader.next() == nil)
+        #expect(await root.next() != nil)
+    }
 }
 
 @Suite(.timeLimit(.minutes(5))) struct UserQuotaTests {

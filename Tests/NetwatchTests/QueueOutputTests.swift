@@ -102,11 +102,11 @@ internal import Testing
         #expect(SendReport.lines(waiting) == ["queued: no route to host"])
     }
 
-    @Test func `a send with a known id says that nothing was added`() {
+    @Test func `a send with a known id says that the queue already has the request`() {
         var sent = ControlMessage.Sent(id: "a", state: "delivered", status: 200)
         #expect(SendReport.lines(sent) == ["delivered: HTTP 200"])
         sent.known = true
-        let known = "a request with this id was already known; nothing was added"
+        let known = "the queue already has a request with this id"
         #expect(SendReport.lines(sent) == [known, "delivered: HTTP 200"])
     }
 

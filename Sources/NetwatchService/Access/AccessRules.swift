@@ -20,7 +20,8 @@ package final class AccessRules: Sendable {
     var policy: AccessPolicy { values.withLock { $0.policy } }
     var quota: UserQuota { values.withLock { $0.quota } }
 
-    /// Replaces the policy and the quota. Requests that are being served continue with the earlier ones.
+    /// Replaces the policy and the quota. Requests that are being served continue with the earlier ones, except
+    /// that an event stream ends before its next event if the access of its caller has changed.
     package func replace(policy: AccessPolicy, quota: UserQuota) {
         values.withLock { $0 = Values(policy: policy, quota: quota) }
     }

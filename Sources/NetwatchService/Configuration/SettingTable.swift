@@ -70,8 +70,8 @@ enum SettingTable {
             "access.quota",
             "staged-bytes",
             \.quota.stagedBytes,
-            "The maximum size of all uploads of each user that no request uses yet, and of the bodies over 64 KiB of "
-                + "the user's requests that wait for room."
+            "The maximum size of a user's uploads that no request uses yet. Bodies over 64 KiB of the user's requests "
+                + "that wait for room count, too."
         ).reloadable(),
         .integer(
             "access.quota",

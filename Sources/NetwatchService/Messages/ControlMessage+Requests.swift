@@ -71,7 +71,8 @@ extension ControlMessage {
         package var headers: [[String]]?
         package var idempotencyKey: String?
         package var replaceKey: String?
-        /// The id of the request that replaced this one; `nil` if none did, or if the queue no longer knows it.
+        /// The id of the request that replaced this one; `nil` if none did, or if the queue no longer knows it. In a rare
+        /// case it is the id of another request with the same replace key; see `RequestDetails.replacedBy`.
         package var replacedBy: String?
         /// The ids of the requests that this one still waits for.
         package var after: [String]

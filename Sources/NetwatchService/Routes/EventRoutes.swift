@@ -23,7 +23,9 @@ extension QueueRoutes {
         let events = try await queue.events
         let client = eventRetention.connected(to: events)
         let resumed = position.flatMap { $0.run == events.run ? events.resumed(after: $0.number) : nil }
-        let stream = EventStream(resumed ?? events, filter, client, for: request.caller)
+        let stream = EventStream(resumed ?? events, filter, client, for: request.caller) {
+            access.policy.caller(request.peer) == request.caller
+        }
         var response = ControlResponse(
             status: .ok,
             headers: ["content-type": "text/event-stream", "cache-control": "no-store"],

@@ -14,6 +14,8 @@ actor EventStream {
     private let run: String
     private let client: EventRetention.Client
     private let caller: Caller
+    /// Returns whether the caller still has the access with which the stream began.
+    private let isAccessUnchanged: @Sendable () -> Bool
     private let encoder = ControlMessage.encoder
     /// The number of the last event whose id the client has received.
     private var lastNumber: UInt64
@@ -22,12 +24,14 @@ actor EventStream {
         _ events: QueueEvents,
         _ filter: QueueEventFilter,
         _ client: EventRetention.Client,
-        for caller: Caller
+        for caller: Caller,
+        isAccessUnchanged: @escaping @Sendable () -> Bool
     ) {
         self.events = events.makeAsyncIterator()
         self.filter = filter
         self.client = client
         self.caller = caller
+        self.isAccessUnchanged = isAccessUnchanged
         run = events.run
         lastNumber = events.startNumber
     }
@@ -45,14 +49,15 @@ actor EventStream {
         return Array(text.utf8)
     }
 
-    /// Waits for events that match the filter; `nil` when the queue stops.
+    /// Waits for events that match the filter; `nil` when the queue stops, and instead of events that occur after the
+    /// caller's access has changed.
     func next() async -> [UInt8]? {
         while true {
             // The iterator is copied, because an actor's property cannot be passed inout to an asynchronous method.
             var iterator = events
             let batch = await iterator.nextBatch()
             events = iterator
-            guard let last = batch.last?.number else { return nil }
+            guard let last = batch.last?.number, isAccessUnchanged() else { return nil }
             let text = text(batch, last: last)
             if !text.isEmpty { return Array(text.utf8) }
         }

@@ -8,7 +8,7 @@ package struct QueueRoutes: Sendable {
     /// Whether the queue was started. If not, nothing is sent, and routes that need the running service throw
     /// `not_running`.
     let isRunning: Bool
-    private let access: AccessRules
+    let access: AccessRules
     /// Limits how many responses of about 1 MiB are built at once. Building one takes several times its size in memory.
     let largeResponses = AsyncSemaphore(permits: 2)
     /// Limits how many verifications run at once. Each one takes a database connection and a thread.
@@ -16,7 +16,8 @@ package struct QueueRoutes: Sendable {
     /// Keeps events for clients that reconnect.
     let eventRetention = EventRetention()
 
-    /// - Parameter access: Determines the quota of each user without full access.
+    /// - Parameter access: Determines the quota of each user without full access. An event stream ends when the access of
+    ///   its caller changes.
     package init(queue: OfflineQueue, isRunning: Bool, access: AccessRules = AccessRules()) {
         self.queue = queue
         self.isRunning = isRunning

@@ -34,8 +34,9 @@ package struct Attempt: Sendable {
     /// The interface and source address to use, because a constraint of the request requires them; `nil` if the kernel
     /// chooses. Such an attempt neither uses nor leaves a pooled connection.
     package let binding: SocketBinding?
-    /// Returns whether the attempt may still be sent. The path or a constraint may change while the program's code adds
-    /// the credential and adapts the request, so the sender asks again directly before the transfer.
+    /// Returns whether the attempt may still be sent. A constraint may be lost while the program's code adds the
+    /// credential and adapts the request, so the sender asks again directly before the transfer. For plain `http` with a
+    /// captive portal probe, the path must not have changed either, and no portal may be known.
     package let mayStillBeSent: @Sendable () async -> Bool
     /// The name of the credential to add before the attempt is sent; `nil` for none, or if it was added.
     package private(set) var credential: String?

@@ -15,13 +15,17 @@ package enum AttemptOutcome: Sendable {
     case unsendable(reason: String)
 
     /// The outcome of an attempt that was not sent. After the request was claimed, the path changed and must be probed
-    /// for captive portals first, or a portal was found, or a constraint of the request was lost. 42 is
-    /// CURLE_ABORTED_BY_CALLBACK: the queue itself ended the attempt.
-    static let unsent = AttemptOutcome.failure(
-        AttemptFailure(
-            code: 42,
-            phase: .resolve,
-            message: "the path or a constraint changed before the request was sent"
-        )
+    /// for captive portals first, or a portal was found, or a constraint of the request was lost.
+    static let unsent = aborted("the path or a constraint changed before the request was sent")
+
+    /// The outcome of an attempt after a 401 that may be a portal's: the path or a constraint changed, as for
+    /// ``unsent``. The server has not executed the request, so the attempt counts as unsent.
+    static let notRefreshed = aborted(
+        "HTTP 401; the credential is not refreshed, because the path or a constraint changed"
     )
+
+    /// 42 is CURLE_ABORTED_BY_CALLBACK: the queue itself ended the attempt.
+    private static func aborted(_ message: String) -> AttemptOutcome {
+        .failure(AttemptFailure(code: 42, phase: .resolve, message: message))
+    }
 }

@@ -234,7 +234,7 @@ extension FailureTable {
         }
         if isPortal(response, of: request) {
             let words = words(onRedirect: response, of: request)
-            let reason = unmetRule(in: response, of: request).map { ", \($0)" } ?? ""
+            let reason = request.expectation.ruleMismatch(with: response).map { ", \($0)" } ?? ""
             let detail = "\(words)\(reason); the response is probably from a captive portal"
             // If the response comes from the server after all, the server may have applied the request.
             let isUntouched = request.mayBeSentTwice || status == 511 || isUnapplied(status)
@@ -275,13 +275,6 @@ extension FailureTable {
             return conclude(.dead(.redirected, reason: reason), .healthy, reason)
         default:
             return conclude(.dead(.refused, reason: "HTTP \(status)"), .healthy, "HTTP \(status)")
-        }
-    }
-
-    /// Returns a text that names the first rule that the response does not meet; `nil` if it meets all of them.
-    private static func unmetRule(in response: Response, of request: AttemptContext) -> String? {
-        request.expectation.unmetRule(in: response).map {
-            "the response does not meet the rule \(quoted($0.description))"
         }
     }
 

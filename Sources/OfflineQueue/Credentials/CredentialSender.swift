@@ -25,7 +25,7 @@ struct CredentialSender: AttemptSender {
         let outcome = await send(first, of: attempt, with: name)
         guard outcome.isUnauthorized else { return outcome }
         // The response may be a portal's, for which the credential must not be refreshed.
-        guard await attempt.mayStillBeSent() else { return .unsent }
+        guard await attempt.mayStillBeSent() else { return .notRefreshed }
         guard let second = try await resolver.renew(attempt, with: name, after: first, session) else {
             return outcome
         }

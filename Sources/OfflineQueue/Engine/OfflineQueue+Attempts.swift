@@ -202,7 +202,7 @@ extension OfflineQueue {
     /// cancelled, the queue stops, or the path has changed since the claim.
     ///
     /// The credential's provider and the session's adapter are called afterwards, so that neither is called before the
-    /// probe for captive portals has ended.
+    /// first probe of the path for captive portals has ended. Later probes may run during these calls.
     private func attempt(for request: ClaimedRequest, _ body: Attempt.Body, _ claim: Scheduler.Claim)
         -> Attempt?
     {

@@ -60,15 +60,14 @@ extension StoreTransaction {
 
     /// Returns the lane with this key, and creates it if there is none.
     func lane(of key: LaneKey) throws -> StoredLane {
-        let origin = key.origin
-        let arguments: StatementArguments = [
-            origin.scheme, origin.host, origin.port, key.label, key.mode.rawValue,
-            key.constraints.description,
-        ]
-        let find = { try row(StoreStatements.findLaneByKey, arguments).map(StoredLane.init(row:)) }
-        if let known = try find() { return known }
-        try execute(StoreStatements.insertLane, arguments)
-        return try find()!
+        if let known = try knownLane(of: key) { return known }
+        try execute(StoreStatements.insertLane, key.arguments)
+        return try knownLane(of: key)!
+    }
+
+    /// Returns the lane with this key; `nil` if there is none.
+    func knownLane(of key: LaneKey) throws -> StoredLane? {
+        try row(StoreStatements.findLaneByKey, key.arguments).map(StoredLane.init(row:))
     }
 
     /// Returns the time until the lane's next request may be due; `nil` if none is pending or the lane is paused. It is
@@ -128,5 +127,12 @@ extension StoreTransaction {
             "DELETE FROM lane WHERE requests = 0 AND is_paused = 0 AND ifnull(not_before, 0) <= ?",
             [now.milliseconds]
         )
+    }
+}
+
+extension LaneKey {
+    /// The arguments of `StoreStatements.findLaneByKey` and `StoreStatements.insertLane`.
+    fileprivate var arguments: StatementArguments {
+        [origin.scheme, origin.host, origin.port, label, mode.rawValue, constraints.description]
     }
 }

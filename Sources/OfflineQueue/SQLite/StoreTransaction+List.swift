@@ -77,15 +77,22 @@ extension StoreTransaction {
             [id]
         )
         guard let row = try current ?? row("SELECT * FROM history WHERE id = ?", [id]) else { return nil }
-        return try details(of: row, isOver: current == nil)
+        return try details(of: row, isOver: current == nil, replacedBy: try replacement(of: row))
     }
 
     /// Returns the details of a request from a row of `request`, joined with its lane, or of `history`.
     ///
-    /// - Parameter mustBeReadable: Whether values that cannot be decrypted are an error. Default `false`: they are left
-    ///   out, because the rest, such as the reason of a hold, is still of use.
+    /// - Parameters:
+    ///   - replacedBy: The id of the request that replaced this one. Default: `nil`.
+    ///   - mustBeReadable: Whether values that cannot be decrypted are an error. Default `false`: they are left out,
+    ///     because the rest, such as the reason of a hold, is still of use.
     /// - Throws: ``SealFault`` if `mustBeReadable` is set.
-    func details(of found: StoredRow, isOver: Bool, mustBeReadable: Bool = false) throws -> RequestDetails {
+    func details(
+        of found: StoredRow,
+        isOver: Bool,
+        replacedBy: String? = nil,
+        mustBeReadable: Bool = false
+    ) throws -> RequestDetails {
         var fault: SealFault?
         let row = try decrypted(mustBeReadable, &fault) { try opened(found) } ?? found.withoutSealedValues
         let sequence: Int64 = try row["seq"]
@@ -97,7 +104,7 @@ extension StoreTransaction {
             headers: HeaderText.decode(row["headers"]),
             idempotencyKey: row["key_value"],
             replaceKey: row["replace_key"],
-            replacedBy: try replacement(of: row),
+            replacedBy: replacedBy,
             dependencies: try dependencies(of: sequence),
             isAtMostOnce: row["at_most_once"],
             expectation: Expectation(row: row),

@@ -1,40 +1,62 @@
 internal import GRDB
 
-/// Finds the request that replaced another one, which the store does not record.
+/// The store does not record which request replaced another one, so this searches for it.
 extension StoreTransaction {
-    /// Returns the id of the request that replaced a superseded request; `nil` if there is none.
+    /// Returns the id of the request that replaced a superseded request; `nil` if the store no longer knows it, or if
+    /// the URL is damaged.
+    ///
+    /// Of the newer requests with the same lane and replace key, this is the oldest one that existed when the request
+    /// was replaced, and that was not finished before.
     func replacement(of row: StoredRow) throws -> String? {
-        guard try row["state"] == QueuedRequest.State.superseded else { return nil }
-        let origin = try Origin(url: row["url"], allowsUserInfo: true)
-        let candidates = try rows(
-            Self.newerWithKey,
-            [
-                "seq": row["seq"] as Int64, "key": row["replace_key"] as String?, "scheme": origin.scheme,
-                "host": origin.host, "port": origin.port, "label": row["label"] as String,
-                "mode": row["mode"] as String, "constraints": row["constraints"] as String?,
-            ]
-        )
-        // The history does not store the scheme and the port of a lane.
-        let replacement = try candidates.first { try Origin(url: $0["url"], allowsUserInfo: true) == origin }
-        return try replacement.map { try $0["id"] }
+        guard try row["state"] == QueuedRequest.State.superseded, let key = try row["replace_key"] as String?,
+            let origin = try? Origin(url: try row["url"], allowsUserInfo: true)
+        else { return nil }
+        let candidates = try [finished(after: row, key, origin)] + unfinished(after: row, key, origin)
+        let places = try candidates.compactMap(\.self).map {
+            try (sequence: $0["seq"] as Int64, id: $0["id"] as String)
+        }
+        return places.min { $0.sequence < $1.sequence }?.id
     }
 
-    /// Selects the requests of a lane with a replace key that were enqueued after a request, in their order. Indexes:
-    /// `request_replaced` and `request_sent`. The rows of `history` are scanned, and may belong to a lane with another
-    /// scheme or port.
-    private static let newerWithKey = """
-        WITH place AS (
-            SELECT id AS lane FROM lane WHERE (scheme, host, port, label, mode, lane_constraints)
-            = (:scheme, :host, :port, :label, :mode, ifnull(:constraints, ''))
+    /// Returns the waiting request and the request in flight that may have replaced a request.
+    private func unfinished(after row: StoredRow, _ key: String, _ origin: Origin) throws -> [StoredRow] {
+        let laneKey = try LaneKey(
+            origin: origin,
+            label: row["label"],
+            mode: row["mode"],
+            constraints: RequestConstraints(stored: row["constraints"])
         )
-        SELECT id, url FROM (
-            SELECT seq, id, url FROM place JOIN request ON lane_id = lane
-            WHERE replace_key = :key AND state <> 'inflight'
-            UNION ALL SELECT seq, id, url FROM place JOIN request ON lane_id = lane
-            WHERE replace_key = :key AND state = 'inflight'
-            UNION ALL SELECT seq, id, url FROM history
-            WHERE replace_key = :key AND (host, label, mode) = (:host, :label, :mode)
-            AND constraints IS :constraints
-        ) WHERE seq > :seq ORDER BY seq
+        guard let lane = try knownLane(of: laneKey)?.id else { return [] }
+        let (sequence, end): (Int64, Int64) = try (row["seq"], row["finished_at"])
+        return try [StoreStatements.findReplaceable, StoreStatements.findSentWithKey]
+            .compactMap { try self.row($0, [lane, key]) }
+            .filter { try ($0["seq"] as Int64) > sequence && ($0["created_at"] as Int64) <= end }
+    }
+
+    /// Returns the first finished request that may have replaced a request. The history does not store the scheme and
+    /// the port of a lane.
+    private func finished(after row: StoredRow, _ key: String, _ origin: Origin) throws -> StoredRow? {
+        let arguments: StatementArguments = try [
+            "seq": row["seq"] as Int64, "end": row["finished_at"] as Int64, "key": key, "host": origin.host,
+            "label": row["label"] as String, "mode": row["mode"] as String,
+            "constraints": row["constraints"] as String?,
+        ]
+        let found = try cursor(StoreStatements.finishedReplacements, arguments)
+        while let candidate = try found.next() {
+            if let other = try? Origin(url: try candidate["url"], allowsUserInfo: true), other == origin {
+                return candidate
+            }
+        }
+        return nil
+    }
+}
+
+extension StoreStatements {
+    /// Selects the finished requests that may have replaced the request `seq`, which ended at `end`, in their order.
+    /// They may belong to a lane with another scheme or port. Index: the one on `history.seq`.
+    package static let finishedReplacements = """
+        SELECT seq, id, url FROM history WHERE seq > :seq AND replace_key = :key
+        AND (host, label, mode) = (:host, :label, :mode) AND constraints IS :constraints
+        AND created_at <= :end AND finished_at >= :end ORDER BY seq
         """
 }

@@ -171,13 +171,16 @@ extension Expectation {
     /// Returns why a response does not meet the expectation, as the end of a sentence that begins with its status.
     /// Returns `nil` if it meets the expectation.
     package func mismatch(with response: ReceivedResponse) -> String? {
-        if let rule = unmetRule(in: response) {
-            return "the response does not meet the rule \(quoted(rule.description))"
-        }
+        if let mismatch = ruleMismatch(with: response) { return mismatch }
         guard statuses.contains(where: { $0.contains(response.status) }) else { return "expected \(self)" }
         let type = response.value(of: "content-type")
         guard let contentType, !isType(type) else { return nil }
         return "the content type is \(type.map(quoted) ?? "missing"), expected \(quoted(contentType))"
+    }
+
+    /// Returns a text that names the first rule that a response does not meet; `nil` if it meets all of them.
+    func ruleMismatch(with response: ReceivedResponse) -> String? {
+        unmetRule(in: response).map { "the response does not meet the rule \(quoted($0.description))" }
     }
 
     /// Returns the first rule that a response does not meet; `nil` if it meets all of them.

@@ -1,7 +1,7 @@
 /// An error that the queue throws.
 public struct QueueError: Error, Hashable, Sendable {
     /// The kind of error, for programs.
-    public enum Code: String, Hashable, Sendable {
+    public enum Code: String, Hashable, Sendable, CaseIterable {
         /// The URL is not an absolute `http` or `https` URL with a host, or it contains a user name, a password or a
         /// query item with a secret.
         case invalidURL = "invalid_url"

@@ -15,7 +15,11 @@ public struct RequestDetails: Hashable, Sendable {
     /// The replace key, if there is one.
     public let replaceKey: String?
     /// The id of the request that replaced this one, if this one is superseded. `nil` if the queue no longer knows the
-    /// newer request.
+    /// newer request, and in a completion handler.
+    ///
+    /// The queue does not store the id, but searches by lane, replace key and times. After the wall clock was set, it may
+    /// find none. If this request was dead and was retried while a newer one was in flight, the id may be that of the
+    /// newer one, although a third request replaced this one.
     public let replacedBy: String?
     /// The ids of the requests that must still be delivered before this one is sent.
     public let dependencies: [String]

@@ -22,8 +22,8 @@ package struct UserQuota: Hashable, Sendable {
     package var requests = 100_000
     /// The maximum size of all unfinished requests in bytes. Default 1 GiB.
     package var bytes: Int64 = 1 << 30
-    /// The maximum size in bytes of all uploads that no stored request uses yet, and of the bodies in the spool of all
-    /// requests that wait for room. Default 1 GiB.
+    /// The maximum size in bytes of a user's uploads that no request uses yet. Bodies over 64 KiB of the user's requests
+    /// that wait for room count, too. Default 1 GiB.
     package var stagedBytes: Int64 = 1 << 30
 
     package init() {}

@@ -12,8 +12,8 @@ enum HoldText {
 
     /// The description of a hold for `auth` after a 407, which does not concern the credential of the request.
     private static let proxy =
-        "a proxy between this machine and the server requires a credential of its own; the credential of the request "
-        + "is not the cause. `netwatch queue flush` tries the request again"
+        "HTTP 407: probably a proxy between this machine and the server requires its own credential; the credential of "
+        + "the request is not the cause. `netwatch queue flush` tries the request again"
 
     private static func description(_ reason: HoldReason) -> String {
         switch reason {

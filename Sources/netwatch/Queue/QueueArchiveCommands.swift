@@ -56,8 +56,8 @@ struct QueueExportCommand: AsyncParsableCommand {
         for waiting in statistics.completions ?? [] {
             let count = CountText.format(waiting.requests, "finished request")
             let message =
-                "the export does not record which requests a program that uses the library has not received yet: "
-                + "\(count) with the tag `\(waiting.tag)`"
+                "a program that uses the library has not yet received \(count) with the tag `\(waiting.tag)`; the export "
+                + "does not record this"
             Printer.note(Printer.printable(message))
         }
     }

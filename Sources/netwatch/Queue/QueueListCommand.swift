@@ -102,9 +102,13 @@ struct ListOptions: ParsableArguments {
         if limit < 1 { throw ValidationError("`-n` is \(limit); it must be at least 1") }
     }
 
+    /// Prints the selected requests.
+    ///
+    /// - Parameter kind: What the command calls its requests, if it does not take the states as options.
     func print(
         _ filter: LaneFilter,
         states: [QueuedRequest.State],
+        kind: String? = nil,
         tag: String?,
         _ client: ServiceClient
     ) async throws {
@@ -122,10 +126,17 @@ struct ListOptions: ParsableArguments {
         if hasMore { Printer.note("there are more requests; `-n` raises the limit") }
         guard format == .text else { return }
         for hold in holds.sorted() { Printer.note(hold) }
-        let selection = filter.description(states: states, tag: tag)
-        if !hasRows, let selection { Printer.note("no request matches \(selection)") }
+        let options = filter.description(states: kind == nil ? states : [], tag: tag)
+        if !hasRows, let note = Self.emptyNote(kind, options) { Printer.note(note) }
         // The service counts all requests, whatever the list selects.
-        Printer.note((selection == nil ? "" : "whole queue: ") + QueueTable.summary(counts))
+        let isWhole = states.isEmpty && options == nil
+        Printer.note((isWhole ? "" : "whole queue: ") + QueueTable.summary(counts))
+    }
+
+    /// Returns the note under an empty list; `nil` if the list selects all requests.
+    private static func emptyNote(_ kind: String?, _ options: String?) -> String? {
+        if let options { return "no \(kind.map { "\($0) " } ?? "")request matches \(options)" }
+        return kind.map { "there are no \($0) requests" }
     }
 
     /// Returns the hold reason of a held request with its description.
@@ -186,6 +197,8 @@ struct QueueDeadCommand: AsyncParsableCommand {
     @OptionGroup var queue: QueueOptions
 
     mutating func run() async throws {
-        try await queue.withQueue { try await listing.print(filter, states: [.dead], tag: tags.tag, $0) }
+        try await queue.withQueue {
+            try await listing.print(filter, states: [.dead], kind: "dead", tag: tags.tag, $0)
+        }
     }
 }

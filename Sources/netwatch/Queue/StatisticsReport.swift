@@ -46,9 +46,10 @@ struct StatisticsReport {
     private var completions: [(String, String)] {
         (statistics.completions ?? []).enumerated().map { index, completion in
             let count = CountText.format(completion.requests, "request")
+            let verb = completion.requests == 1 ? "waits" : "wait"
             return (
                 index == 0 ? "finished" : "",
-                "\(count) with the tag \(completion.tag) (only programs that use the library receive them)"
+                "\(count) with the tag \(completion.tag) \(verb) for a program that uses the library"
             )
         }
     }

@@ -9,7 +9,7 @@ enum SendReport {
         let reason = sent.reason == sent.state ? nil : sent.reason
         let hold = HoldText.description(sent.holdReason, sent.reason)
         let parts = [hold == nil ? state(of: sent) : nil, isRedundant ? nil : status, reason]
-        let known = sent.known == true ? "a request with this id was already known; nothing was added" : nil
+        let known = sent.known == true ? "the queue already has a request with this id" : nil
         return [known, parts.compactMap(\.self).joined(separator: ": "), hold].compactMap(\.self)
     }
 

@@ -7,8 +7,8 @@ extension String {
         dropFirst(width).isEmpty ? self : prefix(max(0, width - mark.count)) + mark
     }
 
-    /// Returns the URL. If it is longer than `width`, returns its host and the end of its path, without the scheme and
-    /// with an ellipsis between them. At least a quarter of the width is left for the end of the path.
+    /// Returns the URL. If it is longer than `width`, leaves the scheme out. If the rest is still longer, returns the
+    /// host and the end of the path with an ellipsis between them. At least a quarter of the width is left for the end.
     func shortenedURL(to width: Int) -> String {
         guard !dropFirst(width).isEmpty else { return self }
         let address = firstRange(of: "://").map { self[$0.upperBound...] } ?? self[...]

@@ -9,7 +9,7 @@ internal import Testing
 @Suite(.timeLimit(.minutes(5))) struct OpenAPIConformanceTests {
     private static let document = OpenAPIDocument.current
 
-    /// Returns what a response has that its documentation does not permit.
+    /// Returns how a response differs from its documentation.
     private func faults(_ response: RawResponse, _ documented: JSONValue?) throws -> [String] {
         guard let documented else { return ["the status \(response.status) is not documented"] }
         var faults = response.status < 500 ? [] : ["the status is \(response.status)"]

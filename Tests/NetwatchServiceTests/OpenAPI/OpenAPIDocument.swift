@@ -1,5 +1,6 @@
 internal import Foundation
 internal import NIOHTTP1
+internal import NetwatchTestSupport
 internal import Testing
 
 @testable internal import NetwatchService
@@ -11,9 +12,7 @@ struct OpenAPIDocument: Sendable {
     static let current = try! OpenAPIDocument()
 
     private init() throws {
-        let file = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../../docs/openapi.json")
-        root = try JSONValue(Data(contentsOf: file))
+        root = try JSONValue(Data(Repository.text("docs/openapi.json").utf8))
     }
 
     /// Returns the value to which a reference refers, and every other value unchanged.

@@ -177,13 +177,16 @@ internal import Testing
     }
 
     @Test func `every code of an error of the queue is documented with its status`() {
+        var documented: Set<QueueError.Code> = []
         for response in (document.root["components"]?["responses"] ?? .null).members.values {
             let properties = response["content"]?["application/problem+json"]?["schema"]?["properties"]
             for code in (properties?["code"]?["enum"]?.elements ?? []).compactMap(\.string) {
                 guard let code = QueueError.Code(rawValue: code) else { continue }
+                documented.insert(code)
                 let problem = Problem(QueueError(code, ""))
                 #expect(properties?["status"]?["const"]?.number == Double(problem.status.code), "\(code)")
             }
         }
+        #expect(documented == Set(QueueError.Code.allCases))
     }
 }

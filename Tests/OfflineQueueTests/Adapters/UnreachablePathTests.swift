@@ -19,7 +19,7 @@ internal import Testing
         let namespace = try NetworkNamespace()
         var watched = PathMonitor.Configuration()
         watched.networkNamespace = namespace.path
-        var configuration = OfflineQueue.Configuration(patient: directory.path)
+        var configuration = OfflineQueue.Configuration(withLongTimeouts: directory.path)
         configuration.captivePortalProbe = "http://192.0.2.1/generate_204"
         let queue = try await OfflineQueue(
             configuration: configuration,

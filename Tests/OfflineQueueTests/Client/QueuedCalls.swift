@@ -28,7 +28,7 @@ struct QueuedCalls: Sendable {
     ) async throws {
         var settings = StoreSettings()
         settings.limits = limits
-        var configuration = OfflineQueue.Configuration(patient: directory.path)
+        var configuration = OfflineQueue.Configuration(withLongTimeouts: directory.path)
         configuration.backoffBase = .seconds(3600)
         configuration.backoffCap = .seconds(7200)
         configuration.stopTimeout = .milliseconds(100)

@@ -106,6 +106,7 @@ internal import Testing
             return
         }
         #expect(failure.code == 42 && failure.phase == .resolve)
+        #expect(failure.message.hasPrefix("HTTP 401; the credential is not refreshed"))
         #expect(token.refreshes == 0 && rejecting.attempts.count == 1)
     }
 

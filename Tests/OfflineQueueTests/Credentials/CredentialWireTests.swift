@@ -11,7 +11,7 @@ internal import Testing
 
     /// Opens a queue with its own session and path monitor, as a program does.
     private func open() async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(patient: directory.path)
+        var configuration = OfflineQueue.Configuration(withLongTimeouts: directory.path)
         configuration.limits.diskReserve = 0
         (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
         let queue = try await OfflineQueue(configuration: configuration)

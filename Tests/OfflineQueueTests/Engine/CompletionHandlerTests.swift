@@ -41,7 +41,7 @@ internal import Testing
         removes: Bool = true,
         backoff: Duration = .seconds(3600)
     ) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(patient: directory.path)
+        var configuration = OfflineQueue.Configuration(withLongTimeouts: directory.path)
         configuration.backoffBase = backoff
         configuration.backoffCap = backoff * 2
         configuration.stopTimeout = .milliseconds(200)

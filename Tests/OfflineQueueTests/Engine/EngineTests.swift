@@ -198,7 +198,7 @@ internal import Testing
         let store = LeasingStore(inner: inner, lost: Flag())
         let sender = FakeSender()
         let queue = OfflineQueue(
-            configuration: OfflineQueue.Configuration(patient: directory.path),
+            configuration: OfflineQueue.Configuration(withLongTimeouts: directory.path),
             store: store,
             sender: sender,
             gate: FakeGate()

@@ -19,7 +19,7 @@ internal import Testing
             signal: changes
         )
         let queue = OfflineQueue(
-            configuration: OfflineQueue.Configuration(patient: directory.path),
+            configuration: OfflineQueue.Configuration(withLongTimeouts: directory.path),
             store: wrap(store),
             sender: sender,
             gate: gate,
@@ -167,7 +167,7 @@ internal import Testing
     @Test func `a queue without portals to detect sends at once`() async throws {
         let sender = FakeSender { _ in .status(200) }
         let queue = try await OfflineQueue(
-            configuration: OfflineQueue.Configuration(patient: directory.path),
+            configuration: OfflineQueue.Configuration(withLongTimeouts: directory.path),
             sender: sender,
             gate: gate
         )

@@ -103,7 +103,7 @@ internal import Testing
             try await changes.until { try await inner.counts()[.delivered] == 2 }
         }
         let queue = OfflineQueue(
-            configuration: OfflineQueue.Configuration(patient: directory.path),
+            configuration: OfflineQueue.Configuration(withLongTimeouts: directory.path),
             store: store,
             sender: FakeSender { _ in .status(200) },
             gate: FakeGate()

@@ -38,6 +38,16 @@ internal import Testing
         await store.close()
     }
 
+    @Test func `the search for a replacement reads only newer finished requests, in their order`()
+        async throws
+    {
+        let store = try await SQLiteQueueStore(directory: directory.path)
+        let plan = try await store.plan(of: StoreStatements.finishedReplacements)
+        #expect(plan.count == 1 && plan[0].hasPrefix("SEARCH history USING INDEX"), "\(plan)")
+        #expect(plan.first?.hasSuffix("(seq>?)") == true, "\(plan)")
+        await store.close()
+    }
+
     @Test func `a lane's held requests are found without reading its other requests`() async throws {
         let store = try await SQLiteQueueStore(directory: directory.path)
         let plan = try await store.plan(of: StoreStatements.held)

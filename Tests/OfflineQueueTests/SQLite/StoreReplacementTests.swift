@@ -69,6 +69,39 @@ internal import Testing
         #expect(try await successors() == ["b", "c", nil, nil])
     }
 
+    @Test func `a request that was itself replaced before is not named as the replacement of an older one`()
+        async throws
+    {
+        let store = try await directory.openStore(clock: clock)
+        let lane = try await store.enqueue(try new("a") { $0.replaceKey = "key" })[0].lane.id
+        let sent = try #require(try await store.claim(of: lane).requests.first)
+        for id in ["b", "c"] { _ = try await store.enqueue(try new(id) { $0.replaceKey = "key" }) }
+        clock.advance(.seconds(1))
+        try await store.conclude(sent, .retry(countsAsAttempt: true))
+        #expect(try await store.states() == ["a": .superseded, "b": .superseded, "c": .pending])
+        #expect(try await store.details(of: "a")?.replacedBy == "c")
+        #expect(try await store.details(of: "b")?.replacedBy == "c")
+    }
+
+    @Test func `a request that was enqueued after the replacement is not named instead of a forgotten one`()
+        async throws
+    {
+        var settings = StoreSettings()
+        settings.retention.doneCount = 1
+        let store = try await directory.openStore(settings, clock: clock)
+        _ = try await store.enqueue(try new("a") { $0.replaceKey = "key" })
+        for (id, key) in [("b", "key"), ("last", "other")] {
+            let lane = try await store.enqueue(try new(id) { $0.replaceKey = key })[0].lane.id
+            try await store.conclude(try await store.claim(1, of: lane).requests[0], .delivered(status: 200))
+            clock.advance(.seconds(1))
+        }
+        #expect(try await store.details(of: "a")?.replacedBy == "b")
+        _ = try await store.expire()
+        _ = try await store.enqueue(try new("c") { $0.replaceKey = "key" })
+        #expect(try await store.details(of: "b") == nil)
+        #expect(try await store.details(of: "a")?.replacedBy == nil)
+    }
+
     @Test func `an older request is not sent after the one that replaces it was delivered`() async throws {
         let store = try await directory.openStore(clock: clock)
         let lane = try await store.enqueue(try new("old") { $0.replaceKey = "key" })[0].lane.id

@@ -66,7 +66,7 @@ struct ObservedStore: WrappedStore {
 extension OfflineQueue.Configuration {
     /// Creates a configuration with the defaults, except for the times after which the queue stops waiting for something
     /// that takes longer on a busy machine.
-    init(patient directory: String) {
+    init(withLongTimeouts directory: String) {
         self.init(directory: directory)
         credentialWait = .seconds(60)
         gateTimeout = .seconds(60)
@@ -91,7 +91,7 @@ extension TemporaryDirectory {
         isStarted: Bool = true,
         _ adjust: (inout OfflineQueue.Configuration) -> Void = { _ in }
     ) async throws -> OfflineQueue {
-        var configuration = OfflineQueue.Configuration(patient: path)
+        var configuration = OfflineQueue.Configuration(withLongTimeouts: path)
         configuration.limits.diskReserve = 0
         (configuration.backoffBase, configuration.backoffCap) = (.seconds(3600), .seconds(7200))
         configuration.stopTimeout = .milliseconds(200)
