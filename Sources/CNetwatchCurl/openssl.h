@@ -60,8 +60,8 @@ static inline void netwatch_set_status_callback(SSL_CTX *context, int (*callback
     SSL_CTX_ctrl(context, netwatch_ctrl_set_status_type, netwatch_status_type_ocsp, (void *)0);
 }
 
-// OCSP_response_status(3), OCSP_resp_find_status(3), OCSP_cert_to_id(3). The connection and the context own what their
-// functions return. OCSP_RESPONSE_STATUS_SUCCESSFUL and V_OCSP_CERTSTATUS_GOOD are 0.
+// OCSP_response_status(3), OCSP_resp_find_status(3), OCSP_cert_to_id(3). OCSP_RESPONSE_STATUS_SUCCESSFUL and
+// V_OCSP_CERTSTATUS_GOOD are 0. The connection or the context owns only the results of `SSL_…get…`.
 typedef struct x509_store_st X509_STORE;
 typedef struct evp_md_st EVP_MD;
 typedef struct asn1_string_st ASN1_GENERALIZEDTIME;

@@ -103,14 +103,40 @@ struct ProgramTrustTests {
         let message = "the program has not evaluated the server's certificates within 1.0 seconds"
         #expect(late.failure?.message == message)
         let total = await pool.run(
-            request(nginx, "late.test", check) { $0.totalTimeout = .milliseconds(500) }
+            request(nginx, "late.test", check) { $0.totalTimeout = .seconds(2) }
         )
         #expect(total.failure?.code == 28)
+        #expect(total.failure?.phase == .tls)
         let next = pool.start(request(nginx, "late.test", check))
         gate.open()
         #expect(await next.end().hasSucceeded)
         #expect(asked.values.count == 1)
         #expect(late.ends.count == 1)
+    }
+
+    @Test func `transfers of one pool share a call that does not return, each with its own time limit`()
+        async throws
+    {
+        let nginx = try await nginx()
+        let gate = Gate()
+        let check = check { _ in
+            gate.wait()
+            return true
+        }
+        let first = pool.start(request(nginx, "pool.test", check))
+        try await isAsked()
+        let late = await pool.run(
+            request(nginx, "pool.test", check) {
+                $0.idleTimeout = .seconds(1)
+                $0.totalTimeout = .seconds(30)
+            }
+        )
+        let message = "the program has not evaluated the server's certificates within 1.0 seconds"
+        #expect(late.failure?.message == message)
+        let others = (0..<3).map { _ in pool.start(request(nginx, "pool.test", check)) }
+        gate.open()
+        for recorder in [first] + others { #expect(await recorder.end().hasSucceeded) }
+        #expect(asked.values.count == 1)
     }
 
     @Test func `a transfer can be cancelled while the program decides`() async throws {

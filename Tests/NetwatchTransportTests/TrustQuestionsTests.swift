@@ -17,7 +17,7 @@ internal import Testing
         let calls = questions.add(ids[0], question("a"), at: now)
         #expect(calls.map(\.question) == [question("a")])
         #expect(questions.add(ids[1], question("a"), at: now).isEmpty)
-        let ended = questions.end(calls[0].number, at: now)
+        let ended = questions.end(calls[0].number, isAccepted: true, at: now)
         #expect(ended.transfers == [ids[0], ids[1]])
         #expect(ended.next.isEmpty)
     }
@@ -27,7 +27,7 @@ internal import Testing
         let asked = [question("a"), question("a", other), question("b"), question("a", chain: [2])]
         let calls = zip(ids, asked).flatMap { questions.add($0, $1, at: now) }
         #expect(calls.map(\.question) == asked)
-        #expect(questions.end(calls[2].number, at: now).transfers == [ids[2]])
+        #expect(questions.end(calls[2].number, isAccepted: true, at: now).transfers == [ids[2]])
     }
 
     @Test mutating func `an overdue call is not shared by later transfers`() {
@@ -35,7 +35,30 @@ internal import Testing
         let late = now + TrustQuestions.timeout
         #expect(questions.add(ids[1], question("a"), at: late - .nanoseconds(1)).isEmpty)
         #expect(questions.add(ids[2], question("a"), at: late).map(\.question) == [question("a")])
-        #expect(questions.end(calls[0].number, at: late).transfers == [ids[0], ids[1]])
+        #expect(questions.end(calls[0].number, isAccepted: true, at: late).transfers == [ids[0], ids[1]])
+    }
+
+    @Test mutating func `a late acceptance is not remembered, and answers only the transfers of its call`() {
+        let first = questions.add(ids[0], question("a"), at: now)
+        let late = now + TrustQuestions.timeout
+        let second = questions.add(ids[1], question("a"), at: late)
+        let rejected = questions.end(second[0].number, isAccepted: false, at: late)
+        #expect(rejected.transfers == [ids[1]])
+        #expect(rejected.acceptedAt == nil)
+        _ = questions.add(ids[2], question("a"), at: late)
+        let accepted = questions.end(first[0].number, isAccepted: true, at: late)
+        #expect(accepted.transfers == [ids[0]])
+        #expect(accepted.acceptedAt == nil)
+    }
+
+    @Test mutating func `an acceptance also answers the transfers that wait for overdue calls`() {
+        let first = questions.add(ids[0], question("a"), at: now)
+        let late = now + TrustQuestions.timeout
+        let second = questions.add(ids[1], question("a"), at: late)
+        let accepted = questions.end(second[0].number, isAccepted: true, at: late + .seconds(1))
+        #expect(Set(accepted.transfers) == [ids[0], ids[1]])
+        #expect(accepted.acceptedAt == late)
+        #expect(questions.end(first[0].number, isAccepted: true, at: late + .seconds(2)).transfers.isEmpty)
     }
 
     @Test mutating func `a question beyond the limit of its host waits until a call has returned`() {
@@ -44,9 +67,9 @@ internal import Testing
         #expect(questions.add(ids[4], question("a", chain: [4]), at: now).isEmpty)
         #expect(questions.add(ids[5], question("a", chain: [4]), at: now + TrustQuestions.timeout).isEmpty)
         #expect(questions.add(ids[6], question("b"), at: now).count == 1)
-        let next = questions.end(calls[1].number, at: now).next
+        let next = questions.end(calls[1].number, isAccepted: true, at: now).next
         #expect(next.map(\.question) == [question("a", chain: [4])])
-        #expect(questions.end(next[0].number, at: now).transfers == [ids[4], ids[5]])
+        #expect(questions.end(next[0].number, isAccepted: true, at: now).transfers == [ids[4], ids[5]])
     }
 
     @Test mutating func `calls are limited per check and in all`() {
@@ -63,7 +86,7 @@ internal import Testing
         _ = questions.add(ids[4], question("a", chain: [4]), at: now)
         questions.remove(ids[0])
         questions.remove(ids[4])
-        let ended = questions.end(calls[0].number, at: now)
+        let ended = questions.end(calls[0].number, isAccepted: true, at: now)
         #expect(ended.transfers.isEmpty && ended.next.isEmpty)
     }
 }

@@ -30,16 +30,25 @@ final class CookieJar: Sendable {
     private static let shared = URLSessionConfiguration.ephemeral.httpCookieStorage
 
     let storage: HTTPCookieStorage
+    /// The storage of the program. Its accept policy applies, and may change at any time.
+    private let configured: HTTPCookieStorage
     private let policy: HTTPCookie.AcceptPolicy
     /// Makes it atomic to read the storage and then write it.
     private let lock = Mutex<Void>(())
 
     /// - Parameters:
     ///   - storage: The storage of the cookies; `HTTPCookieStorage.shared` selects a storage in memory. Its own policy
-    ///     also applies: with `never`, it stores no cookies.
+    ///     also applies: while it is `never`, no cookies are stored.
     ///   - policy: The servers whose cookies are accepted.
-    init(_ storage: HTTPCookieStorage, policy: HTTPCookie.AcceptPolicy) {
-        self.storage = storage === HTTPCookieStorage.shared ? Self.shared ?? storage : storage
+    convenience init(_ storage: HTTPCookieStorage, policy: HTTPCookie.AcceptPolicy) {
+        let replacement = storage === HTTPCookieStorage.shared ? Self.shared : nil
+        self.init(replacement ?? storage, for: storage, policy: policy)
+    }
+
+    /// Creates a jar whose cookies are in another storage than the one that the program has configured.
+    init(_ storage: HTTPCookieStorage, for configured: HTTPCookieStorage, policy: HTTPCookie.AcceptPolicy) {
+        self.storage = storage
+        self.configured = configured
         self.policy = policy
     }
 
@@ -92,7 +101,8 @@ final class CookieJar: Sendable {
     }
 
     private func accepts(from origin: CookieOrigin, _ mainDocumentURL: URL?) -> Bool {
-        switch policy {
+        guard configured.cookieAcceptPolicy != .never else { return false }
+        return switch policy {
         case .always: true
         case .never: false
         case .onlyFromMainDocumentDomain:

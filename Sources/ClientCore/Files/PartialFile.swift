@@ -144,8 +144,9 @@ struct PartialFile: ~Copyable, Sendable {
     /// Whether only this process knows the file, so that it is useless once the process has ended. Errors are ignored,
     /// and count as `false`.
     ///
-    /// The sticky bit records this. It has no other meaning for a regular file (`inode(7)`), and survives the end of
-    /// the process.
+    /// The sticky bit records this, because it survives the end of the process. The kernel ignores it for a regular file
+    /// (`inode(7)`). systemd-tmpfiles(8) does not delete such a file because of its age, so a file in use is safe. Only
+    /// netwatch deletes an abandoned one, in a later process of the same user.
     var isPrivate: Bool {
         get { (try? status()).map { $0.st_mode & S_ISVTX != 0 } ?? false }
         nonmutating set {

@@ -8,7 +8,7 @@ internal import Synchronization
 /// Other users can write to the temporary directory (`TMPDIR`, by default `/tmp`). The files are therefore in a
 /// subdirectory that only this user can access. Their names contain 128 random bits.
 ///
-/// A process that is killed cannot remove its files. The first process that uses the directory afterwards removes them,
+/// A process that is killed cannot remove its files. The next process of this user that uses the directory removes them,
 /// except files that the program has received: complete downloads, and partial ones with resume data.
 enum TemporaryFiles {
     private static let prefix = "netwatch-"

@@ -8,18 +8,19 @@ public final class CustomEvaluation: Hashable, Sendable {
     /// The closure is called on a separate thread, and several calls may run at the same time. It may block: it delays
     /// only the requests that wait for its result.
     ///
-    /// - A server that presents certificates for the first time is asked for them twice. The first handshake is refused
-    ///   before anything of the request is sent. The client connects again when the closure has returned true.
+    /// - The client makes two handshakes with a server that it does not know. The first one is refused before anything
+    ///   of the request is sent. The client connects again when the closure has returned true.
     /// - The result true is used again for 10 minutes, in the same session, for the same host, and if the server
     ///   presents exactly the same certificates with the same ``ServerTrust/verdict-swift.property``. A session
-    ///   remembers up to 64 servers for each policy. The result false ends the requests that wait for it, and is not
-    ///   remembered.
-    /// - Requests that wait for the same result share one call.
+    ///   remembers up to 64 servers for each policy and client identity. The result false ends the requests that wait
+    ///   for it, and is not remembered.
+    /// - Requests that wait for the same result share one call. Each of them makes its own first handshake.
     /// - A request waits for at most 30 s, or for its idle timeout or the rest of its total timeout if these are
     ///   shorter. Then it fails with `URLError.timedOut`. A call that has lasted longer than 30 s is repeated for the
-    ///   next request.
-    /// - At most 4 calls are in progress for the same policy and host, 64 for the same policy, and 128 in the process.
-    ///   They include calls that never return. Other requests wait until a call returns.
+    ///   next request. Its result is used only for the requests that wait for this call, and is not remembered.
+    /// - In a session, at most 4 calls are in progress for the same policy, client identity and host, and 64 for the
+    ///   same policy and client identity. In the process, at most 128 are in progress. These numbers include calls that
+    ///   never return. Other requests wait until a call returns.
     public typealias Evaluate = @Sendable (_ serverTrust: ServerTrust, _ host: String) -> Bool
 
     let evaluate: Evaluate

@@ -14,11 +14,13 @@ public struct RevocationFlags: Hashable, Sendable, ExpressibleByArrayLiteral {
     /// Whether the server must staple an OCSP response of its authority (RFC 6066 §8), and this response must report
     /// the server's certificate as good.
     public let requiresStapledStatus: Bool
-    /// The revocation lists. An empty array requires nothing. Otherwise one of the lists must be of the certificate's
-    /// issuer and valid now, and it must not contain the certificate. If ``acceptsAnyMethod`` is true, such a list may
-    /// be missing.
+    /// The revocation lists. A list of the certificate's issuer that contains the certificate refuses the server.
     public let lists: [CertificateRevocationList]
-    /// Whether one method suffices that reports the certificate as good: a stapled response, or one of ``lists``.
+    /// Whether one of ``lists`` must be of the certificate's issuer and valid now, and must not contain the certificate.
+    public let requiresList: Bool
+    /// Whether one method suffices that reports the certificate as good, a stapled response or one of ``lists``, and a
+    /// stapled response that reports anything else refuses the server. Requirements of ``requiresStapledStatus`` and
+    /// ``requiresList`` apply in addition.
     public let acceptsAnyMethod: Bool
 
     /// Requires a stapled OCSP response. Few servers send one. nginx, for example, needs `ssl_stapling on`.
@@ -26,11 +28,12 @@ public struct RevocationFlags: Hashable, Sendable, ExpressibleByArrayLiteral {
 
     /// Requires that one of these lists is the list of the certificate's issuer, and that the certificate is not on it.
     public static func lists(_ lists: [CertificateRevocationList]) -> RevocationFlags {
-        RevocationFlags(lists: lists)
+        RevocationFlags(lists: lists, requiresList: !lists.isEmpty)
     }
 
     /// Requires that a stapled OCSP response or one of these lists reports the certificate as good, and that neither
-    /// reports anything else. A list that is missing or has expired is ignored.
+    /// reports anything else. An expired list does not report a certificate as good, but still refuses the certificates
+    /// on it.
     ///
     /// A server for which neither is available is refused. `kSecRevocationUseAnyAvailableMethod` of Apple's Security
     /// framework would ask the authority's servers, and accept the certificate if they do not respond.
@@ -43,10 +46,12 @@ public struct RevocationFlags: Hashable, Sendable, ExpressibleByArrayLiteral {
     private init(
         requiresStapledStatus: Bool = false,
         lists: [CertificateRevocationList] = [],
+        requiresList: Bool = false,
         acceptsAnyMethod: Bool = false
     ) {
         self.requiresStapledStatus = requiresStapledStatus
         self.lists = lists
+        self.requiresList = requiresList
         self.acceptsAnyMethod = acceptsAnyMethod
     }
 
@@ -55,9 +60,8 @@ public struct RevocationFlags: Hashable, Sendable, ExpressibleByArrayLiteral {
         self.init(
             requiresStapledStatus: elements.contains { $0.requiresStapledStatus },
             lists: elements.flatMap(\.lists),
-            // Lists that an element requires also satisfy the elements that accept any method.
+            requiresList: elements.contains { $0.requiresList },
             acceptsAnyMethod: elements.contains { $0.acceptsAnyMethod }
-                && elements.allSatisfy { $0.acceptsAnyMethod || $0.lists.isEmpty }
         )
     }
 }

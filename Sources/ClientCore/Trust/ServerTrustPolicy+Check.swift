@@ -32,8 +32,9 @@ extension ServerTrustPolicy {
 
 extension RevocationFlags {
     fileprivate func defect(at now: Date) -> AFError.ServerTrustFailureReason? {
-        if acceptsAnyMethod { return nil }
-        if lists.isEmpty { return requiresStapledStatus ? nil : .noRevocationCheck }
+        guard requiresList else {
+            return acceptsAnyMethod || requiresStapledStatus ? nil : .noRevocationCheck
+        }
         let haveExpired = lists.allSatisfy { $0.nextUpdate.map { $0 < now } ?? false }
         return haveExpired ? .revocationListsExpired(lists) : nil
     }

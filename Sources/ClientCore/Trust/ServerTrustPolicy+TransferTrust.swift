@@ -14,6 +14,7 @@ extension ServerTrustPolicy {
             trust.requiresStapledStatus = flags.requiresStapledStatus
             trust.revocationLists = flags.lists.flatMap(\.pem)
             trust.acceptsAnyRevocationSource = flags.acceptsAnyMethod
+            trust.requiresRevocationList = flags.requiresList
         case .pinCertificates(let pins, validateCertificateChain: true, let validateHost):
             trust.anchors = .only(pem: pins.flatMap(\.pem))
             trust.checksHost = validateHost

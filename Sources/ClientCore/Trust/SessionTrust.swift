@@ -19,10 +19,33 @@ final class SessionTrust: Sendable {
         let identity: ClientIdentity?
     }
 
-    /// The maximum number of cached values. Only a program that creates a custom evaluation for each request exceeds
-    /// it. The limit keeps the memory of such a program from growing. It has no other effect, because requests with
-    /// different custom evaluations never share connections.
-    private static let cacheLimit = 64
+    /// The ``TransferTrust`` of each key. A value without I/O.
+    private struct Cache {
+        /// The maximum number of values. With more, the one that was not used for the longest time is evicted. The
+        /// servers that its custom evaluation has accepted, and the limits of its calls, are then forgotten.
+        ///
+        /// The limit keeps the memory of a program that creates a custom evaluation for each request from growing.
+        static let limit = 64
+
+        private var entries: [Key: (trust: TransferTrust, lastUse: UInt64)] = [:]
+        private var useCount: UInt64 = 0
+
+        var count: Int { entries.count }
+
+        mutating func value(for key: Key) -> TransferTrust? {
+            useCount += 1
+            entries[key]?.lastUse = useCount
+            return entries[key]?.trust
+        }
+
+        mutating func insert(_ trust: TransferTrust, for key: Key) {
+            useCount += 1
+            entries[key] = (trust, useCount)
+            guard entries.count > Self.limit else { return }
+            let oldest = entries.min { $0.value.lastUse < $1.value.lastUse }
+            if let oldest { entries[oldest.key] = nil }
+        }
+    }
 
     /// `nonisolated(unsafe)` is safe: the base class is immutable, and its documentation requires that subclasses
     /// synchronize their state.
@@ -30,7 +53,7 @@ final class SessionTrust: Sendable {
     /// A key of the manager that is not a valid host; `nil` if all are valid. An invalid key makes all `https` requests
     /// fail.
     private let invalidHost: String?
-    private let cache = Mutex<[Key: TransferTrust]>([:])
+    private let cache = Mutex(Cache())
 
     /// Whether the manager is a subclass, whose methods are the program's code.
     let runsUserCode: Bool
@@ -77,15 +100,14 @@ final class SessionTrust: Sendable {
     }
 
     private func trust(for key: Key) throws -> TransferTrust {
-        if let known = cache.withLock({ $0[key] }) { return known }
+        if let known = cache.withLock({ $0.value(for: key) }) { return known }
         try key.policy?.check()
         var trust = key.policy?.transferTrust ?? .standard
         trust.identity = key.identity?.transfer
         return cache.withLock { cache in
             // Another thread may have added the value in the meantime.
-            if let known = cache[key] { return known }
-            if cache.count == Self.cacheLimit { cache.removeAll() }
-            cache[key] = trust
+            if let known = cache.value(for: key) { return known }
+            cache.insert(trust, for: key)
             return trust
         }
     }

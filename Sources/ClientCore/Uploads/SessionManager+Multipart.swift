@@ -95,10 +95,9 @@ extension SessionManager {
                 let upload = startUpload(.data(try form.encode()), plan)
                 return .success(request: upload, streamingFromDisk: false, streamFileURL: nil)
             }
-            let url = URL(fileURLWithPath: try TemporaryFiles.newPath())
-            try form.writeEncodedData(to: url)
-            let upload = startUpload(.file(url, TemporaryFile(url)), plan)
-            return .success(request: upload, streamingFromDisk: true, streamFileURL: url)
+            let file = try form.writeTemporaryFile()
+            let upload = startUpload(.file(file.url, file), plan)
+            return .success(request: upload, streamingFromDisk: true, streamFileURL: file.url)
         } catch {
             return .failure(error)
         }

@@ -12,8 +12,8 @@ final class CurlMulti {
     struct Turn {
         /// The transfers that have ended.
         var ended: [TransferID] = []
-        /// The transfers that the engine must add again with a new connection, after the program has answered their
-        /// ``Transfer/question``.
+        /// The transfers that the engine must add again with a new connection. If a transfer has a
+        /// ``Transfer/question``, the program must answer it first.
         var unconnected: [Transfer] = []
         /// The transfers that reached milestones in this turn.
         var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []

@@ -71,7 +71,8 @@ struct HostLimiter {
         return startWaiting(key)
     }
 
-    /// Records that the first transfer is connected. Returns the transfers that may begin now.
+    /// Records that the first transfer is connected, or that the program must decide about the server first. Returns the
+    /// transfers that may begin now.
     mutating func transferConnected(_ key: Key) -> [TransferID] {
         guard hosts[key]?.isProbing == true else { return [] }
         hosts[key]?.isProbing = false

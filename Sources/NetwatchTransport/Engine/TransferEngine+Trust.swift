@@ -12,18 +12,20 @@ extension TransferEngine {
             self?.assumeIsolated { $0.end(id, CURLE_OPERATION_TIMEDOUT, message) }
         }
         start(questions.add(id, question, at: .now))
+        // The other transfers to the host need not wait for the program's code. They get their own time limits.
+        begin(limiter.transferConnected(transfer.key))
     }
 
     private func start(_ calls: [TrustQuestions.Call]) {
         for call in calls {
             do throws(SystemError) {
                 try startDetachedThread(named: "nw-trust") { [weak self] in
-                    let isAccepted = call.question.check.askProgram(about: call.question.presented)
+                    let isAccepted = call.question.check.evaluate(call.question.presented)
                     self?.perform { $0.hasDecided(call, isAccepted) }
                 }
             } catch {
                 let failure = TransferFailure(CURLE_FAILED_INIT, .tls, errno: error.errno, "\(error)")
-                end(call) { engine, id, _ in engine.begin(engine.fail(id, failure)) }
+                end(call, isAccepted: false) { engine, id, _ in engine.begin(engine.fail(id, failure)) }
             }
         }
     }
@@ -31,7 +33,7 @@ extension TransferEngine {
     private func hasDecided(_ call: TrustQuestions.Call, _ isAccepted: Bool) {
         let message = "the program has rejected the server's certificates"
         let rejection = TransferFailure(CURLE_PEER_FAILED_VERIFICATION, .tls, message)
-        end(call) { engine, id, transfer in
+        end(call, isAccepted: isAccepted) { engine, id, transfer in
             guard isAccepted else { return engine.begin(engine.fail(id, rejection)) }
             transfer.stopTimer(engine.loop)
             transfer.curlTransfer?.accept(call.question.presented)
@@ -39,12 +41,16 @@ extension TransferEngine {
         }
     }
 
-    /// Ends a call, and continues with the transfers that wait for it. Starts the calls that had to wait for its end.
+    /// Ends a call, and continues with the transfers that get its answer. Starts the calls that had to wait for its end.
     private func end(
         _ call: TrustQuestions.Call,
+        isAccepted: Bool,
         _ proceed: (isolated TransferEngine, TransferID, EngineTransfer) -> Void
     ) {
-        let ended = questions.end(call.number, at: .now)
+        let ended = questions.end(call.number, isAccepted: isAccepted, at: .now)
+        if let start = ended.acceptedAt {
+            call.question.check.remember(call.question.presented, since: start)
+        }
         for id in ended.transfers {
             if let transfer = transfers[id] { proceed(self, id, transfer) }
         }

@@ -2,7 +2,8 @@
 ///
 /// Transfers with the same question share one call. A call may never return, and then blocks a thread for ever:
 ///
-/// - After ``timeout``, a call is overdue, and the next transfer with the same question causes another call.
+/// - After ``timeout``, a call is overdue, and the next transfer with the same question causes another call. An overdue
+///   call that returns answers only the transfers that wait for it, because the other call may have another result.
 /// - The calls in progress, overdue ones included, are limited per host of a check, per check, and in all. A question
 ///   beyond a limit waits until a call has returned. A transfer waits only until its own time limit.
 struct TrustQuestions {
@@ -14,10 +15,12 @@ struct TrustQuestions {
         let question: TrustQuestion
     }
 
-    /// The result of ``end(_:at:)``.
+    /// The result of ``end(_:isAccepted:at:)``.
     struct Ended {
-        /// The transfers that wait for the answer.
+        /// The transfers that get the answer.
         let transfers: [TransferID]
+        /// The start of the lifetime of an accepted server; `nil` if the server must not be remembered.
+        let acceptedAt: Instant?
         /// The calls that must be started now.
         let next: [Call]
     }
@@ -37,8 +40,8 @@ struct TrustQuestions {
         /// The time at which the call was started; `nil` while the question waits for other calls.
         var startedAt: Instant?
 
-        func mayBeJoined(at now: Instant) -> Bool {
-            startedAt.map { now < $0 + TrustQuestions.timeout } ?? true
+        func isOverdue(at now: Instant) -> Bool {
+            startedAt.map { now >= $0 + TrustQuestions.timeout } ?? false
         }
     }
 
@@ -56,7 +59,7 @@ struct TrustQuestions {
 
     /// Adds a transfer that waits for an answer. Returns the call that must be started for it, if any.
     mutating func add(_ transfer: TransferID, _ question: TrustQuestion, at now: Instant) -> [Call] {
-        let same = entries.firstIndex { $0.call.question == question && $0.mayBeJoined(at: now) }
+        let same = entries.firstIndex { $0.call.question == question && !$0.isOverdue(at: now) }
         if let same {
             entries[same].transfers.append(transfer)
             return []
@@ -72,8 +75,9 @@ struct TrustQuestions {
         entries.removeAll { $0.transfers.isEmpty && $0.startedAt == nil }
     }
 
-    /// Records that a call has returned or could not be started.
-    mutating func end(_ number: Int, at now: Instant) -> Ended {
+    /// Records that a call has returned or could not be started. If the server is accepted and the call is not overdue,
+    /// all transfers with the same question get the answer.
+    mutating func end(_ number: Int, isAccepted: Bool, at now: Instant) -> Ended {
         guard let index = entries.firstIndex(where: { $0.call.number == number }) else {
             preconditionFailure("a call of a trust check has ended twice")
         }
@@ -82,7 +86,22 @@ struct TrustQuestions {
             running[scope]! -= 1
             if running[scope] == 0 { running[scope] = nil }
         }
-        return Ended(transfers: entry.transfers, next: start(entries.indices, at: now))
+        let isCurrent = isAccepted && !entry.isOverdue(at: now)
+        return Ended(
+            transfers: entry.transfers + (isCurrent ? takeTransfers(with: entry.call.question) : []),
+            acceptedAt: isCurrent ? entry.startedAt : nil,
+            next: start(entries.indices, at: now)
+        )
+    }
+
+    /// Returns the transfers that wait for overdue calls with a question. They no longer wait for them.
+    private mutating func takeTransfers(with question: TrustQuestion) -> [TransferID] {
+        var taken: [TransferID] = []
+        for index in entries.indices where entries[index].call.question == question {
+            taken += entries[index].transfers
+            entries[index].transfers = []
+        }
+        return taken
     }
 
     /// Starts the calls that the limits permit.

@@ -28,13 +28,17 @@ package struct TransferTrust: Hashable, Sendable {
     package var requiresStapledStatus = false
     /// Certificate revocation lists in PEM. Default: none. Ignored without anchors.
     ///
-    /// If there are any, one of them must be from the issuer of the server's certificate, and it must not contain that
-    /// certificate. Otherwise the server is not trusted.
+    /// If there are any, one of them must be from the issuer of the server's certificate and current, and it must not
+    /// contain that certificate. Otherwise the server is not trusted. With ``acceptsAnyRevocationSource``, such a list
+    /// may be missing, unless ``requiresRevocationList`` is true.
     package var revocationLists: [UInt8] = []
     /// Whether one source suffices that reports the certificate as good: a stapled OCSP response, or a current list of
     /// ``revocationLists``. A source that reports anything else still refuses the server. Default false: each source
     /// that the properties above name must report the certificate as good.
     package var acceptsAnyRevocationSource = false
+    /// Whether a list must report the certificate as good even if ``acceptsAnyRevocationSource`` is true. A stapled
+    /// response that reports anything else then still refuses the server, but may be missing. Default false.
+    package var requiresRevocationList = false
     /// A custom check, which makes the final decision after the chain was evaluated. Default `nil`: the evaluation
     /// decides.
     package var check: TrustCheck?
@@ -59,6 +63,7 @@ extension TransferTrust {
         hasher.combine(requiresStapledStatus)
         hasher.combine(revocationLists.count)
         hasher.combine(acceptsAnyRevocationSource)
+        hasher.combine(requiresRevocationList)
         hasher.combine(check)
         hasher.combine(identity?.key.count)
     }

@@ -11,7 +11,7 @@ package final class TrustCheck: Hashable, Sendable {
     /// Returns whether the server is accepted.
     package typealias Evaluate = @Sendable (PresentedTrust) -> Bool
 
-    /// Whose code a check is.
+    /// The owner of a check's code.
     package enum Owner: Sendable {
         /// The client's own code, which does not block. The engine calls it on its own thread in every handshake.
         case client
@@ -21,7 +21,7 @@ package final class TrustCheck: Hashable, Sendable {
         case program
     }
 
-    private let owner: Owner
+    let owner: Owner
     /// Returns whether the server is accepted. May block if ``owner`` is the program.
     package let evaluate: Evaluate
     private let accepted = Mutex(AcceptedServers())
@@ -42,11 +42,11 @@ package final class TrustCheck: Hashable, Sendable {
         return accepted.withLock { $0.contains(presented, at: .now) } ? true : nil
     }
 
-    /// Asks the program, which may block. Remembers the server if it is accepted.
-    func askProgram(about presented: PresentedTrust) -> Bool {
-        let isAccepted = evaluate(presented)
-        if isAccepted { accepted.withLock { $0.insert(presented, at: .now) } }
-        return isAccepted
+    /// Remembers a server that the program has accepted.
+    ///
+    /// - Parameter start: The time at which the program's code was called.
+    func remember(_ server: PresentedTrust, since start: ContinuousClock.Instant) {
+        accepted.withLock { $0.insert(server, at: start) }
     }
 
     package static func == (one: TrustCheck, other: TrustCheck) -> Bool { one === other }

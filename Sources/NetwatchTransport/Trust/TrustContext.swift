@@ -23,7 +23,7 @@ final class TrustContext {
         guard let revocationLists else { return }
         X509_STORE_CTX_set0_crls(evaluation, revocationLists.stack)
         X509_STORE_CTX_set_flags(evaluation, netwatch_x509_flag_crl_check)
-        guard trust.acceptsAnyRevocationSource else { return }
+        guard trust.acceptsAnyRevocationSource, !trust.requiresRevocationList else { return }
         X509_STORE_CTX_set_verify_cb(evaluation) { isGood, evaluation in
             isGood == 1 || TrustContext.lacksCurrentList(evaluation!) ? 1 : 0
         }

@@ -24,7 +24,7 @@ final class TrustEvaluator {
     private let context: TrustContext
     private let host: String
     /// The server that the program has accepted for this connection.
-    private let accepted: PresentedTrust?
+    private var accepted: PresentedTrust?
 
     private static let index = CRYPTO_get_ex_new_index(netwatch_ex_index_ssl_ctx, 0, nil, nil, nil) {
         _,
@@ -39,25 +39,25 @@ final class TrustEvaluator {
     /// - Parameters:
     ///   - context: The trust.
     ///   - host: The URL's host, without brackets.
-    ///   - accepted: The server that the program has accepted for this connection. The handshake does not depend on
-    ///     whether the check still remembers it.
+    ///   - accepted: The server that the program has accepted for this connection; `nil` if it was not asked. No
+    ///     handshake depends on whether the check still remembers an accepted server.
     init(_ context: TrustContext, host: String, accepted: PresentedTrust?) {
         self.context = context
         self.host = host
         self.accepted = accepted
     }
 
-    /// Whether the check has not accepted the certificates: it has refused them, or the program must be asked.
+    /// Whether the handshake was refused: by the check, or because the program must decide first.
     var isRefusedByCheck: Bool { decision == .refused || decision == .unknown }
 
-    /// The question for the program because of which the handshake was refused; `nil` if it was not refused for that.
+    /// The question that the program must answer before the handshake can succeed; `nil` if there is none.
     var question: TrustQuestion? {
         guard decision == .unknown, let check = context.trust.check, let presented else { return nil }
         return TrustQuestion(check: check, presented: presented)
     }
 
     /// Releases the presented certificates. The connection retains this evaluator, and would keep them for its
-    /// lifetime.
+    /// lifetime. It keeps only those that the program has accepted.
     func releaseCertificates() {
         presented = nil
     }
@@ -128,10 +128,12 @@ final class TrustEvaluator {
 
     private func decide(on presented: PresentedTrust) -> Decision {
         guard let check = context.trust.check, presented != accepted else { return .accepted }
-        return switch check.answer(to: presented) {
-        case true?: .accepted
-        case false?: .refused
-        case nil: .unknown
+        switch check.answer(to: presented) {
+        case true?:
+            if check.owner == .program { accepted = presented }
+            return .accepted
+        case false?: return .refused
+        case nil: return .unknown
         }
     }
 }

@@ -226,6 +226,20 @@ internal import Testing
         #expect(storage.cookies?.isEmpty == !isAccepted)
     }
 
+    @Test func `the current policy of the program's storage applies to the storage that replaces it`()
+        throws
+    {
+        let configured = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
+        let jar = CookieJar(storage, for: configured, policy: .always)
+        let url = try #require(URL(string: "http://www.example.org/"))
+        configured.cookieAcceptPolicy = .never
+        jar.store(["a=b"], from: url, mainDocumentURL: nil)
+        #expect(storage.cookies?.isEmpty == true)
+        configured.cookieAcceptPolicy = .always
+        jar.store(["a=b"], from: url, mainDocumentURL: nil)
+        #expect(storage.cookies?.map(\.name) == ["a"])
+    }
+
     // MARK: Cookies set by the program
 
     @Test func `the program's cookies are sent, and it reads all cookies`() throws {

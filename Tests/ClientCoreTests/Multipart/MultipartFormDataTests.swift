@@ -229,6 +229,24 @@ internal import Testing
         #expect(pieces.allSatisfy { $0 <= 65536 })
     }
 
+    @Test func `a temporary file is marked and locked while the form is written`() throws {
+        let directory = scratch.file("netwatch-downloads-\(geteuid())")
+        var marks: [Bool] = []
+        let stream = ObservedStream {
+            for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] {
+                var status = stat()
+                lstat("\(directory)/\(name)", &status)
+                marks.append(status.st_mode & S_ISVTX != 0)
+                PartialFile.removeIfAbandoned("\(directory)/\(name)")
+            }
+        }
+        let form = MultipartFormData()
+        form.append(stream, withLength: 0, name: "a", fileName: "b", mimeType: "c/d")
+        let file = try form.writeTemporaryFile(in: scratch.path)
+        #expect(marks == [true])
+        #expect(try Data(contentsOf: file.url).count == Int(form.encodedLength))
+    }
+
     @Test func `a stream can be encoded only once`() throws {
         let form = MultipartFormData()
         let stream = InputStream(data: Data("x".utf8))
@@ -253,6 +271,23 @@ internal import Testing
         #expect(form.encodedLength == .max)
         let error = #expect(throws: AFError.self) { try form.encode() }
         #expect((error?.underlyingError as? AFError.UnexpectedInputStreamLength)?.bytesExpected == .max)
+    }
+}
+
+/// An empty stream that calls a closure when it is read.
+private final class ObservedStream: InputStream {
+    private let onRead: () -> Void
+
+    init(_ onRead: @escaping () -> Void) {
+        self.onRead = onRead
+        super.init(data: Data())
+    }
+
+    override func open() {}
+    override func close() {}
+    override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
+        onRead()
+        return 0
     }
 }
 

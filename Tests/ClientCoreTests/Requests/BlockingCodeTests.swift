@@ -41,6 +41,25 @@ internal import Testing
         }
     }
 
+    /// An interceptor that ignores the cancellation of its task.
+    private struct WaitingInterceptor: RequestInterceptor {
+        let gate: Gate
+
+        func adapt(_ urlRequest: URLRequest, for session: SessionManager) async -> URLRequest {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                Thread.detachNewThread {
+                    gate.pass()
+                    continuation.resume()
+                }
+            }
+            return urlRequest
+        }
+
+        func retry(_ request: Request, for session: SessionManager, dueTo error: any Error) async
+            -> RetryResult
+        { .doNotRetry }
+    }
+
     /// Sends requests of the same session and of another one, and expects their responses.
     private func expectOthersComplete() async throws {
         let other = SessionManager(engine: try TransferEngine())
@@ -76,5 +95,16 @@ internal import Testing
         try await expectOthersComplete()
         gate.open()
         #expect(await request.responseData().value == Data("/blocked".utf8))
+    }
+
+    @Test func `a request whose interceptor does not return can be cancelled`() async throws {
+        session.interceptor = WaitingInterceptor(gate: gate)
+        let request = session.request("\(server.url)/blocked")
+        try await gate.waiting.wait { $0.count == 1 }
+        request.cancel()
+        let response = await request.response()
+        gate.open()
+        #expect((response.error as? URLError)?.code == .cancelled)
+        #expect(server.requests.isEmpty)
     }
 }

@@ -109,16 +109,25 @@ internal import Testing
     }
 
     private final class ChangingPolicyManager: ServerTrustPolicyManager, @unchecked Sendable {
+        private let stable = ServerTrustPolicy.customEvaluation { _, _ in true }
+
         override func serverTrustPolicy(forHost host: String) -> ServerTrustPolicy? {
-            .customEvaluation { _, _ in true }
+            host == "stable.example" ? stable : .customEvaluation { _, _ in true }
         }
     }
 
-    @Test func `policies created for each request do not accumulate`() throws {
+    @Test func `policies created for each request do not accumulate, and do not evict one in use`() throws {
         let session = SessionTrust(ChangingPolicyManager(policies: [:]))
         let url = URL(string: "https://example.com/")
-        for _ in 0..<200 { _ = try session.decision(for: url) }
-        #expect(session.cachedCount <= 64)
+        func stableTrust() throws -> TransferTrust? {
+            try session.decision(for: URL(string: "https://stable.example/"))?.trust
+        }
+        let first = try stableTrust()
+        for _ in 0..<200 {
+            _ = try session.decision(for: url)
+            #expect(try stableTrust() == first)
+        }
+        #expect(session.cachedCount == 64)
     }
 
     @Test func `a client identity is sent only to its host`() throws {

@@ -82,9 +82,11 @@ struct ServerTrustPolicyTests {
         let either: RevocationFlags = [.stapledStatus, .anyAvailableMethod([list])]
         #expect(either.requiresStapledStatus && either.acceptsAnyMethod && either.lists == [list])
         let strict: RevocationFlags = [.lists([list]), .anyAvailableMethod()]
-        #expect(!strict.acceptsAnyMethod && strict.lists == [list])
+        #expect(strict.requiresList && strict.acceptsAnyMethod && strict.lists == [list])
+        let nested: RevocationFlags = [strict]
+        #expect(!either.requiresList && nested == strict)
         let none: RevocationFlags = []
-        #expect(!none.acceptsAnyMethod)
+        #expect(!none.acceptsAnyMethod && !none.requiresList)
         let policy = ServerTrustPolicy.performRevokedEvaluation(
             validateHost: true,
             revocationFlags: .anyAvailableMethod()

@@ -146,7 +146,7 @@ struct SystemTrustTests {
     @Test(
         arguments: [
             ("bad.test", []), ("valid.test", []), ("valid.test", ["foreign.pem"]),
-            ("valid.test", ["old.pem"]),
+            ("valid.test", ["old.pem"]), ("bad.test", ["list.pem"]),
         ] as [(String, [String])]
     )
     func `without a good status by any method a server is refused`(host: String, lists: [String]) async throws
@@ -156,7 +156,20 @@ struct SystemTrustTests {
         #expect(reason?.output?.transferFailure.code == 91)
     }
 
-    @Test func `a revoked certificate is refused even if another method could accept it`() async throws {
+    @Test func `a required list and a method of any kind both apply if they are combined`() async throws {
+        func policy(_ name: String) throws -> ServerTrustPolicy {
+            let list = try CertificateRevocationList(contentsOf: server.authority.url(name))
+            let flags: RevocationFlags = [.anyAvailableMethod(), .lists([list])]
+            return .performRevokedEvaluation(validateHost: true, revocationFlags: flags)
+        }
+        #expect(try await reason("valid.test", try policy("list.pem")) == nil)
+        #expect(try await reason("good.test", try policy("list.pem")) == nil)
+        #expect(try await reason("bad.test", try policy("list.pem"))?.output?.transferFailure.code == 91)
+        let unlisted = try await reason("good.test", try policy("foreign.pem"))
+        #expect(unlisted?.output?.verdict?.problem == .revocationUnknown)
+    }
+
+    @Test func `a certificate on a list is refused if any method is accepted`() async throws {
         let reason = try await reason("revoked.test", try anyMethod("list.pem"))
         if case .revocationCheckFailed = reason {} else { Issue.record("\(String(describing: reason))") }
         #expect(reason?.output?.verdict?.problem == .revoked)
