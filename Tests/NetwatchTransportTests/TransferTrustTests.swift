@@ -16,6 +16,8 @@ internal import Testing
         ("requiresStapledStatus", changed { $0.requiresStapledStatus = true }),
         ("revocationLists", changed { $0.revocationLists = Array("one".utf8) }),
         ("revocationLists", changed { $0.revocationLists = Array("two".utf8) }),
+        ("requiresRevocationList", changed { $0.requiresRevocationList.toggle() }),
+        ("acceptsAnyRevocationSource", changed { $0.acceptsAnyRevocationSource.toggle() }),
         ("check", changed { $0.check = TrustCheck { _ in true } }),
         ("check", changed { $0.check = TrustCheck { _ in true } }),
         ("identity", changed { $0.identity = TransferIdentity(certificates: [1], key: [1]) }),
