@@ -65,7 +65,9 @@ final class AdministratedService {
     func run(_ block: String) async throws -> [String] {
         var commands: [Substring] = []
         var output: [String] = []
-        for line in block.split(separator: "\n", omittingEmptySubsequences: false) {
+        // The shell ends at a command that fails, as before `&&`.
+        let lines = block.replacing(" && systemctl ", with: "\nsystemctl ")
+        for line in lines.split(separator: "\n", omittingEmptySubsequences: false) {
             guard line.hasPrefix("systemctl ") else {
                 commands.append(line)
                 continue
