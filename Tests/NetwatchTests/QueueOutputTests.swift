@@ -122,6 +122,11 @@ internal import Testing
         #expect(command == "netwatch queue import --keep-submitters \(end)")
     }
 
+    @Test func `the import command names the encryption key of the queue`() {
+        let command = QueueVerifyCommand.importCommand(for: "e", stateDirectory: nil, encryptionKey: "my key")
+        #expect(command == "netwatch queue import --keep-submitters --encryption-key 'my key' 'e'")
+    }
+
     @Test(arguments: [(nil, "not delivered: HTTP 404"), ("a", "dead: HTTP 404")])
     func `only the queue gives requests up`(id: String?, line: String) {
         let sent = ControlMessage.Sent(id: id, state: "dead", status: 404, reason: "HTTP 404")

@@ -154,17 +154,31 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         Printer.note(
             "exported \(salvage.waiting) waiting and \(salvage.dead) dead requests; import them with"
         )
-        Printer.note("`\(Self.importCommand(for: salvage.path, stateDirectory: queue.stateDir))`")
+        let command = Self.importCommand(
+            for: salvage.path,
+            stateDirectory: queue.stateDir,
+            encryptionKey: queue.encryptionKey
+        )
+        Printer.note("`\(command)`")
         Printer.data(salvage.path)
         if !salvage.isWhole { throw ExitStatus.no.exitCode }
     }
 
-    /// Returns the shell command that imports an export. `stateDirectory` is the value of `--state-dir`; `nil` if the
-    /// option is missing.
-    static func importCommand(for export: String, stateDirectory: String?) -> String {
-        let option = stateDirectory.map { ["--state-dir", Shell.quoted($0)] } ?? []
-        let words = ["netwatch queue import --keep-submitters"] + option + [Shell.quoted(export)]
-        return words.joined(separator: " ")
+    /// Returns the shell command that imports an export. Without the key, the import would store the requests of an
+    /// encrypted queue unencrypted.
+    ///
+    /// - Parameters:
+    ///   - stateDirectory: The value of `--state-dir`; `nil` if the option is missing.
+    ///   - encryptionKey: The value of `--encryption-key`; `nil` if the option is missing.
+    static func importCommand(
+        for export: String,
+        stateDirectory: String?,
+        encryptionKey: String? = nil
+    ) -> String {
+        var words = ["netwatch queue import --keep-submitters"]
+        if let stateDirectory { words += ["--state-dir", Shell.quoted(stateDirectory)] }
+        if let encryptionKey { words += ["--encryption-key", Shell.quoted(encryptionKey)] }
+        return (words + [Shell.quoted(export)]).joined(separator: " ")
     }
 }
 
