@@ -124,7 +124,7 @@ internal import Testing
 
     @Test func `the import command names the encryption key of the queue`() {
         let command = QueueVerifyCommand.importCommand(for: "e", stateDirectory: nil, encryptionKey: "my key")
-        #expect(command == "netwatch queue import --keep-submitters --encryption-key 'my key' 'e'")
+        #expect(command == "netwatch queue import --keep-submitters --encryption-key 'my key' e")
     }
 
     @Test(arguments: [(nil, "not delivered: HTTP 404"), ("a", "dead: HTTP 404")])
