@@ -271,7 +271,7 @@ internal import Testing
         let other = try await service.run(first + ["--priority", "1", "--expect", "status=201"])
         #expect(other.ending == .exited(64), "\(other.errors)")
         #expect(
-            other.errors.first?.hasSuffix("different: priority, expectation") == true,
+            other.errors.first?.contains("differs in: priority, expectation;") == true,
             "\(other.errors)"
         )
         // A time to live is relative to the call, so it is not compared.

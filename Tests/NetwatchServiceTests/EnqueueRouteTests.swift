@@ -189,7 +189,7 @@ internal import Testing
         let other = #"{\#(urlMember),"queue":"always","id":"a","body":"y","method":"PUT"}"#
         let refused = try await queue.respond(.POST, "/v1/requests", other)
         #expect(refused.status == 422 && refused.code == "id_conflict")
-        #expect(refused.detail.hasSuffix("different: method, body"), "\(refused.detail)")
+        #expect(refused.detail.contains("differs in: method, body;"), "\(refused.detail)")
         await queue.stop()
     }
 

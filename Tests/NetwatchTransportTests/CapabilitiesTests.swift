@@ -64,7 +64,10 @@ internal import Testing
         pinned.anchors = .only(pem: [])
         #expect(other.missing(for: .standard) == nil)
         #expect(other.missing(for: pinned)?.code == 4)
+        var listed = TransferTrust()
+        listed.requiresRevocationList = true
         #expect(other.missing(for: checked)?.code == 4)
+        #expect(other.missing(for: listed)?.code == 4)
         #expect(other.missing(for: checked)?.message.contains("GnuTLS/3.7.9") == true)
         #expect(capabilities(tls: "OpenSSL/3.0.17").missing(for: checked) == nil)
     }

@@ -69,6 +69,20 @@ internal import Testing
         #expect(next == (isConnected ? [ids[1]] : [ids[1], ids[2]]))
     }
 
+    @Test func `transfers that wait for a connection begin when another transfer is connected`() {
+        var limiter = HostLimiter()
+        let started = add([0.5, 0.5, 0.5], to: &limiter, limit: 4)
+        #expect(started == [true, true, true])
+        limiter.waitForConnection(ids[1], of: key, priority: 0.5)
+        limiter.waitForConnection(ids[2], of: key, priority: 1)
+        let new = limiter.add(ids[3], to: key, limit: 4, priority: 0.5)
+        #expect(!new)
+        let next = limiter.transferConnected(key)
+        #expect(next == [ids[2], ids[1], ids[3]])
+        for _ in 0..<4 { _ = limiter.transferEnded(key) }
+        #expect(limiter.isEmpty)
+    }
+
     @Test(arguments: (0..<50).map(UInt64.init))
     func `the limiter is empty after all transfers have ended`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)

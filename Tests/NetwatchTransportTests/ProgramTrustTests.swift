@@ -205,6 +205,59 @@ struct ProgramTrustTests {
         #expect(asked.values.count == 1)
     }
 
+    @Test(arguments: ["", "http2"])
+    func `transfers that waited for an answer share a connection that speaks HTTP2`(protocols: String)
+        async throws
+    {
+        let nginx = try await nginx(nil, protocols)
+        let gate = Gate()
+        let check = check { _ in
+            gate.wait()
+            return true
+        }
+        let first = pool.start(request(nginx, "together.test", check))
+        try await isAsked()
+        let others = (0..<3).map { _ in pool.start(request(nginx, "together.test", check)) }
+        // It starts last, so the other transfers wait for the answer when it ends.
+        let late = await pool.run(request(nginx, "together.test", check) { $0.idleTimeout = .seconds(1) })
+        #expect(late.failure?.phase == .tls)
+        gate.open()
+        var connections: Set<String> = []
+        for recorder in [first] + others {
+            let record = await recorder.end()
+            #expect(record.hasSucceeded)
+            connections.insert(record.text)
+        }
+        if protocols == "http2" { #expect(connections.count == 1) }
+        #expect(asked.values.count == 1)
+    }
+
+    @Test func `a transfer can be cancelled while it waits for another's connection`() async throws {
+        let nginx = try await nginx()
+        let gate = Gate()
+        let check = check { _ in
+            gate.wait()
+            return true
+        }
+        let requests = (0..<4).map { _ in request(nginx, "waiting.test", check) }
+        let recorders = requests.map { _ in TransferRecorder() }
+        let ids = zip(requests, recorders).map { request, recorder in
+            pool.start(request) { (event: TransferEvent) in recorder.deliver(event) }
+        }
+        try await isAsked()
+        let late = await pool.run(request(nginx, "waiting.test", check) { $0.idleTimeout = .seconds(1) })
+        #expect(late.failure?.phase == .tls)
+        gate.open()
+        for id in ids.dropFirst() { engine.cancel(id) }
+        #expect(await recorders[0].end().hasSucceeded)
+        for recorder in recorders.dropFirst() {
+            let record = await recorder.end()
+            #expect(record.hasSucceeded || record.failure?.code == 42)
+            #expect(record.ends.count == 1)
+        }
+        #expect(await pool.run(request(nginx, "waiting.test", check)).hasSucceeded)
+    }
+
     @Test func `an answer is valid only for its host and its check`() async throws {
         let nginx = try await nginx()
         let check = check()

@@ -13,7 +13,7 @@ internal import Testing
         #expect(state.count == 0 && state.offset == nil && state.earlierBytes == 20 && state.lacksConnection)
         state.markUnsent(wasSent: false, bytes: 0)
         #expect(state.count == 0)
-        state.reconnect()
+        state.addAgain()
         state.willSend(from: 0)
         #expect(state.count == 1 && !state.lacksConnection)
     }

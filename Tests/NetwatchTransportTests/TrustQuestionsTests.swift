@@ -31,34 +31,41 @@ internal import Testing
     }
 
     @Test mutating func `an overdue call is not shared by later transfers`() {
-        let calls = questions.add(ids[0], question("a"), at: now)
+        #expect(questions.add(ids[0], question("a"), at: now).count == 1)
         let late = now + TrustQuestions.timeout
         #expect(questions.add(ids[1], question("a"), at: late - .nanoseconds(1)).isEmpty)
         #expect(questions.add(ids[2], question("a"), at: late).map(\.question) == [question("a")])
-        #expect(questions.end(calls[0].number, isAccepted: true, at: late).transfers == [ids[0], ids[1]])
     }
 
-    @Test mutating func `a late acceptance is not remembered, and answers only the transfers of its call`() {
+    @Test mutating func `the result of an overdue call counts if there is no newer call`() {
+        let calls = questions.add(ids[0], question("a"), at: now)
+        let ended = questions.end(calls[0].number, isAccepted: true, at: now + TrustQuestions.timeout)
+        #expect(ended.transfers == [ids[0]])
+        #expect(ended.acceptedAt == now)
+    }
+
+    @Test(arguments: [true, false])
+    mutating func `the newest call decides for all transfers that wait`(isAccepted: Bool) {
         let first = questions.add(ids[0], question("a"), at: now)
         let late = now + TrustQuestions.timeout
         let second = questions.add(ids[1], question("a"), at: late)
+        let decided = questions.end(second[0].number, isAccepted: isAccepted, at: late + .seconds(1))
+        #expect(decided.transfers == [ids[0], ids[1]])
+        #expect(decided.acceptedAt == (isAccepted ? late : nil))
+        let ignored = questions.end(first[0].number, isAccepted: !isAccepted, at: late + .seconds(2))
+        #expect(ignored.transfers.isEmpty)
+        #expect(ignored.acceptedAt == nil)
+    }
+
+    @Test mutating func `the result of an overdue call is ignored while a newer call is in progress`() {
+        let first = questions.add(ids[0], question("a"), at: now)
+        let late = now + TrustQuestions.timeout
+        let second = questions.add(ids[1], question("a"), at: late)
+        let ignored = questions.end(first[0].number, isAccepted: true, at: late)
+        #expect(ignored.transfers.isEmpty)
+        #expect(ignored.acceptedAt == nil)
         let rejected = questions.end(second[0].number, isAccepted: false, at: late)
-        #expect(rejected.transfers == [ids[1]])
-        #expect(rejected.acceptedAt == nil)
-        _ = questions.add(ids[2], question("a"), at: late)
-        let accepted = questions.end(first[0].number, isAccepted: true, at: late)
-        #expect(accepted.transfers == [ids[0]])
-        #expect(accepted.acceptedAt == nil)
-    }
-
-    @Test mutating func `an acceptance also answers the transfers that wait for overdue calls`() {
-        let first = questions.add(ids[0], question("a"), at: now)
-        let late = now + TrustQuestions.timeout
-        let second = questions.add(ids[1], question("a"), at: late)
-        let accepted = questions.end(second[0].number, isAccepted: true, at: late + .seconds(1))
-        #expect(Set(accepted.transfers) == [ids[0], ids[1]])
-        #expect(accepted.acceptedAt == late)
-        #expect(questions.end(first[0].number, isAccepted: true, at: late + .seconds(2)).transfers.isEmpty)
+        #expect(rejected.transfers == [ids[0], ids[1]])
     }
 
     @Test mutating func `a question beyond the limit of its host waits until a call has returned`() {

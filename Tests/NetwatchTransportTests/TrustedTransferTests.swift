@@ -160,6 +160,17 @@ struct TrustedTransferTests {
         #expect(failure?.trust?.presented?.verdict.isTrusted == true)
     }
 
+    @Test func `a trust that requires a revocation list and has none refuses every server`() async throws {
+        let nginx = try await nginx("", name: "unlisted.test")
+        var trust = try ours()
+        trust.requiresRevocationList = true
+        let failure = await pool.run(try request(nginx, "unlisted.test", trust)).failure
+        #expect(failure?.code == 60)
+        #expect(failure?.trust?.cause == .chain)
+        // X509_V_ERR_UNABLE_TO_GET_CRL
+        #expect(failure?.trust?.presented?.verdict.code == 3)
+    }
+
     @Test func `an invalid revocation list is rejected before anything is sent`()
         async throws
     {

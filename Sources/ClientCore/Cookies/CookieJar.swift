@@ -30,15 +30,16 @@ final class CookieJar: Sendable {
     private static let shared = URLSessionConfiguration.ephemeral.httpCookieStorage
 
     let storage: HTTPCookieStorage
-    /// The storage of the program. Its accept policy applies, and may change at any time.
+    /// The storage of the program. If its accept policy is `never`, no cookies are stored; other values have no effect.
+    /// The policy is read without synchronization, so the program must set it before requests run.
     private let configured: HTTPCookieStorage
     private let policy: HTTPCookie.AcceptPolicy
     /// Makes it atomic to read the storage and then write it.
     private let lock = Mutex<Void>(())
 
     /// - Parameters:
-    ///   - storage: The storage of the cookies; `HTTPCookieStorage.shared` selects a storage in memory. Its own policy
-    ///     also applies: while it is `never`, no cookies are stored.
+    ///   - storage: The storage of the cookies; `HTTPCookieStorage.shared` selects a storage in memory. If its own
+    ///     policy is `never`, no cookies are stored. The program must set that policy before requests run.
     ///   - policy: The servers whose cookies are accepted.
     convenience init(_ storage: HTTPCookieStorage, policy: HTTPCookie.AcceptPolicy) {
         let replacement = storage === HTTPCookieStorage.shared ? Self.shared : nil

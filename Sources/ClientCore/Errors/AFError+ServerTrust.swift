@@ -42,7 +42,8 @@ extension AFError {
         case noPublicKeysFound
         /// All pinned certificates have expired, so no chain with one of them is valid.
         case pinnedCertificatesExpired([Certificate])
-        /// The policy checks revocation, but its ``RevocationFlags`` contain no lists and require no stapled status.
+        /// The policy checks revocation, but its ``RevocationFlags`` require neither a stapled OCSP response nor a
+        /// revocation list.
         case noRevocationCheck
         /// All revocation lists of the policy have expired.
         case revocationListsExpired([CertificateRevocationList])
@@ -96,7 +97,9 @@ extension AFError.ServerTrustFailureReason {
         case .noCertificatesFound: "the policy pins certificates but contains none"
         case .noPublicKeysFound: "the policy pins public keys but contains none"
         case .pinnedCertificatesExpired(let pins): "all pinned certificates have expired: \(Self.list(pins))"
-        case .noRevocationCheck: "the revocation flags contain no lists and require no stapled status"
+        case .noRevocationCheck:
+            "the revocation flags require neither a stapled OCSP response nor a revocation list; use "
+                + "`.stapledStatus` or `.lists(…)`"
         case .revocationListsExpired: "all revocation lists have expired"
         case .defaultEvaluationFailed(let output): output.text(output.verdictText)
         case .hostValidationFailed(let output): output.text("its certificate does not name this host")

@@ -8,8 +8,8 @@ internal import Synchronization
 /// Other users can write to the temporary directory (`TMPDIR`, by default `/tmp`). The files are therefore in a
 /// subdirectory that only this user can access. Their names contain 128 random bits.
 ///
-/// A process that is killed cannot remove its files. The next process of this user that uses the directory removes them,
-/// except files that the program has received: complete downloads, and partial ones with resume data.
+/// A process that is killed cannot remove its files. A process of this user that starts to use the directory afterwards
+/// removes them, except files that the program has received: complete downloads, and partial ones with resume data.
 enum TemporaryFiles {
     private static let prefix = "netwatch-"
     private static let suffix = ".partial"
@@ -51,9 +51,7 @@ enum TemporaryFiles {
     }
 
     /// Returns a path for a new file.
-    ///
-    /// - Parameter parent: The temporary directory.
-    static func newPath(in parent: String = temporaryDirectory) throws(SystemError) -> String {
+    private static func newPath(in parent: String) throws(SystemError) -> String {
         var generator = SystemRandomNumberGenerator()
         let number = (0..<2).map { _ in hexadecimal(generator.next()) }.joined()
         return "\(try directory(in: parent))/\(prefix)\(number)\(suffix)"

@@ -211,25 +211,32 @@ extension MultipartFormData {
     /// - Throws: The errors of ``encode()``, and ``AFError/multipartEncodingFailed(reason:)`` if the URL is not a
     ///   file URL, the file exists or cannot be created, or writing fails.
     public func writeEncodedData(to fileURL: URL) throws {
-        try write(to: fileURL) { _ in }
+        try write(to: fileURL, isNew: true)
     }
 
     /// Encodes the form into a new temporary file. The file is marked and locked before the form is written, so that a
     /// later process removes it if this process is killed meanwhile.
     ///
     /// - Parameter parent: The temporary directory.
+    /// - Throws: The errors of ``writeEncodedData(to:)``.
     func writeTemporaryFile(in parent: String = TemporaryFiles.temporaryDirectory) throws -> TemporaryFile {
-        try write(to: URL(fileURLWithPath: TemporaryFiles.newPath(in: parent)), TemporaryFile.init)
+        let file = try temporaryFile(in: parent)
+        try write(to: file.url, isNew: false)
+        return file
     }
 
-    /// - Parameter own: Returns the owner of the file. Called when the file was created.
-    private func write<Owner>(to fileURL: URL, _ own: (URL) -> Owner) throws -> Owner {
+    private func temporaryFile(in parent: String) throws(AFError) -> TemporaryFile {
+        do throws(PartialFile.Failure) { return try TemporaryFile(in: parent) } catch {
+            let url = URL(fileURLWithPath: parent, isDirectory: true)
+            throw AFError.multipartEncodingFailed(reason: .outputStreamCreationFailed(for: url))
+        }
+    }
+
+    private func write(to fileURL: URL, isNew: Bool) throws {
         if let firstError { throw firstError }
-        var file = try MultipartOutput.create(fileURL)
-        let owner = own(fileURL)
+        var file = try MultipartOutput.open(fileURL, isNew: isNew)
         try write { try file.write($0) }
         try file.finish()
-        return owner
     }
 
     private func write(to sink: (UnsafeRawBufferPointer) throws -> Void) throws {

@@ -2,20 +2,23 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A new file for an encoded form. It is deleted unless ``finish()`` has succeeded.
+/// A file for an encoded form. It is deleted unless ``finish()`` has succeeded.
 struct MultipartOutput: ~Copyable {
     private let path: String
     /// The open file; -1 after it was closed.
     private var descriptor: CInt
     private var isFinished = false
 
+    /// - Parameters:
+    ///   - url: The file.
+    ///   - isNew: Whether the file is created, and must not exist. If not, it must exist and be empty.
     /// - Throws: ``AFError/multipartEncodingFailed(reason:)``.
-    static func create(_ url: URL) throws -> MultipartOutput {
+    static func open(_ url: URL, isNew: Bool) throws -> MultipartOutput {
         guard url.isFileURL, !url.path.isEmpty else {
             throw AFError.multipartEncodingFailed(reason: .outputStreamURLInvalid(url: url))
         }
         // Mode 0600: a body can contain secrets, and the directory may be accessible to other users.
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        let flags = O_WRONLY | O_CLOEXEC | (isNew ? O_CREAT | O_EXCL : 0)
         do {
             let descriptor = try systemCall("open") { Glibc.open(url.path, flags, 0o600) }
             return MultipartOutput(path: url.path, descriptor: descriptor)

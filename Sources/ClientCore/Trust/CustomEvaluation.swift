@@ -12,12 +12,14 @@ public final class CustomEvaluation: Hashable, Sendable {
     ///   of the request is sent. The client connects again when the closure has returned true.
     /// - The result true is used again for 10 minutes, in the same session, for the same host, and if the server
     ///   presents exactly the same certificates with the same ``ServerTrust/verdict-swift.property``. A session
-    ///   remembers up to 64 servers for each policy and client identity. The result false ends the requests that wait
-    ///   for it, and is not remembered.
+    ///   remembers up to 64 servers for each policy and client identity. The 10 minutes begin with the call, and apply
+    ///   to new connections only: an open connection stays in use afterwards.
+    /// - The result false ends the requests that wait for it, and is not remembered.
     /// - Requests that wait for the same result share one call. Each of them makes its own first handshake.
     /// - A request waits for at most 30 s, or for its idle timeout or the rest of its total timeout if these are
     ///   shorter. Then it fails with `URLError.timedOut`. A call that has lasted longer than 30 s is repeated for the
-    ///   next request. Its result is used only for the requests that wait for this call, and is not remembered.
+    ///   next request. The newest call decides: all requests that still wait get its result, and the result of the
+    ///   earlier call is ignored.
     /// - In a session, at most 4 calls are in progress for the same policy, client identity and host, and 64 for the
     ///   same policy and client identity. In the process, at most 128 are in progress. These numbers include calls that
     ///   never return. Other requests wait until a call returns.

@@ -21,7 +21,8 @@ package final class AccessRules: Sendable {
     var quota: UserQuota { values.withLock { $0.quota } }
 
     /// Replaces the policy and the quota. Requests that are being served continue with the earlier ones, except
-    /// that an event stream ends before its next event if the access of its caller has changed.
+    /// that an event stream ends before its next event if the access of its caller has changed. If the access was
+    /// restored before that, the stream continues: the caller could resume it and receive the same events.
     package func replace(policy: AccessPolicy, quota: UserQuota) {
         values.withLock { $0 = Values(policy: policy, quota: quota) }
     }

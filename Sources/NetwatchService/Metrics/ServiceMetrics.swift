@@ -96,7 +96,12 @@ struct ServiceMetrics {
             "The number of requests in each state. Finished requests are counted while the history keeps them.",
             queue.counts.byName.sorted { $0.key < $1.key }.map { (["state": $0.key], Double($0.value)) }
         )
-        output.add("netwatch_queue_bytes", .gauge, "The size of the waiting requests.", Double(queue.bytes))
+        output.add(
+            "netwatch_queue_bytes",
+            .gauge,
+            "The size of the unfinished requests in bytes.",
+            Double(queue.bytes)
+        )
         output.add(
             "netwatch_queue_oldest_timestamp_seconds",
             .gauge,

@@ -23,8 +23,10 @@ extension QueueRoutes {
         let events = try await queue.events
         let client = eventRetention.connected(to: events)
         let resumed = position.flatMap { $0.run == events.run ? events.resumed(after: $0.number) : nil }
-        let stream = EventStream(resumed ?? events, filter, client, for: request.caller) {
-            access.policy.caller(request.peer) == request.caller
+        // The stream may last for days, so it must not retain the request.
+        let (caller, peer) = (request.caller, request.peer)
+        let stream = EventStream(resumed ?? events, filter, client, for: caller) { [access] in
+            access.policy.caller(peer) == caller
         }
         var response = ControlResponse(
             status: .ok,

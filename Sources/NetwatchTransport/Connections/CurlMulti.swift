@@ -12,7 +12,7 @@ final class CurlMulti {
     struct Turn {
         /// The transfers that have ended.
         var ended: [TransferID] = []
-        /// The transfers that the engine must add again with a new connection. If a transfer has a
+        /// The transfers that the engine must add again with another connection. If a transfer has a
         /// ``Transfer/question``, the program must answer it first.
         var unconnected: [Transfer] = []
         /// The transfers that reached milestones in this turn.

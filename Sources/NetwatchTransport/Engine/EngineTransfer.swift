@@ -19,7 +19,7 @@ final class EngineTransfer {
     private(set) var target: TransferTarget
     let reporter: TransferReporter
     var stage = Stage.waiting
-    /// The multi handle that runs or will run the transfer; `nil` while the transfer waits for others.
+    /// The multi handle that runs or will run the transfer; `nil` until the transfer begins.
     var multi: MultiTable.ID?
     /// The timer of the total timeout while the transfer waits for others, or of the time limit of the program's
     /// decision.
@@ -43,7 +43,7 @@ final class EngineTransfer {
     /// Records that the transfer no longer waits for other transfers.
     func begin(_ loop: EventLoop) {
         stopTimer(loop)
-        reporter.recordBegin()
+        if curlTransfer == nil { reporter.recordBegin() }
     }
 
     func stopTimer(_ loop: EventLoop) {

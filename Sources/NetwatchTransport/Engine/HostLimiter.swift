@@ -18,8 +18,8 @@ struct HostLimiter {
         var running = 0
         /// The maximum number of concurrent transfers without HTTP/2.
         var limit: Int
-        /// Whether only one transfer may run, because the first one is still connecting. Only its connection shows
-        /// whether other transfers can share it.
+        /// Whether no transfer may begin while another one runs, because that one is still connecting. Only its
+        /// connection shows whether other transfers can share it.
         var isProbing: Bool
         var isMultiplexed = false
         var waiting = PriorityQueue()
@@ -77,6 +77,14 @@ struct HostLimiter {
         guard hosts[key]?.isProbing == true else { return [] }
         hosts[key]?.isProbing = false
         return startWaiting(key)
+    }
+
+    /// Makes a transfer that had begun wait until a transfer to the same host is connected. At least one must be
+    /// connecting.
+    mutating func waitForConnection(_ id: TransferID, of key: Key, priority: Float) {
+        hosts[key]?.running -= 1
+        hosts[key]?.isProbing = true
+        hosts[key]?.waiting.append(id, priority: priority)
     }
 
     /// Removes a transfer that waits.

@@ -60,6 +60,11 @@ struct MultiTable {
         return (newest, handle)
     }
 
+    /// Returns whether a handle accepts new transfers.
+    func isCurrent(_ id: ID) -> Bool {
+        multis[id].map { current[$0.sharing] == id } ?? false
+    }
+
     /// Retires the handles of a pool.
     mutating func retire(_ pool: TransferPool.ID) {
         generations[pool, default: 0] += 1
@@ -81,9 +86,8 @@ struct MultiTable {
     /// Closes a handle if it has no transfers and will get no new ones.
     mutating func closeIfDone(_ id: ID) {
         guard let multi = multis[id], multi.handle.isIdle else { return }
-        let isCurrent = current[multi.sharing] == id
         let isBound = multi.sharing.boundTransfer != nil
-        if !isCurrent || isBound || releasedPools.contains(multi.sharing.pool) { close(id) }
+        if !isCurrent(id) || isBound || releasedPools.contains(multi.sharing.pool) { close(id) }
     }
 
     /// Closes the handles that have had no transfer since the last sweep. Lowers the connection limits of the others.

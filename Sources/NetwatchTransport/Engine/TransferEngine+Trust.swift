@@ -16,8 +16,11 @@ extension TransferEngine {
         begin(limiter.transferConnected(transfer.key))
     }
 
+    /// Starts the threads of calls. If that fails, ends the transfers that wait for the call, and starts the calls that
+    /// had to wait for its end.
     private func start(_ calls: [TrustQuestions.Call]) {
-        for call in calls {
+        var calls = calls[...]
+        while let call = calls.popFirst() {
             do throws(SystemError) {
                 try startDetachedThread(named: "nw-trust") { [weak self] in
                     let isAccepted = call.question.check.evaluate(call.question.presented)
@@ -25,35 +28,53 @@ extension TransferEngine {
                 }
             } catch {
                 let failure = TransferFailure(CURLE_FAILED_INIT, .tls, errno: error.errno, "\(error)")
-                end(call, isAccepted: false) { engine, id, _ in engine.begin(engine.fail(id, failure)) }
+                let ended = questions.end(call.number, isAccepted: false, at: .now)
+                for id in ended.transfers { begin(fail(id, failure)) }
+                calls += ended.next
             }
         }
     }
 
+    /// Continues with the transfers that get the answer of a call. Starts the calls that had to wait for its end.
     private func hasDecided(_ call: TrustQuestions.Call, _ isAccepted: Bool) {
-        let message = "the program has rejected the server's certificates"
-        let rejection = TransferFailure(CURLE_PEER_FAILED_VERIFICATION, .tls, message)
-        end(call, isAccepted: isAccepted) { engine, id, transfer in
-            guard isAccepted else { return engine.begin(engine.fail(id, rejection)) }
-            transfer.stopTimer(engine.loop)
-            transfer.curlTransfer?.accept(call.question.presented)
-            engine.reconnect(id, transfer)
-        }
-    }
-
-    /// Ends a call, and continues with the transfers that get its answer. Starts the calls that had to wait for its end.
-    private func end(
-        _ call: TrustQuestions.Call,
-        isAccepted: Bool,
-        _ proceed: (isolated TransferEngine, TransferID, EngineTransfer) -> Void
-    ) {
+        let server = call.question.presented
         let ended = questions.end(call.number, isAccepted: isAccepted, at: .now)
-        if let start = ended.acceptedAt {
-            call.question.check.remember(call.question.presented, since: start)
-        }
-        for id in ended.transfers {
-            if let transfer = transfers[id] { proceed(self, id, transfer) }
+        if let start = ended.acceptedAt { call.question.check.remember(server, since: start) }
+        if isAccepted {
+            reconnect(ended.transfers, accepting: server)
+        } else {
+            let message = "the program has rejected the server's certificates"
+            let rejection = TransferFailure(CURLE_PEER_FAILED_VERIFICATION, .tls, message)
+            for id in ended.transfers { begin(fail(id, rejection)) }
         }
         start(ended.next)
+    }
+
+    /// Reconnects transfers whose server the program has accepted. Of the transfers to a host that may share
+    /// connections, only the first one connects now. The others wait until it is connected, because only its handshake
+    /// shows whether they can share its connection.
+    private func reconnect(_ ids: [TransferID], accepting server: PresentedTrust) {
+        var connecting: [(id: TransferID, transfer: EngineTransfer)] = []
+        var hosts: Set<HostLimiter.Key> = []
+        for id in ids {
+            guard let transfer = transfers[id] else { continue }
+            transfer.stopTimer(loop)
+            transfer.curlTransfer?.accept(server)
+            if transfer.target.mayShareConnections, !hosts.insert(transfer.key).inserted {
+                waitForConnection(id, transfer)
+            } else {
+                connecting.append((id, transfer))
+            }
+        }
+        // This comes last: if a transfer fails immediately, those that wait for it begin.
+        for (id, transfer) in connecting { reconnect(id, transfer) }
+    }
+
+    private func waitForConnection(_ id: TransferID, _ transfer: EngineTransfer) {
+        let request = transfer.target.request
+        transfer.stage = .waiting
+        let remaining = request.totalTimeout.map { $0 - transfer.reporter.elapsed }
+        transfer.timer = waitingTimer(for: id, after: remaining)
+        limiter.waitForConnection(id, of: transfer.key, priority: request.urgency)
     }
 }

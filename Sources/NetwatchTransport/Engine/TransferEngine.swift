@@ -108,7 +108,8 @@ package actor TransferEngine {
         }
     }
 
-    private func waitingTimer(for id: TransferID, after timeout: Duration?) -> EventLoop.Timer? {
+    /// Returns the timer of the total timeout of a transfer that waits for others.
+    func waitingTimer(for id: TransferID, after timeout: Duration?) -> EventLoop.Timer? {
         guard let timeout else { return nil }
         return loop.schedule(at: .now + timeout) { [weak self] in
             self?.assumeIsolated {
@@ -130,12 +131,15 @@ package actor TransferEngine {
     }
 
     /// Begins a transfer. An open connection is tried before the name lookup, because it works even if the name servers
-    /// are silent.
+    /// are silent. A transfer that libcurl ran before may have a retired multi handle, whose connections are outdated.
     private func begin(_ id: TransferID, _ transfer: EngineTransfer) throws(TransferFailure) {
         let target = transfer.target
         // This comes first, because it throws if the trust cannot be evaluated.
         let multi = try multi(for: id, transfer)
-        let mayShare = target.mayShareConnections && multi.reserveConnection(to: target.url.origin, for: id)
+        let isCurrent = transfer.multi.map { multis.isCurrent($0) } ?? false
+        let mayShare =
+            target.mayShareConnections && isCurrent
+            && multi.reserveConnection(to: target.url.origin, for: id)
         if mayShare || !target.needsConnector { try launch(id) } else { connect(id, transfer) }
     }
 
@@ -167,14 +171,11 @@ package actor TransferEngine {
     func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
         guard let transfer = transfers[id] else { return }
         let target = transfer.remainingTarget(isConnected: connection != nil)
+        let multi = try multi(for: id, transfer)
         if let curlTransfer = transfer.curlTransfer {
-            guard let multi = transfer.multi.flatMap({ multis[$0] }) else {
-                preconditionFailure("a multi handle ended before its transfer")
-            }
-            try curlTransfer.reconnect(over: connection, target: target, paused: transfer.paused)
+            try curlTransfer.addAgain(over: connection, target: target, paused: transfer.paused)
             try multi.add(curlTransfer)
         } else {
-            let multi = try multi(for: id, transfer)
             let curlTransfer = try Transfer(
                 id: id,
                 target: target,
@@ -196,8 +197,9 @@ package actor TransferEngine {
         switch transfer.stage {
         case .waiting:
             limiter.removeWaiting(id, from: transfer.key)
-            transfers[id] = nil
+            // This comes before `forget`, which may close the multi handle of the transfer.
             transfer.end(.refused(code, message), loop)
+            forget(id, transfer)
         case .connecting: begin(fail(id, .connectCancelled(transfer.stopConnecting(), message)))
         case .deciding:
             questions.remove(id)
@@ -212,13 +214,19 @@ package actor TransferEngine {
 
     /// Removes a transfer that had begun. Returns the transfers that may begin in its place.
     private func remove(_ id: TransferID) -> [TransferID] {
-        guard let transfer = transfers.removeValue(forKey: id) else { return [] }
+        guard let transfer = transfers[id] else { return [] }
         transfer.hasEnded()
-        if let multi = transfer.multi {
-            multis[multi]?.forget(id)
-            multis.closeIfDone(multi)
-        }
+        forget(id, transfer)
         return limiter.transferEnded(transfer.key)
+    }
+
+    /// Forgets a transfer that has ended. Closes its multi handle if this has no transfers left and will get no new
+    /// ones.
+    private func forget(_ id: TransferID, _ transfer: EngineTransfer) {
+        transfers[id] = nil
+        guard let multi = transfer.multi else { return }
+        multis[multi]?.forget(id)
+        multis.closeIfDone(multi)
     }
 
     // MARK: Pauses
@@ -252,8 +260,14 @@ package actor TransferEngine {
     // MARK: Multi handles
 
     /// Returns the multi handle for a transfer. If the pool's connections were renewed while the transfer was
-    /// connecting, the handle differs from the earlier handle.
+    /// connecting, the handle differs from the earlier handle. A transfer that libcurl ran before keeps its handle.
     private func multi(for id: TransferID, _ transfer: EngineTransfer) throws(TransferFailure) -> CurlMulti {
+        guard transfer.curlTransfer == nil else {
+            guard let multi = transfer.multi.flatMap({ multis[$0] }) else {
+                preconditionFailure("a multi handle ended before its transfer")
+            }
+            return multi
+        }
         let target = transfer.target
         let sharing = multis.sharing(
             transfer.key.pool,

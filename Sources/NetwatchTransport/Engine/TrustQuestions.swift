@@ -2,8 +2,8 @@
 ///
 /// Transfers with the same question share one call. A call may never return, and then blocks a thread for ever:
 ///
-/// - After ``timeout``, a call is overdue, and the next transfer with the same question causes another call. An overdue
-///   call that returns answers only the transfers that wait for it, because the other call may have another result.
+/// - After ``timeout``, a call is overdue, and the next transfer with the same question causes another call. The newest
+///   call decides: it takes over the transfers that wait for the overdue call, whose result is then ignored.
 /// - The calls in progress, overdue ones included, are limited per host of a check, per check, and in all. A question
 ///   beyond a limit waits until a call has returned. A transfer waits only until its own time limit.
 struct TrustQuestions {
@@ -39,6 +39,8 @@ struct TrustQuestions {
         var transfers: [TransferID]
         /// The time at which the call was started; `nil` while the question waits for other calls.
         var startedAt: Instant?
+        /// Whether a newer call with the same question was added, which decides instead.
+        var isSuperseded = false
 
         func isOverdue(at now: Instant) -> Bool {
             startedAt.map { now >= $0 + TrustQuestions.timeout } ?? false
@@ -65,7 +67,8 @@ struct TrustQuestions {
             return []
         }
         lastNumber += 1
-        entries.append(Entry(call: Call(number: lastNumber, question: question), transfers: [transfer]))
+        let transfers = supersedeCalls(with: question) + [transfer]
+        entries.append(Entry(call: Call(number: lastNumber, question: question), transfers: transfers))
         return start(entries.indices.suffix(1), at: now)
     }
 
@@ -75,8 +78,7 @@ struct TrustQuestions {
         entries.removeAll { $0.transfers.isEmpty && $0.startedAt == nil }
     }
 
-    /// Records that a call has returned or could not be started. If the server is accepted and the call is not overdue,
-    /// all transfers with the same question get the answer.
+    /// Records that a call has returned or could not be started.
     mutating func end(_ number: Int, isAccepted: Bool, at now: Instant) -> Ended {
         guard let index = entries.firstIndex(where: { $0.call.number == number }) else {
             preconditionFailure("a call of a trust check has ended twice")
@@ -86,20 +88,20 @@ struct TrustQuestions {
             running[scope]! -= 1
             if running[scope] == 0 { running[scope] = nil }
         }
-        let isCurrent = isAccepted && !entry.isOverdue(at: now)
         return Ended(
-            transfers: entry.transfers + (isCurrent ? takeTransfers(with: entry.call.question) : []),
-            acceptedAt: isCurrent ? entry.startedAt : nil,
+            transfers: entry.transfers,
+            acceptedAt: isAccepted && !entry.isSuperseded ? entry.startedAt : nil,
             next: start(entries.indices, at: now)
         )
     }
 
-    /// Returns the transfers that wait for overdue calls with a question. They no longer wait for them.
-    private mutating func takeTransfers(with question: TrustQuestion) -> [TransferID] {
+    /// Makes the results of the calls with a question irrelevant. Returns the transfers that waited for them.
+    private mutating func supersedeCalls(with question: TrustQuestion) -> [TransferID] {
         var taken: [TransferID] = []
         for index in entries.indices where entries[index].call.question == question {
             taken += entries[index].transfers
             entries[index].transfers = []
+            entries[index].isSuperseded = true
         }
         return taken
     }

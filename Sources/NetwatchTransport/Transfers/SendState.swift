@@ -56,8 +56,8 @@ struct SendState {
         earlierBytes += bytes
     }
 
-    /// Records that the transfer has a new connection.
-    mutating func reconnect() {
+    /// Records that libcurl runs the transfer again, with another connection.
+    mutating func addAgain() {
         lacksConnection = false
     }
 

@@ -125,28 +125,30 @@ final class Transfer {
         if url.isSecure { try self.easy.applyTLS(of: target.request) }
         try self.easy.set(CURLOPT_HTTPHEADER, pointer: headers.rawValue)
         if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
-        if connection != nil { try requireNewConnection() }
+        if connection != nil { try requireNewConnection(true) }
         try setCallbacks()
     }
 
-    /// Prepares the transfer so that its handle can be added again, with a new connection.
+    /// Prepares the transfer so that its handle can be added again.
     ///
     /// - Parameters:
-    ///   - connection: The connection to use; `nil` for a unix socket, to which libcurl itself connects.
+    ///   - connection: The connection to use; `nil` to reuse an open one, or for a unix socket, to which libcurl itself
+    ///     makes a new connection.
     ///   - target: The request, with its timeouts reduced by the time that has already passed.
     ///   - paused: The directions that are paused now.
-    func reconnect(
+    func addAgain(
         over connection: TCPSocket?,
         target: TransferTarget,
         paused: TransferPause
     ) throws(TransferFailure) {
         self.connection = connection
+        hasNewConnection = false
         flow.restart(paused: paused)
-        sending.reconnect()
+        sending.addAgain()
         times.addAgain(at: reporter.elapsed)
         idleTracker = IdleTracker()
         try easy.applyTimeouts(of: target.request)
-        try requireNewConnection()
+        try requireNewConnection(connection != nil || request.unixSocketPath != nil)
         try easy.set(CURLOPT_FORBID_REUSE, 0)
         // libcurl forgets the required version when the handle is added again.
         if sending.requiresHTTP1 { try easy.set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1) }
@@ -160,10 +162,10 @@ final class Transfer {
         request.unixSocketPath.map { "\($0) \(url.origin)" } ?? url.origin
     }
 
-    /// Makes libcurl use the new connection. Without this option, it might reuse an idle connection and leave the new
-    /// connection unused.
-    private func requireNewConnection() throws(TransferFailure) {
-        try easy.set(CURLOPT_FRESH_CONNECT, 1)
+    /// Sets whether libcurl must use the new connection. Without this option, it might reuse an idle connection and
+    /// leave the new connection unused.
+    private func requireNewConnection(_ isRequired: Bool) throws(TransferFailure) {
+        try easy.set(CURLOPT_FRESH_CONNECT, isRequired ? 1 : 0)
     }
 
     /// Returns whether the transfer can be added again with a new connection after libcurl has ended it with an error.

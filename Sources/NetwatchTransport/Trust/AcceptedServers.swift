@@ -6,11 +6,12 @@
 struct AcceptedServers {
     typealias Instant = ContinuousClock.Instant
 
-    /// The time for which a server is remembered, from the start of the program's code. A program that changes its mind, for example because of a new
-    /// revocation list, is asked again after this time.
+    /// The time for which handshakes with an accepted server need no question, from the start of the program's code.
+    /// Open connections outlive it. A program that changes its mind, for example because of a new revocation list, is
+    /// asked again after this time.
     static let lifetime = Duration.seconds(600)
-    /// The maximum number of servers. With more, the one whose lifetime ends first is forgotten. OpenSSL accepts 100 KiB
-    /// (102,400 bytes) of certificates from a server. So the list has at most 6.6 MB in addition to roots that were
+    /// The maximum number of servers. With more, the one whose lifetime ends first is forgotten. OpenSSL accepts 100
+    /// KiB (102,400 bytes) of certificates from a server. So the list has at most 6.6 MB in addition to roots that were
     /// found locally, and usually less than 0.5 MB.
     static let capacity = 64
 

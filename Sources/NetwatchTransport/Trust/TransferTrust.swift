@@ -37,7 +37,8 @@ package struct TransferTrust: Hashable, Sendable {
     /// that the properties above name must report the certificate as good.
     package var acceptsAnyRevocationSource = false
     /// Whether a list must report the certificate as good even if ``acceptsAnyRevocationSource`` is true. A stapled
-    /// response that reports anything else then still refuses the server, but may be missing. Default false.
+    /// response that reports anything else then still refuses the server, but may be missing. Without any list, every
+    /// server is refused. Default false. Ignored without anchors.
     package var requiresRevocationList = false
     /// A custom check, which makes the final decision after the chain was evaluated. Default `nil`: the evaluation
     /// decides.

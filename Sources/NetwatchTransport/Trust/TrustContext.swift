@@ -20,8 +20,9 @@ final class TrustContext {
     var evaluatesHandshakes: Bool { trust.anchors != nil || trust.check != nil }
 
     func prepare(_ evaluation: OpaquePointer) {
-        guard let revocationLists else { return }
-        X509_STORE_CTX_set0_crls(evaluation, revocationLists.stack)
+        guard trust.usesRevocationLists else { return }
+        // OpenSSL refuses the server if it must check lists and there are none.
+        if let revocationLists { X509_STORE_CTX_set0_crls(evaluation, revocationLists.stack) }
         X509_STORE_CTX_set_flags(evaluation, netwatch_x509_flag_crl_check)
         guard trust.acceptsAnyRevocationSource, !trust.requiresRevocationList else { return }
         X509_STORE_CTX_set_verify_cb(evaluation) { isGood, evaluation in
@@ -58,9 +59,12 @@ extension TransferTrust {
     /// accepts.
     fileprivate var needsOpenSSL: Bool {
         let hasOwnAnchors = if case .only = anchors { true } else { false }
-        return hasOwnAnchors || check != nil || !revocationLists.isEmpty || acceptsAnyRevocationSource
+        return hasOwnAnchors || check != nil || usesRevocationLists || acceptsAnyRevocationSource
             || identity != nil
     }
+
+    /// Whether lists are part of the evaluation.
+    fileprivate var usesRevocationLists: Bool { requiresRevocationList || !revocationLists.isEmpty }
 }
 
 /// An owner of parsed certificate revocation lists.

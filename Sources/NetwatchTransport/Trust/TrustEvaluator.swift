@@ -40,7 +40,7 @@ final class TrustEvaluator {
     ///   - context: The trust.
     ///   - host: The URL's host, without brackets.
     ///   - accepted: The server that the program has accepted for this connection; `nil` if it was not asked. No
-    ///     handshake depends on whether the check still remembers an accepted server.
+    ///     further handshake of this connection depends on whether the check still remembers the server.
     init(_ context: TrustContext, host: String, accepted: PresentedTrust?) {
         self.context = context
         self.host = host

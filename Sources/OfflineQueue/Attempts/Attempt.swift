@@ -36,7 +36,7 @@ package struct Attempt: Sendable {
     package let binding: SocketBinding?
     /// Returns whether the attempt may still be sent. A constraint may be lost while the program's code adds the
     /// credential and adapts the request, so the sender asks again directly before the transfer. For plain `http` with a
-    /// captive portal probe, the path must not have changed either, and no portal may be known.
+    /// captive portal probe, the path must also have been probed since its last change, without finding a portal.
     package let mayStillBeSent: @Sendable () async -> Bool
     /// The name of the credential to add before the attempt is sent; `nil` for none, or if it was added.
     package private(set) var credential: String?

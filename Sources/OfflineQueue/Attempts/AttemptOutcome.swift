@@ -16,16 +16,34 @@ package enum AttemptOutcome: Sendable {
 
     /// The outcome of an attempt that was not sent. After the request was claimed, the path changed and must be probed
     /// for captive portals first, or a portal was found, or a constraint of the request was lost.
-    static let unsent = aborted("the path or a constraint changed before the request was sent")
+    static let unsent = AttemptOutcome.failure(.unsent)
 
     /// The outcome of an attempt after a 401 that may be a portal's: the path or a constraint changed, as for
     /// ``unsent``. The server has not executed the request, so the attempt counts as unsent.
-    static let notRefreshed = aborted(
+    static let notRefreshed = AttemptOutcome.failure(.notRefreshed)
+
+    /// The outcome of an attempt that received a 401: the path or a constraint changed, as for ``unsent``, while the
+    /// credential was refreshed. The server has not executed the request, so the attempt counts as unsent.
+    static let notSentAgain = AttemptOutcome.failure(.notSentAgain)
+
+    /// Whether the outcome is ``unsent``.
+    var isUnsent: Bool {
+        if case .failure(let failure) = self { failure == .unsent } else { false }
+    }
+}
+
+extension AttemptFailure {
+    fileprivate static let unsent = aborted("the path or a constraint changed before the request was sent")
+    fileprivate static let notRefreshed = aborted(
         "HTTP 401; the credential is not refreshed, because the path or a constraint changed"
+    )
+    fileprivate static let notSentAgain = aborted(
+        "HTTP 401; the request is not sent again, because the path or a constraint changed during the refresh of the "
+            + "credential"
     )
 
     /// 42 is CURLE_ABORTED_BY_CALLBACK: the queue itself ended the attempt.
-    private static func aborted(_ message: String) -> AttemptOutcome {
-        .failure(AttemptFailure(code: 42, phase: .resolve, message: message))
+    private static func aborted(_ message: String) -> AttemptFailure {
+        AttemptFailure(code: 42, phase: .resolve, message: message)
     }
 }

@@ -7,7 +7,7 @@ internal import NetwatchTransport
 /// queue, and then finishes it in the session.
 ///
 /// The session's request may end earlier, because the program cancels it or releases its session. If it ends before
-/// ``FailedRequest/reportQueued(_:abandonedWith:)``, it is not kept in the queue.
+/// ``FailedRequest/reportQueued(_:abandonedWith:)``, it is not kept in the queue, unless the queue already knew its id.
 final class QueuedCall: Sendable {
     private let failed: FailedRequest
     private let queue: OfflineQueue
@@ -86,16 +86,24 @@ final class QueuedCall: Sendable {
         case .success(let receipt):
             if failed.reportQueued(receipt, abandonedWith: QueueError.leftToQueue(id)) {
                 await waitForEnd()
+                if failed.withdrawal == .cancelled, !options.isDetached { await withdraw(receipt) }
             } else {
                 // The request ended in the session while it was being stored. An attempt of the queue may already be in
                 // flight.
-                _ = try? await queue.edit(.withdraw, [id])
+                await withdraw(receipt)
             }
         case .failure(let error):
             if case .staged(let name, _) = body { _ = try? await queue.removeStagedBody(name) }
             refuse(error)
         }
         _ = await queue.takeResponse(to: id)
+    }
+
+    /// Cancels the stored request in the queue, unless another call added it: the queue may have known an id that the
+    /// program has chosen.
+    private func withdraw(_ receipt: Receipt) async {
+        guard receipt.isNew || options.enqueue.id == nil else { return }
+        _ = try? await queue.edit(.withdraw, [id])
     }
 
     private func refuse(_ error: any Error) {
@@ -110,7 +118,6 @@ final class QueuedCall: Sendable {
         }
         failed.whenWithdrawn { _ in wait.cancel() }
         await wait.value
-        if failed.withdrawal == .cancelled, !options.isDetached { _ = try? await queue.edit(.withdraw, [id]) }
     }
 
     /// Waits for the end in the queue and finishes the session's request. Returns `false` if it must wait again,

@@ -26,7 +26,9 @@ extension DataRequest {
     /// Requests that succeed directly overtake requests that wait in the queue. If their order matters, use
     /// ``ClientCore/SessionManager/background(queue:options:)``.
     ///
-    /// Cancelling the request also cancels it in the queue, unless ``OfflineOptions/isDetached`` is set.
+    /// Cancelling the request also cancels it in the queue, unless ``OfflineOptions/isDetached`` is set, or it is
+    /// already dead there. A request that was in the queue before, under the same ``EnqueueOptions/id``, is not
+    /// cancelled.
     ///
     /// A request without an idempotency key that the server may have received is not taken over, because it would be
     /// sent twice. Set the header field `Idempotency-Key` yourself, or use

@@ -29,7 +29,8 @@ struct CredentialSender: AttemptSender {
         guard let second = try await resolver.renew(attempt, with: name, after: first, session) else {
             return outcome
         }
-        return await send(second, of: attempt, with: name)
+        let last = await send(second, of: attempt, with: name)
+        return last.isUnsent ? .notSentAgain : last
     }
 
     private func send(

@@ -199,7 +199,7 @@ extension OfflineQueue {
     }
 
     /// Returns the attempt to send for a claimed request; `nil` if it must not be sent, because the attempt was
-    /// cancelled, the queue stops, or the path has changed since the claim.
+    /// cancelled, the queue stops, a constraint is no longer met, or the path must first be probed for captive portals.
     ///
     /// The credential's provider and the session's adapter are called afterwards, so that neither is called before the
     /// first probe of the path for captive portals has ended. Later probes may run during these calls.

@@ -31,7 +31,7 @@ extension StoreTransaction {
             ("headers", try Self.lines(row["headers"]) == Self.lines(new.headers)),
             ("body", try isSame(new.body, row)),
             ("lane", try row["label"] == new.lane.label),
-            ("order", try row["mode"] == new.lane.mode.rawValue),
+            ("FIFO", try row["mode"] == new.lane.mode.rawValue),
             ("priority", try row["priority"] == new.options.priority),
             ("at-most-once", try row["at_most_once"] == new.options.isAtMostOnce),
             ("replace key", try row["replace_key"] == new.options.replaceKey),
@@ -44,7 +44,8 @@ extension StoreTransaction {
         guard !different.isEmpty else { return }
         throw QueueError(
             .idConflict,
-            "the id \(quoted(new.id)) is used by another request; different: \(different.joined(separator: ", "))"
+            "the id \(quoted(new.id)) already belongs to a request that differs in: "
+                + "\(different.joined(separator: ", ")); choose another id, or enqueue the same content"
         )
     }
 

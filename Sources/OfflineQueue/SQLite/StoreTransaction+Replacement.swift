@@ -6,7 +6,9 @@ extension StoreTransaction {
     /// the URL is damaged.
     ///
     /// Of the newer requests with the same lane and replace key, this is the oldest one that existed when the request
-    /// was replaced, and that was not finished before.
+    /// was replaced, and that was not finished before. An imported request keeps the time at which another machine
+    /// accepted it, because the import compares these times. If that machine's clock was ahead, the time may be later
+    /// than the replacement, and the request is not found.
     func replacement(of row: StoredRow) throws -> String? {
         guard try row["state"] == QueuedRequest.State.superseded, let key = try row["replace_key"] as String?,
             let origin = try? Origin(url: try row["url"], allowsUserInfo: true)

@@ -21,8 +21,8 @@ extension Scheduler {
         return check.permitsSending
     }
 
-    /// Returns whether a claimed request may be sent. The path may have changed, or a portal may have been found, since
-    /// the claim.
+    /// Returns whether a claimed request may be sent. Since the claim, the path may have changed without having been
+    /// probed again, or a portal may have been found.
     package func mayStillSend(lane id: Int64, now: Moment) -> Bool {
         guard let lane = lanes[id], let gate = gates[lane.host] else { return true }
         guard constraints(of: lane, now: now).isMet else { return false }

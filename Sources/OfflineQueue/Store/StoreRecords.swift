@@ -28,6 +28,7 @@ package struct StoredCompletion: Hashable, Sendable {
 package enum QueueEdit: Hashable, Sendable {
     case cancel
     /// Cancels a request that has not ended. Unlike ``cancel``, it refuses a dead request, which can still be retried.
+    /// The queue uses it only with ids, never with a filter.
     case withdraw
     case hold
     /// Releases a held request, whatever the reason for the hold.

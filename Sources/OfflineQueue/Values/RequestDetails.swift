@@ -17,9 +17,10 @@ public struct RequestDetails: Hashable, Sendable {
     /// The id of the request that replaced this one, if this one is superseded. `nil` if the queue no longer knows the
     /// newer request, and in a completion handler.
     ///
-    /// The queue does not store the id, but searches by lane, replace key and times. After the wall clock was set, it may
-    /// find none. If this request was dead and was retried while a newer one was in flight, the id may be that of the
-    /// newer one, although a third request replaced this one.
+    /// The queue does not store the id, but searches by lane, replace key and times. After the wall clock was set, or
+    /// if the newer request was imported from a machine whose clock was ahead, it may find none. If this request was
+    /// dead and was retried while a newer one was in flight, the id may be that of the newer one, although a third
+    /// request replaced this one.
     public let replacedBy: String?
     /// The ids of the requests that must still be delivered before this one is sent.
     public let dependencies: [String]

@@ -29,7 +29,7 @@ struct QueueShowCommand: AsyncParsableCommand {
     )
     var body = false
 
-    @Option(name: .shortAndLong, help: "The output format: text, or json for one object.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json (a single JSON object).")
     var format = OutputFormat.text
 
     @OptionGroup var queue: QueueOptions

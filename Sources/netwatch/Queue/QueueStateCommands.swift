@@ -130,7 +130,7 @@ struct QueueStatsCommand: AsyncParsableCommand {
             """
     )
 
-    @Option(name: .shortAndLong, help: "The output format: text, or json for one object.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json (a single JSON object).")
     var format = OutputFormat.text
 
     @OptionGroup var queue: QueueOptions

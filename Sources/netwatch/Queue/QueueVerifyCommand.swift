@@ -34,7 +34,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
     @Flag(help: "Move a damaged store to a new directory, and export what can be read.")
     var setAside = false
 
-    @Option(name: .shortAndLong, help: "The output format: text, or json for one object.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json (a single JSON object).")
     var format = OutputFormat.text
 
     @OptionGroup var queue: QueueOptions

@@ -73,7 +73,7 @@ struct SendCommand: AsyncParsableCommand {
     @Flag(help: "Exit with 3, 4 or 5 if the last response was HTTP 3xx, 4xx or 5xx.")
     var checkStatus = false
 
-    @Option(name: .shortAndLong, help: "The output format: text, or json for one object.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json (a single JSON object).")
     var format = OutputFormat.text
 
     @OptionGroup var service: ServiceOptions

@@ -30,7 +30,7 @@ struct StatusCommand: AsyncParsableCommand {
     )
     var timeout: Duration = .milliseconds(200)
 
-    @Option(name: .shortAndLong, help: "The output format: text, or json for one object.")
+    @Option(name: .shortAndLong, help: "The output format: text, or json (a single JSON object).")
     var format = OutputFormat.text
 
     @OptionGroup var service: ServiceOptions

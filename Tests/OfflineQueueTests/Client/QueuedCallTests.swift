@@ -204,6 +204,35 @@ internal import Testing
         await calls.queue.stop()
     }
 
+    @Test func `cancelling a request whose id the queue already knew leaves the stored request in the queue`()
+        async throws
+    {
+        calls.gate.turn(.notReachable)
+        let receipts = Recorder<Receipt.Outcome>()
+        @Sendable func send(_ id: String) -> DataRequest {
+            post().queueIfOffline(calls.queue, OfflineOptions(EnqueueOptions(id: id)))
+                .onQueued(queue: calls.handlers) { receipts.record($0.outcome) }
+        }
+        async let first = send("shared").responseString()
+        try await receipts.wait { $0 == [.accepted] }
+        let repetition = send("shared")
+        async let second = repetition.response()
+        try await receipts.wait { $0 == [.accepted, .known] }
+        repetition.cancel()
+        #expect((await second.error as? URLError)?.code == .cancelled)
+        // By the time that another request is stored, the cancellation has reached the queue.
+        async let last = send("last").response()
+        try await receipts.wait { $0.count == 3 }
+        #expect(try await calls.state(of: "shared") == .pending)
+        calls.gate.turn(.reachable(generation: 2))
+        let attempt = await calls.sender.nextAttempt()
+        #expect(attempt.id == "shared")
+        calls.sender.answer(attempt, .status(200, body: "stored"))
+        #expect(await first.value == "stored")
+        await calls.queue.stop()
+        #expect((await last.error as? QueueError)?.code == .leftToQueue)
+    }
+
     @Test(arguments: [false, true])
     func `a request that ends while it is being stored is cancelled in the queue`(isDropped: Bool)
         async throws

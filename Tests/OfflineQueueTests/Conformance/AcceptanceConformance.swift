@@ -67,7 +67,8 @@ internal import Testing
         func differences(_ other: NewRequest) async throws -> String {
             let error = try await #require(throws: QueueError.self) { try await bench.store.enqueue(other) }
             #expect(error.code == .idConflict)
-            return error.message.components(separatedBy: "different: ").last ?? ""
+            let list = error.message.components(separatedBy: "differs in: ").last ?? ""
+            return String(list.prefix { $0 != ";" })
         }
         let lane = try await bench.put("a")
         for isOver in [false, true] {
@@ -80,7 +81,7 @@ internal import Testing
             // Of a deleted body, only the length is known.
             #expect(try await differences(try new("a", body: "longer than before")) == "body")
             #expect(try await differences(try new("a") { $0.lane = "l" }) == "lane")
-            #expect(try await differences(try new("a") { $0.isFIFO = true }) == "order")
+            #expect(try await differences(try new("a") { $0.isFIFO = true }) == "FIFO")
             #expect(try await differences(try new("a") { $0.priority = 1 }) == "priority")
             #expect(try await differences(try new("a") { $0.replaceKey = "k" }) == "replace key")
             #expect(try await differences(try new("a") { $0.isAtMostOnce = true }) == "at-most-once")

@@ -110,6 +110,28 @@ internal import Testing
         #expect(token.refreshes == 0 && rejecting.attempts.count == 1)
     }
 
+    @Test func `an attempt that must not be sent again after a refresh reports the 401`() async throws {
+        let resolver = CredentialResolver(timeout: .seconds(600), maximumWait: .seconds(300))
+        let token = TestToken("old")
+        let credential = try QueueCredential(
+            origins: ["https://a.example"],
+            refresh: { token.refresh(to: "new") },
+            value: { .bearer(token.value) }
+        )
+        await resolver.register(credential, as: "token")
+        let rejecting = FakeSender { attempt in
+            attempt.value(of: "Authorization") == "Bearer old" ? .status(401) : .unsent
+        }
+        let sender = CredentialSender(sender: rejecting, resolver: resolver)
+        guard case .failure(let failure) = await sender.send(Attempt.toExample(id: "a")) else {
+            Issue.record("a response counts")
+            return
+        }
+        #expect(failure.code == 42 && failure.phase == .resolve && failure.status == nil)
+        #expect(failure.message.hasPrefix("HTTP 401; the request is not sent again"))
+        #expect(token.refreshes == 1 && rejecting.attempts.count == 2)
+    }
+
     /// With the budget of retries, the requests would take 5 minutes.
     @Test func `requests that a changed credential releases are not limited like retries`() async throws {
         let token = TestToken("old")

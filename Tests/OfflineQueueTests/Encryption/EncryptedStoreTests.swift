@@ -68,7 +68,7 @@ internal import Testing
             now: start.date
         )
         let error = await #expect(throws: QueueError.self) { try await store.enqueue(other) }
-        #expect(error?.code == .idConflict && error?.message.contains("different: headers, body") == true)
+        #expect(error?.code == .idConflict && error?.message.contains("differs in: headers, body;") == true)
     }
 
     @Test func `a retry with a new key stores that key encrypted`() async throws {
