@@ -111,7 +111,10 @@ package struct NetwatchDaemon: Sendable {
             return try ControlServer(address: address, router: router, limits: limits, logger: logger)
         }
         let path = await monitor.statuses(of: .general).first { _ in true }
+        // Obtained before the start, so that the log has the requests that the start changes.
+        let events = try await queue.events
         try await queue.start()
+        async let isLogged: Void = QueueLog(logger).run(events)
         async let _ = hosts.run(configuration.hosts)
         async let _ = reload(Reloadable(hosts: hosts, server: server, access: access), at: reloads)
         async let _ = reportProgress(of: queue, monitor)
@@ -123,6 +126,7 @@ package struct NetwatchDaemon: Sendable {
         async let isServerStopped: Void = server.stop()
         async let isWebStopped: Void? = webServer?.stop()
         await queue.stop()
+        await isLogged
         await isServerStopped
         await isWebStopped
         if let failure { throw failure }

@@ -108,6 +108,20 @@ internal import Testing
         #expect(access(service.socket, F_OK) == -1)
     }
 
+    @Test func `a request that is given up is logged, and a delivered one is not`() async throws {
+        let accepting = try ScriptedServer { _ in .respond("thanks") }
+        let refusing = try ScriptedServer { _ in .respond(status: 422, headers: [], body: []) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let good = try await service.run("send", accepting.url, "-X", "PUT", "--id", "good")
+        #expect(good.ending == .exited(0))
+        let bad = try await service.run("send", refusing.url, "-X", "PUT", "--id", "bad")
+        #expect(bad.ending == .exited(1))
+        try await service.process.errors.wait { log in
+            log.contains { $0.contains("request `bad` to `127.0.0.1` was given up: ") }
+        }
+        #expect(!service.process.errors.values.contains { $0.contains("`good`") })
+    }
+
     @Test func `a stop is logged with counts, and returns requests in flight to the queue`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let directory = try ScratchDirectory()
