@@ -118,7 +118,7 @@ package struct NetwatchDaemon: Sendable {
         async let _ = hosts.run(configuration.hosts)
         async let _ = reload(Reloadable(hosts: hosts, server: server, access: access), at: reloads)
         async let _ = reportProgress(of: queue, monitor)
-        announceReady(path, monitor)
+        await announceReady(queue, path, monitor)
         await logEncryption(of: queue)
         let failure = await firstFailure(of: queue, until: stop)
         logFailure(notifier.notify(.stopping))
@@ -207,7 +207,7 @@ package struct NetwatchDaemon: Sendable {
         }
     }
 
-    private func announceReady(_ path: PathStatus?, _ monitor: PathMonitor) {
+    private func announceReady(_ queue: OfflineQueue, _ path: PathStatus?, _ monitor: PathMonitor) async {
         if let failure = monitor.failure {
             logger.warning(
                 "netlink is unavailable, so reachability is unknown",
@@ -220,12 +220,11 @@ package struct NetwatchDaemon: Sendable {
         let summary =
             path.map { "network: \($0.reason.map(\.description) ?? "reachable")" } ?? "network: unknown"
         logFailure(notifier.notify(.ready, .status(summary)))
-        logger.info(
-            "ready",
-            metadata: [
-                "socket": "\(configuration.socket)", "state": "\(configuration.stateDirectory)",
-            ]
-        )
+        let counts = await counts(of: queue, [.pending, .inflight, .held, .dead])
+        let paths: Logger.Metadata = [
+            "socket": "\(configuration.socket)", "state": "\(configuration.stateDirectory)",
+        ]
+        logger.info("ready", metadata: paths.merging(counts) { $1 })
     }
 
     /// Logs whether stored requests are encrypted. A missing key was already logged.
@@ -242,14 +241,14 @@ package struct NetwatchDaemon: Sendable {
 
     /// Logs the beginning of a stop, with the number of requests that wait and that are in flight.
     private func logStop(of queue: OfflineQueue) async {
-        guard let counts = try? await queue.counts else { return }
-        logger.info(
-            "stopping",
-            metadata: [
-                "pending": "\(counts[.pending])", "inflight": "\(counts[.inflight])",
-                "held": "\(counts[.held])",
-            ]
-        )
+        logger.info("stopping", metadata: await counts(of: queue, [.pending, .inflight, .held]))
+    }
+
+    /// Returns the numbers of requests in some states for a log line; nothing if the store cannot be read.
+    private func counts(of queue: OfflineQueue, _ states: [QueuedRequest.State]) async -> Logger.Metadata {
+        guard let counts = try? await queue.counts else { return [:] }
+        let values = states.map { ($0.rawValue, Logger.MetadataValue.stringConvertible(counts[$0])) }
+        return Dictionary(uniqueKeysWithValues: values)
     }
 
     /// Waits until `stop` yields or the queue fails. Returns the queue's error; `nil` if `stop` yielded.

@@ -122,6 +122,19 @@ internal import Testing
         #expect(!service.process.errors.values.contains { $0.contains("`good`") })
     }
 
+    @Test func `a start is logged with the number of stored requests`() async throws {
+        let directory = try ScratchDirectory()
+        let first = try await RunningService(in: directory)
+        try await first.pause()
+        try await first.keep("http://127.0.0.1:1/", "--id", "a")
+        try await first.keep("http://127.0.0.1:1/", "--id", "b")
+        #expect(try await first.run("queue", "hold", "b").ending == .exited(0))
+        try await first.stop()
+        let second = try await RunningService(in: directory)
+        let line = second.process.errors.values.first { $0.hasSuffix("ready") } ?? ""
+        #expect(line.contains("dead=0 held=1 inflight=0 pending=1 socket="), "\(line)")
+    }
+
     @Test func `a stop is logged with counts, and returns requests in flight to the queue`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let directory = try ScratchDirectory()
