@@ -7,6 +7,9 @@ internal import OfflineQueue
 
 /// The service: the queue, the path monitor that starts its attempts, and the control socket.
 package struct NetwatchDaemon: Sendable {
+    /// The minimum time between two status lines.
+    private static let statusInterval = Duration.seconds(5)
+
     private let configuration: ServiceConfiguration
     private let logger: Logger
     private let threshold: LogThreshold
@@ -110,7 +113,8 @@ package struct NetwatchDaemon: Sendable {
             let router = ControlRouter(state.readOnlyRoutes, hosts: HostAllowList(address))
             return try ControlServer(address: address, router: router, limits: limits, logger: logger)
         }
-        let path = await monitor.statuses(of: .general).first { _ in true }
+        // After the first lookup, the status line and the first attempts know the path.
+        _ = await monitor.statuses(of: .general).first { _ in true }
         // Obtained before the start, so that the log has the requests that the start changes.
         let events = try await queue.events
         try await queue.start()
@@ -118,7 +122,8 @@ package struct NetwatchDaemon: Sendable {
         async let _ = hosts.run(configuration.hosts)
         async let _ = reload(Reloadable(hosts: hosts, server: server, access: access), at: reloads)
         async let _ = reportProgress(of: queue, monitor)
-        await announceReady(queue, path, monitor)
+        let status = await announceReady(state)
+        async let _ = reportStatus(of: state, after: status)
         await logEncryption(of: queue)
         let failure = await firstFailure(of: queue, until: stop)
         logFailure(notifier.notify(.stopping))
@@ -143,6 +148,20 @@ package struct NetwatchDaemon: Sendable {
             _ = await monitor.statuses(of: .general).first { _ in true }
             logFailure(notifier.notify(.watchdog))
             try? await Task.sleep(for: interval / 3)
+        }
+    }
+
+    /// Sends the status line to the service manager when it has changed, but at most once per interval.
+    ///
+    /// - Parameter sent: The line that was sent last.
+    private func reportStatus(of state: ServiceState, after sent: String) async {
+        guard notifier.hasManager else { return }
+        var sent = sent
+        while (try? await Task.sleep(for: Self.statusInterval)) != nil {
+            let line = await state.statusLine().text
+            guard line != sent else { continue }
+            logFailure(notifier.notify(.status(line)))
+            sent = line
         }
     }
 
@@ -207,8 +226,9 @@ package struct NetwatchDaemon: Sendable {
         }
     }
 
-    private func announceReady(_ queue: OfflineQueue, _ path: PathStatus?, _ monitor: PathMonitor) async {
-        if let failure = monitor.failure {
+    /// Tells the service manager and the log that the service is ready. Returns the status line of this moment.
+    private func announceReady(_ state: ServiceState) async -> String {
+        if let failure = state.monitor.failure {
             logger.warning(
                 "netlink is unavailable, so reachability is unknown",
                 metadata: ["error": "\(failure)"]
@@ -217,14 +237,14 @@ package struct NetwatchDaemon: Sendable {
         for shortcoming in SessionManager.transportShortcomings {
             logger.warning("\(shortcoming)")
         }
-        let summary =
-            path.map { "network: \($0.reason.map(\.description) ?? "reachable")" } ?? "network: unknown"
-        logFailure(notifier.notify(.ready, .status(summary)))
-        let counts = await counts(of: queue, [.pending, .inflight, .held, .dead])
+        let status = await state.statusLine().text
+        logFailure(notifier.notify(.ready, .status(status)))
+        let counts = await counts(of: state.queue, [.pending, .inflight, .held, .dead])
         let paths: Logger.Metadata = [
             "socket": "\(configuration.socket)", "state": "\(configuration.stateDirectory)",
         ]
         logger.info("ready", metadata: paths.merging(counts) { $1 })
+        return status
     }
 
     /// Logs whether stored requests are encrypted. A missing key was already logged.

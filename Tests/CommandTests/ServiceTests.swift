@@ -268,6 +268,21 @@ internal import Testing
         #expect(try await process.end() == .exited(0))
     }
 
+    @Test func `the service manager receives the state again when it has changed`() async throws {
+        let directory = try ScratchDirectory()
+        let manager = try NotifySocket(directory.file("notify"))
+        let service = try await RunningService(
+            in: directory,
+            environment: ["NOTIFY_SOCKET": directory.file("notify")]
+        )
+        #expect(try manager.receive().hasSuffix("; queue: empty"))
+        try await service.pause()
+        try await service.keep("http://127.0.0.1:1/")
+        var status = ""
+        while !status.hasSuffix("; queue: 1 waiting") { status = try manager.receive() }
+        #expect(status.hasPrefix("STATUS=network: "))
+    }
+
     @Test func `curl can use the control socket`() async throws {
         let server = try ScriptedServer()
         let service = try await RunningService(in: try ScratchDirectory())

@@ -14,14 +14,12 @@ struct ServiceState: Sendable {
 
     func status() async throws -> ControlMessage.Status {
         let statistics = try await queue.statistics()
-        var hosts: [String: Int] = [:]
-        for snapshot in await self.hosts.monitor.snapshots { hosts[snapshot.stateName, default: 0] += 1 }
         return ControlMessage.Status(
             version: version,
             pid: getpid(),
             started: started,
             network: await network(),
-            hosts: hosts,
+            hosts: await hostCounts(),
             queue: ControlMessage.Queue(
                 counts: statistics.counts.byName,
                 requests: statistics.requests,
@@ -30,6 +28,15 @@ struct ServiceState: Sendable {
                 paused: statistics.isPaused
             )
         )
+    }
+
+    func statusLine() async -> StatusLine {
+        StatusLine(network: await network(), hosts: await hostCounts(), queue: try? await queue.counts)
+    }
+
+    /// The number of watched hosts in each state.
+    private func hostCounts() async -> [String: Int] {
+        await hosts.monitor.snapshots.reduce(into: [:]) { $0[$1.stateName, default: 0] += 1 }
     }
 
     func network() async -> ControlMessage.Network {

@@ -27,6 +27,9 @@ package struct SystemdNotifier: Sendable {
         self.address = address.flatMap { $0.isEmpty ? nil : $0 }
     }
 
+    /// Whether a service manager receives the states.
+    package var hasManager: Bool { address != nil }
+
     /// Reads `NOTIFY_SOCKET` of this process.
     package static func fromEnvironment() -> SystemdNotifier {
         SystemdNotifier(address: getenv("NOTIFY_SOCKET").map { String(cString: $0) })
