@@ -121,7 +121,7 @@ package struct NetwatchDaemon: Sendable {
         async let isLogged: Void = QueueLog(logger).run(events)
         async let _ = hosts.run(configuration.hosts)
         async let _ = reload(Reloadable(hosts: hosts, server: server, access: access), at: reloads)
-        async let _ = reportProgress(of: queue, monitor)
+        async let _ = reportProgress(of: state)
         let status = await announceReady(state)
         async let _ = reportStatus(of: state, after: status)
         await logEncryption(of: queue)
@@ -137,18 +137,23 @@ package struct NetwatchDaemon: Sendable {
         if let failure { throw failure }
     }
 
-    /// Tells the service manager's watchdog that the service makes progress, three times per interval. If the store or
-    /// the path monitor hangs, the next report is late, and the service manager restarts the service.
-    private func reportProgress(of queue: OfflineQueue, _ monitor: PathMonitor) async {
+    /// Tells the service manager's watchdog three times per interval that the store, the queue, the path monitor, the
+    /// host monitor and the thread of the transfers make progress.
+    private func reportProgress(of state: ServiceState) async {
         let environment = ProcessInfo.processInfo.environment
         guard let interval = SystemdNotifier.watchdogInterval(environment) else { return }
-        while !Task.isCancelled {
-            // An error is progress, too. The service ends by itself after errors that last.
-            _ = try? await queue.counts
-            _ = await monitor.statuses(of: .general).first { _ in true }
-            logFailure(notifier.notify(.watchdog))
-            try? await Task.sleep(for: interval / 3)
-        }
+        let heartbeat = Heartbeat(
+            interval: interval / 3,
+            parts: [
+                // An error is progress, too. The service ends by itself after errors that last.
+                { _ = try? await state.queue.counts },
+                { _ = await state.monitor.statuses(of: .general).first { _ in true } },
+                { _ = await state.hosts.monitor.snapshots },
+                { await SessionManager.awaitTransportTurn() },
+            ],
+            report: { logFailure(notifier.notify(.watchdog)) }
+        )
+        await heartbeat.run()
     }
 
     /// Sends the status line to the service manager when it has changed, but at most once per interval.
