@@ -420,6 +420,23 @@ struct ServiceLinkTests {
         #expect(try await service.queue().map { $0["attempts"] as? Int } == [1, 1])
     }
 
+    @Test func `flush with a host applies to the requests of this host only`() async throws {
+        let server = try ScriptedServer {
+            $0.number == 1
+                ? .respond(status: 503, headers: [.init("Retry-After", "3600")], body: []) : .respond("")
+        }
+        let service = try await RunningService(in: try ScratchDirectory())
+        _ = try await service.run("send", server.url, "-d", "x")
+        let unknown = try await service.run("queue", "flush", "--host", "unknown.example")
+        #expect(unknown.ending == .exited(1))
+        #expect(unknown.errors.first?.contains("no lane to the host `unknown.example`") == true)
+        #expect(server.requests.count == 1)
+        let flushed = try await service.run("queue", "flush", "--host", "127.0.0.1")
+        #expect(flushed.ending == .exited(0))
+        #expect(flushed.errors.first?.hasPrefix("ended the delays of these lanes: ") == true)
+        #expect(try await service.finalStates() == ["delivered"])
+    }
+
     @Test func `flush tries requests that wait for their backoff`() async throws {
         let server = try ScriptedServer {
             $0.number == 1

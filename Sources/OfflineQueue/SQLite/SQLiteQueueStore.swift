@@ -236,14 +236,17 @@ extension SQLiteQueueStore {
     package func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
         try await write(rows: 1) { transaction in
             try transaction.recover()
-            return try transaction.reopen(releasing: reasons)
+            return try transaction.release(reasons, in: .all)
         }
     }
 
-    package func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+    package func reopen(
+        _ selection: LaneSelection,
+        releasing reasons: Set<HoldReason>
+    ) async throws -> [LaneRecord] {
         try await write(rows: 1) { transaction in
-            try transaction.openLanes()
-            return try transaction.reopen(releasing: reasons)
+            try transaction.open(selection)
+            return try transaction.release(reasons, in: selection)
         }
     }
 

@@ -86,10 +86,10 @@ extension Scheduler {
         lanes[id] = lane
     }
 
-    mutating func flush(now: Moment) {
-        for host in gates.keys { gates[host]!.portal.reset() }
-        slots.recent.forgetFailures()
-        for id in lanes.keys.sorted() {
+    mutating func flush(_ selection: LaneSelection, now: Moment) {
+        for host in gates.keys where selection.includes(host: host) { gates[host]!.portal.reset() }
+        slots.recent.forgetFailures { selection.includes(host: $0.host) }
+        for id in lanes.keys.sorted() where selection.includes(lanes[id]!.key) {
             lanes[id]!.reset(releasing: [.trust, .configuration, .auth], now: now)
             lanes[id]!.serverNotBefore = .zero
             lanes[id]!.isHeld = false

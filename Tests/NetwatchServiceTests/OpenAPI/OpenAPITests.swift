@@ -71,7 +71,7 @@ internal import Testing
 
     /// Schemas of objects without a type of `ControlMessage`. The conformance tests check them by requests.
     private static let others: Set<String> = [
-        "Counts", "EditOne", "HostCounts", "Nothing", "Problem", "RetryOne",
+        "Counts", "EditOne", "HostCounts", "Problem", "RetryOne",
     ]
 
     @Test(arguments: messages.indices)

@@ -152,7 +152,7 @@ internal import Testing
     @Test func `a flush probes a path with a portal again instead of ignoring the portal`() {
         var (scheduler, _) = started()
         _ = end(1, .captive(page: nil), &scheduler)
-        let actions = scheduler.handle(.flush, now: .milliseconds(1))
+        let actions = scheduler.handle(.flush(.all), now: .milliseconds(1))
         #expect(claims(actions).isEmpty && probes(actions) == [2])
     }
 

@@ -23,8 +23,11 @@ extension WrappedStore {
         try await inner.recover(releasing: reasons)
     }
 
-    func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
-        try await inner.reopen(releasing: reasons)
+    func reopen(
+        _ selection: LaneSelection,
+        releasing reasons: Set<HoldReason>
+    ) async throws -> [LaneRecord] {
+        try await inner.reopen(selection, releasing: reasons)
     }
 
     func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] { try await inner.claim(claims) }
