@@ -102,17 +102,18 @@ package struct NetwatchDaemon: Sendable {
         let view = HostsView(monitor: hosts, history: history)
         let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: configuration.version)
         let access = AccessRules(policy: configuration.access, quota: configuration.quota)
-        let server = try ControlServer(
-            path: configuration.socket,
-            mode: configuration.access.socketMode,
-            router: ControlRouter(state.routes(access: access), access: access),
-            limits: limits,
-            logger: logger
-        ) { () throws(ControlSocketError) in try makeSocketDirectory() }
+        let server = try makeServer(state, access, limits)
         let webServer = try configuration.web.map { (address) throws(ControlSocketError) in
             let router = ControlRouter(state.readOnlyRoutes, hosts: HostAllowList(address))
-            return try ControlServer(address: address, router: router, limits: limits, logger: logger)
+            return try ControlServer(
+                address: address,
+                router: router,
+                limits: limits,
+                logger: logger,
+                inherited: inheritedSockets.listener(at: address)
+            )
         }
+        reportUnusedSockets()
         // After the first lookup, the status line and the first attempts know the path.
         _ = await monitor.statuses(of: .general).first { _ in true }
         // Obtained before the start, so that the log has the requests that the start changes.
@@ -216,6 +217,35 @@ package struct NetwatchDaemon: Sendable {
             logger.warning("the uptime of the hosts is not recorded: \(error)")
             return nil
         }
+    }
+
+    /// Creates the server of the control socket. It uses the socket of the service manager if there is one for its path.
+    private func makeServer(
+        _ state: ServiceState,
+        _ access: AccessRules,
+        _ limits: ControlServer.Limits
+    ) throws(ControlSocketError) -> ControlServer {
+        let inherited = inheritedSockets.listener(at: configuration.socket)
+        if inherited != nil { logger.info("using the service manager's control socket") }
+        return try ControlServer(
+            path: configuration.socket,
+            mode: configuration.access.socketMode,
+            router: ControlRouter(state.routes(access: access), access: access),
+            limits: limits,
+            logger: logger,
+            inherited: inherited
+        ) { () throws(ControlSocketError) in try makeSocketDirectory() }
+    }
+
+    /// Warns about sockets of the service manager that no part of the service uses: their clients would get no response.
+    private func reportUnusedSockets() {
+        let used = [
+            inheritedSockets.routeNetlink, inheritedSockets.listener(at: configuration.socket),
+            configuration.web.flatMap { inheritedSockets.listener(at: $0) },
+        ]
+        let unused = inheritedSockets.count - used.count { $0 != nil }
+        guard unused > 0 else { return }
+        logger.warning("sockets of the service manager that the service does not use: \(unused)")
     }
 
     /// Creates the directory of the control socket. Other users may enter it (mode 0755), because the mode of the
