@@ -120,6 +120,7 @@ package struct NetwatchDaemon: Sendable {
         let events = try await queue.events
         try await queue.start()
         async let isLogged: Void = QueueLog(logger).run(events)
+        async let _ = state.meter.run(events)
         async let _ = hosts.run(configuration.hosts)
         async let _ = reload(Reloadable(hosts: hosts, server: server, access: access), at: reloads)
         async let _ = reportProgress(of: state)

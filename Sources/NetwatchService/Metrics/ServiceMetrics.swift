@@ -13,12 +13,20 @@ struct ServiceMetrics {
         network: ControlMessage.Network,
         hosts: [HostSnapshot],
         queue: QueueStatistics,
+        activity: QueueMeter.Values,
+        commits: DurationHistogram,
         process: ProcessUsage
     ) {
         output.add("netwatch_build_info", .gauge, "The version of netwatch.", [(["version": version], 1)])
         add(network)
         add(hosts)
         add(queue)
+        add(activity)
+        output.add(
+            "netwatch_store_commit_duration_seconds",
+            "The duration of the transactions of the queue, from the first statement to the end of the sync.",
+            commits
+        )
         add(process)
     }
 
@@ -122,6 +130,22 @@ struct ServiceMetrics {
             .gauge,
             "The size of uploaded bodies that no request uses yet.",
             Double(queue.stagedBytes)
+        )
+    }
+
+    private mutating func add(_ activity: QueueMeter.Values) {
+        output.add(
+            "netwatch_queue_attempts_total",
+            .counter,
+            "The number of attempts that ended, by what became of their request.",
+            QueueMeter.Result.allCases.map { result in
+                (["result": result.rawValue], Double(activity.attempts[result, default: 0]))
+            }
+        )
+        output.add(
+            "netwatch_queue_delivery_delay_seconds",
+            "The time between the acceptance of a request and its delivery.",
+            activity.delays
         )
     }
 

@@ -32,6 +32,8 @@ struct ServiceRoutes: Sendable {
             network: await state.network(),
             hosts: await state.hosts.monitor.snapshots,
             queue: try await state.queue.statistics(),
+            activity: state.meter.values,
+            commits: state.queue.commitDurations,
             process: ProcessUsage(started: state.started)
         )
         return .text(metrics.text, type: PrometheusText.contentType)

@@ -11,6 +11,7 @@ struct ServiceState: Sendable {
     /// The version of netwatch.
     let version: String
     let started = Date()
+    let meter = QueueMeter()
 
     func status() async throws -> ControlMessage.Status {
         let statistics = try await queue.statistics()

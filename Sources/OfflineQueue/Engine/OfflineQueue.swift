@@ -256,6 +256,9 @@ extension Scheduler.Settings {
 extension OfflineQueue {
     /// Notes about the opening of the store that an operator must know, such as a dropped commit: one sentence each.
     package nonisolated var openingNotes: [String] { store.openingNotes }
+
+    /// The durations of the store's commits since the queue was opened.
+    package nonisolated var commitDurations: DurationHistogram { store.commitDurations }
 }
 
 // MARK: - Events

@@ -131,7 +131,7 @@ package final class SQLiteQueueStore: QueueStore {
     }
 
     /// The number of committed transactions.
-    package var commits: Int { batcher.commits }
+    package var commitDurations: DurationHistogram { batcher.durations }
 
     /// Returns the value that SQLite reports for a pragma of the writing connection, for tests and diagnosis.
     package func pragma(_ name: String) async throws -> String? {

@@ -123,6 +123,9 @@ package protocol QueueStore: Sendable {
     /// incomplete commits that were dropped.
     var openingNotes: [String] { get }
 
+    /// The durations of the commits since the store was opened.
+    var commitDurations: DurationHistogram { get }
+
     /// Checks that the store's files were not removed or replaced while they are open. If they were, this call and all
     /// later ones throw the same error.
     ///

@@ -199,6 +199,8 @@ internal import Testing
                 #"netwatch_build_info{version="1.2.3"} 1"#, #"netwatch_host_up{host="db"} 1"#,
                 #"netwatch_host_outage{cause="remote",host="db"} 0"#, "netwatch_queue_paused 0",
                 #"netwatch_queue_requests{state="pending"} 0"#,
+                #"netwatch_queue_attempts_total{result="delivered"} 0"#,
+                "netwatch_queue_delivery_delay_seconds_count 0",
             ] {
                 #expect(metrics.text.contains(line + "\n"), "\(line)")
             }

@@ -12,6 +12,7 @@ extension WrappedStore {
     var spool: BodySpool { inner.spool }
     var leaseDuration: Duration? { inner.leaseDuration }
     var openingNotes: [String] { inner.openingNotes }
+    var commitDurations: DurationHistogram { inner.commitDurations }
 
     func events() async throws -> QueueEvents { try await inner.events() }
 
