@@ -122,12 +122,15 @@ package struct NetwatchDaemon: Sendable {
         async let isLogged: Void = QueueLog(logger).run(events)
         async let _ = state.meter.run(events)
         async let _ = hosts.run(configuration.hosts)
-        async let _ = reload(Reloadable(hosts: hosts, server: server, access: access), at: reloads)
+        let parts = Reloadable(hosts: hosts, server: server, access: access)
+        await state.reloads.use { await reload(parts) }
+        async let _ = state.reloads.run(at: reloads)
         async let _ = reportProgress(of: state)
         let status = await announceReady(state)
         async let _ = reportStatus(of: state, after: status)
         await logEncryption(of: queue)
         let failure = await firstFailure(of: queue, until: stop)
+        state.readiness.phase = .stopping
         logFailure(notifier.notify(.stopping))
         if failure == nil { await logStop(of: queue) }
         async let isServerStopped: Void = server.stop()
@@ -181,21 +184,23 @@ package struct NetwatchDaemon: Sendable {
         let access: AccessRules
     }
 
-    private func reload(_ parts: Reloadable, at reloads: AsyncStream<Void>) async {
-        for await _ in reloads {
-            logFailure(notifier.notify(.reloading))
-            do {
-                try await apply(try reread(), to: parts)
-            } catch {
-                let faults = (error as? InvalidConfiguration)?.problems.map { "\($0)" } ?? ["\(error)"]
-                for fault in faults { logger.error("\(fault)") }
-                logger.error("the configuration files were not applied; the service keeps the old values")
-            }
-            logFailure(notifier.notify(.ready))
+    private func reload(_ parts: Reloadable) async -> ConfigurationReloads.Outcome {
+        logFailure(notifier.notify(.reloading))
+        defer { logFailure(notifier.notify(.ready)) }
+        do {
+            return try await apply(try reread(), to: parts)
+        } catch {
+            let faults = (error as? InvalidConfiguration)?.problems.map { "\($0)" } ?? ["\(error)"]
+            for fault in faults { logger.error("\(fault)") }
+            logger.error("the configuration files were not applied; the service keeps the old values")
+            return .refused(faults)
         }
     }
 
-    private func apply(_ new: ServiceConfiguration, to parts: Reloadable) async throws(ControlSocketError) {
+    private func apply(
+        _ new: ServiceConfiguration,
+        to parts: Reloadable
+    ) async throws(ControlSocketError) -> ConfigurationReloads.Outcome {
         // Only this can fail, so it is the first change.
         try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
         parts.access.replace(policy: new.access, quota: new.quota)
@@ -203,9 +208,11 @@ package struct NetwatchDaemon: Sendable {
         await parts.hosts.update(new.hosts)
         let keys = SettingTable.restartKeys.filter { new.settings[$0] != configuration.settings[$0] }
         logger.notice("the configuration was read again", metadata: ["hosts": "\(new.hosts.count)"])
-        guard !keys.isEmpty else { return }
-        let list = keys.map { "`\($0)`" }.joined(separator: ", ")
-        logger.warning("these settings change only when the service is restarted: \(list)")
+        if !keys.isEmpty {
+            let list = keys.map { "`\($0)`" }.joined(separator: ", ")
+            logger.warning("these settings change only when the service is restarted: \(list)")
+        }
+        return .applied(hosts: new.hosts.count, restartKeys: keys)
     }
 
     /// Opens the history of the hosts. The service runs without it if it is damaged, because nothing else needs the
@@ -274,6 +281,7 @@ package struct NetwatchDaemon: Sendable {
             logger.warning("\(shortcoming)")
         }
         let status = await state.statusLine().text
+        state.readiness.phase = .ready
         logFailure(notifier.notify(.ready, .status(status)))
         let counts = await counts(of: state.queue, [.pending, .inflight, .held, .dead])
         let paths: Logger.Metadata = [

@@ -12,6 +12,8 @@ struct ServiceState: Sendable {
     let version: String
     let started = Date()
     let meter = QueueMeter()
+    let readiness = Readiness()
+    let reloads = ConfigurationReloads()
 
     func status() async throws -> ControlMessage.Status {
         let statistics = try await queue.statistics()

@@ -180,7 +180,7 @@ internal import Testing
 
     @Test func `nothing that the port serves changes anything`() async throws {
         try await serving([]) { router in
-            for path in ["/", "/v1/hosts", "/metrics", "/v1/status", "/healthz"] {
+            for path in ["/", "/v1/hosts", "/metrics", "/v1/status", "/healthz", "/readyz"] {
                 let answer = try await get(router, path, method: .POST)
                 #expect(answer.status == 405, "\(path)")
             }
