@@ -136,6 +136,7 @@ internal import Testing
         try await serving(try names.map { try Self.tcp($0, port: 1) }) { router in
             let page = try await get(router, "/").text
             #expect(names.allSatisfy(page.contains))
+            #expect(page.matches(of: />p50 [0-9.]+ m?s, p95 [0-9.]+ m?s</).count == names.count)
             #expect(page.utf8.count < 60_000, "\(page.utf8.count) bytes")
             #expect(page.utf8.count > 30_000, "the bars are missing")
         }

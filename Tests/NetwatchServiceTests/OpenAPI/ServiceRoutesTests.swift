@@ -28,6 +28,20 @@ internal import Testing
         await fixture.stop()
     }
 
+    @Test func `the page says whether the last reload was refused, but not why`() async throws {
+        let fixture = try await OpenAPIFixture()
+        let page = OpenAPIRequest(method: "GET", path: "/")
+        let before = try await fixture.responses(to: [page])[0].body
+        #expect(before.contains("The configuration was not reloaded since."))
+        let applied = try await fixture.responses(to: [Self.reload, page])[1].body
+        #expect(applied.contains("The configuration was reloaded at "))
+        await fixture.state.reloads.use { .refused(["a.toml:1:1: secret"]) }
+        let refused = try await fixture.responses(to: [Self.reload, page])[1].body
+        #expect(refused.contains("The configuration has faults and was not reloaded at "))
+        #expect(!refused.contains("secret"))
+        await fixture.stop()
+    }
+
     @Test func `a refused reload returns all faults`() async throws {
         let fixture = try await OpenAPIFixture()
         await fixture.state.reloads.use { .refused(["a.toml:1:1: x", "a.toml:2:1: y"]) }
