@@ -53,8 +53,8 @@ actor QueueLog {
         case (.held, .user?):
             logger.info("request `\(id)` to `\(host)` is held until a user releases it\(reason)")
         case (.held, let hold):
-            let hold = hold?.rawValue ?? ""
-            logger.warning("request `\(id)` to `\(host)` is held for `\(hold)`\(reason)")
+            let cause = hold?.rawValue ?? "an unknown reason"
+            logger.warning("request `\(id)` to `\(host)` is held for `\(cause)`\(reason)")
         case (.laneClosed, _), (.laneOpened, _): writeLane(event, host)
         default: logger.warning("request `\(id)` to `\(host)` was given up\(reason)")
         }

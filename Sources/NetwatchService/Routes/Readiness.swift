@@ -1,3 +1,4 @@
+internal import NIOHTTP1
 internal import Synchronization
 
 /// Whether the service processes requests.

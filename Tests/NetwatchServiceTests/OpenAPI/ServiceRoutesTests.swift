@@ -1,3 +1,4 @@
+internal import NetwatchTestSupport
 internal import Testing
 
 @testable internal import NetwatchService
