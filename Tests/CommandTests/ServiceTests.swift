@@ -122,6 +122,18 @@ internal import Testing
         #expect(!service.process.errors.values.contains { $0.contains("`good`") })
     }
 
+    @Test func `lines for the journal begin with their priority, and have no time`() async throws {
+        let directory = try ScratchDirectory()
+        // systemd sets the variable to the device and the inode of its socket.
+        let script = "JOURNAL_STREAM=$(stat --dereference --format=%d:%i /dev/stderr) exec \"$@\""
+        let paths = ["--state-dir", directory.file("state"), "--socket", directory.file("socket")]
+        let service = try Subprocess("/bin/sh", ["-c", script, "sh", Command.path, "serve"] + paths)
+        defer { service.signal(SIGTERM) }
+        try await service.errors.wait { log in
+            log.contains { $0.hasPrefix("<6>ready dead=0 ") && $0.hasSuffix("/state") }
+        }
+    }
+
     @Test func `a start is logged with the number of stored requests`() async throws {
         let directory = try ScratchDirectory()
         let first = try await RunningService(in: directory)
