@@ -156,6 +156,13 @@ internal import Testing
         #expect(claims(actions).isEmpty && probes(actions) == [2])
     }
 
+    @Test func `a lane does not wait for a probe that the flush of another lane has dropped`() {
+        var (scheduler, _) = started()
+        let actions = scheduler.handle(.flush(LaneSelection(label: "other")), now: .milliseconds(1))
+        #expect(claims(actions).isEmpty && probes(actions) == [2])
+        #expect(claims(end(2, .clear, &scheduler, now: .milliseconds(2))) == [1])
+    }
+
     @Test func `requests are sent after a failed probe, and the path is probed again meanwhile`() {
         var (scheduler, _) = started()
         #expect(claims(end(1, .failed, &scheduler)) == [1])
