@@ -77,7 +77,7 @@ final class ControlListener: Sendable {
     }
 
     /// Stops accepting, removes the path and releases the lock. The kernel resets connections that were not accepted
-    /// yet.
+    /// yet. A path of the service manager stays, and so do these connections.
     func stop() {
         state.withLock { state in
             state.isStopped = true
