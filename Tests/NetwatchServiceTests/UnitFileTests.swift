@@ -26,7 +26,7 @@ struct UnitFileTests {
     @Test(arguments: [
         ["netwatch.service"], ["netwatch-wait-online.service"],
         ["netwatch.service", "netwatch-netlink.socket"],
-        ["netwatch.service", "netwatch.socket", "netwatch-failed.target"],
+        ["netwatch.service", "netwatch.socket"], ["netwatch-failed.target"],
         ["netwatch-online.target", "netwatch-wait-online.service"],
     ])
     func `systemd accepts every line of the units`(units: [String]) async throws {
