@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetworkReachability
 internal import OfflineQueue
 
 /// The metrics of the service. Hosts are labelled by their configured names, so that the number of series is bounded.
@@ -11,6 +12,7 @@ struct ServiceMetrics {
     init(
         version: String,
         network: ControlMessage.Network,
+        netlink: PathMonitor.Statistics,
         hosts: [HostSnapshot],
         queue: QueueStatistics,
         activity: QueueMeter.Values,
@@ -19,6 +21,7 @@ struct ServiceMetrics {
     ) {
         output.add("netwatch_build_info", .gauge, "The version of netwatch.", [(["version": version], 1)])
         add(network)
+        add(netlink)
         add(hosts)
         add(queue)
         add(activity)
@@ -36,6 +39,21 @@ struct ServiceMetrics {
             .gauge,
             "Whether this machine has a path to the public Internet. Missing while that is unknown.",
             network.state == "unknown" ? nil : network.state == "reachable" ? 1 : 0
+        )
+    }
+
+    private mutating func add(_ netlink: PathMonitor.Statistics) {
+        output.add(
+            "netwatch_netlink_overruns_total",
+            .counter,
+            "How often the receive buffer of the netlink socket overran, so that the state was read again.",
+            Double(netlink.overruns)
+        )
+        output.add(
+            "netwatch_netlink_malformed_total",
+            .counter,
+            "The number of netlink messages that could not be parsed.",
+            Double(netlink.malformed)
         )
     }
 

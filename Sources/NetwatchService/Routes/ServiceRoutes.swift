@@ -1,4 +1,5 @@
 internal import NIOHTTP1
+internal import NetworkReachability
 internal import OfflineQueue
 
 /// The routes for the service as a whole.
@@ -58,6 +59,7 @@ struct ServiceRoutes: Sendable {
         let metrics = ServiceMetrics(
             version: state.version,
             network: await state.network(),
+            netlink: await state.monitor.currentStatistics(),
             hosts: await state.hosts.monitor.snapshots,
             queue: try await state.queue.statistics(),
             activity: state.meter.values,

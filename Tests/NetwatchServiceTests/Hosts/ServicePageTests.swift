@@ -201,7 +201,7 @@ internal import Testing
                 #"netwatch_host_outage{cause="remote",host="db"} 0"#, "netwatch_queue_paused 0",
                 #"netwatch_queue_requests{state="pending"} 0"#,
                 #"netwatch_queue_attempts_total{result="delivered"} 0"#,
-                "netwatch_queue_delivery_delay_seconds_count 0",
+                "netwatch_queue_delivery_delay_seconds_count 0", "netwatch_netlink_malformed_total 0",
             ] {
                 #expect(metrics.text.contains(line + "\n"), "\(line)")
             }
