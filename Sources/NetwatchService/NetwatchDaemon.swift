@@ -7,6 +7,9 @@ internal import OfflineQueue
 
 /// The service: the queue, the path monitor that starts its attempts, and the control socket.
 package struct NetwatchDaemon: Sendable {
+    /// The minimum time between two status lines.
+    private static let statusInterval = Duration.seconds(5)
+
     private let configuration: ServiceConfiguration
     private let logger: Logger
     private let threshold: LogThreshold
@@ -99,46 +102,76 @@ package struct NetwatchDaemon: Sendable {
         let view = HostsView(monitor: hosts, history: history)
         let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: configuration.version)
         let access = AccessRules(policy: configuration.access, quota: configuration.quota)
-        let server = try ControlServer(
-            path: configuration.socket,
-            mode: configuration.access.socketMode,
-            router: ControlRouter(state.routes(access: access), access: access),
-            limits: limits,
-            logger: logger
-        ) { () throws(ControlSocketError) in try makeSocketDirectory() }
+        let server = try makeServer(state, access, limits)
         let webServer = try configuration.web.map { (address) throws(ControlSocketError) in
             let router = ControlRouter(state.readOnlyRoutes, hosts: HostAllowList(address))
-            return try ControlServer(address: address, router: router, limits: limits, logger: logger)
+            return try ControlServer(
+                address: address,
+                router: router,
+                limits: limits,
+                logger: logger,
+                inherited: inheritedSockets.listener(at: address)
+            )
         }
-        let path = await monitor.statuses(of: .general).first { _ in true }
+        reportUnusedSockets()
+        // After the first lookup, the status line and the first attempts know the path.
+        _ = await monitor.statuses(of: .general).first { _ in true }
+        // Obtained before the start, so that the log has the requests that the start changes.
+        let events = try await queue.events
         try await queue.start()
+        async let isLogged: Void = QueueLog(logger).run(events)
+        async let _ = state.meter.run(events)
         async let _ = hosts.run(configuration.hosts)
-        async let _ = reload(Reloadable(hosts: hosts, server: server, access: access), at: reloads)
-        async let _ = reportProgress(of: queue, monitor)
-        announceReady(path, monitor)
+        let parts = Reloadable(hosts: hosts, server: server, access: access)
+        await state.reloads.use { await reload(parts) }
+        async let _ = state.reloads.run(at: reloads)
+        async let _ = reportProgress(of: state)
+        let status = await announceReady(state)
+        async let _ = reportStatus(of: state, after: status)
         await logEncryption(of: queue)
         let failure = await firstFailure(of: queue, until: stop)
+        state.readiness.phase = .stopping
         logFailure(notifier.notify(.stopping))
         if failure == nil { await logStop(of: queue) }
         async let isServerStopped: Void = server.stop()
         async let isWebStopped: Void? = webServer?.stop()
         await queue.stop()
+        await isLogged
         await isServerStopped
         await isWebStopped
         if let failure { throw failure }
     }
 
-    /// Tells the service manager's watchdog that the service makes progress, three times per interval. If the store or
-    /// the path monitor hangs, the next report is late, and the service manager restarts the service.
-    private func reportProgress(of queue: OfflineQueue, _ monitor: PathMonitor) async {
+    /// Tells the service manager's watchdog three times per interval that the store, the queue, the path monitor, the
+    /// host monitor and the thread of the transfers make progress.
+    private func reportProgress(of state: ServiceState) async {
         let environment = ProcessInfo.processInfo.environment
         guard let interval = SystemdNotifier.watchdogInterval(environment) else { return }
-        while !Task.isCancelled {
-            // An error is progress, too. The service ends by itself after errors that last.
-            _ = try? await queue.counts
-            _ = await monitor.statuses(of: .general).first { _ in true }
-            logFailure(notifier.notify(.watchdog))
-            try? await Task.sleep(for: interval / 3)
+        let heartbeat = Heartbeat(
+            interval: interval / 3,
+            parts: [
+                // An error is progress, too. The service ends by itself after errors that last.
+                { _ = try? await state.queue.counts },
+                { _ = await state.monitor.statuses(of: .general).first { _ in true } },
+                { _ = await state.hosts.monitor.snapshots },
+                { await SessionManager.awaitTransportTurn() },
+            ],
+            report: { logFailure(notifier.notify(.watchdog)) }
+        )
+        await heartbeat.run()
+    }
+
+    /// Sends the status line to the service manager when it has changed, but at most once per interval.
+    ///
+    /// - Parameter sent: The line that was sent last.
+    private func reportStatus(of state: ServiceState, after sent: String) async {
+        guard notifier.hasManager else { return }
+        var sent = sent
+        while (try? await Task.sleep(for: Self.statusInterval)) != nil {
+            let line = await state.statusLine().text
+            guard line != sent else { continue }
+            logFailure(notifier.notify(.status(line)))
+            sent = line
         }
     }
 
@@ -151,21 +184,23 @@ package struct NetwatchDaemon: Sendable {
         let access: AccessRules
     }
 
-    private func reload(_ parts: Reloadable, at reloads: AsyncStream<Void>) async {
-        for await _ in reloads {
-            logFailure(notifier.notify(.reloading))
-            do {
-                try await apply(try reread(), to: parts)
-            } catch {
-                let faults = (error as? InvalidConfiguration)?.problems.map { "\($0)" } ?? ["\(error)"]
-                for fault in faults { logger.error("\(fault)") }
-                logger.error("the configuration files were not applied; the service keeps the old values")
-            }
-            logFailure(notifier.notify(.ready))
+    private func reload(_ parts: Reloadable) async -> ConfigurationReloads.Outcome {
+        logFailure(notifier.notify(.reloading))
+        defer { logFailure(notifier.notify(.ready)) }
+        do {
+            return try await apply(try reread(), to: parts)
+        } catch {
+            let faults = (error as? InvalidConfiguration)?.problems.map { "\($0)" } ?? ["\(error)"]
+            for fault in faults { logger.error("\(fault)") }
+            logger.error("the configuration files were not applied; the service keeps the old values")
+            return .refused(faults)
         }
     }
 
-    private func apply(_ new: ServiceConfiguration, to parts: Reloadable) async throws(ControlSocketError) {
+    private func apply(
+        _ new: ServiceConfiguration,
+        to parts: Reloadable
+    ) async throws(ControlSocketError) -> ConfigurationReloads.Outcome {
         // Only this can fail, so it is the first change.
         try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
         parts.access.replace(policy: new.access, quota: new.quota)
@@ -173,9 +208,11 @@ package struct NetwatchDaemon: Sendable {
         await parts.hosts.update(new.hosts)
         let keys = SettingTable.restartKeys.filter { new.settings[$0] != configuration.settings[$0] }
         logger.notice("the configuration was read again", metadata: ["hosts": "\(new.hosts.count)"])
-        guard !keys.isEmpty else { return }
-        let list = keys.map { "`\($0)`" }.joined(separator: ", ")
-        logger.warning("these settings change only when the service is restarted: \(list)")
+        if !keys.isEmpty {
+            let list = keys.map { "`\($0)`" }.joined(separator: ", ")
+            logger.warning("these settings change only when the service is restarted: \(list)")
+        }
+        return .applied(hosts: new.hosts.count, restartKeys: keys)
     }
 
     /// Opens the history of the hosts. The service runs without it if it is damaged, because nothing else needs the
@@ -188,6 +225,35 @@ package struct NetwatchDaemon: Sendable {
             logger.warning("the uptime of the hosts is not recorded: \(error)")
             return nil
         }
+    }
+
+    /// Creates the server of the control socket. It uses the socket of the service manager if there is one for its path.
+    private func makeServer(
+        _ state: ServiceState,
+        _ access: AccessRules,
+        _ limits: ControlServer.Limits
+    ) throws(ControlSocketError) -> ControlServer {
+        let inherited = inheritedSockets.listener(at: configuration.socket)
+        if inherited != nil { logger.info("using the service manager's control socket") }
+        return try ControlServer(
+            path: configuration.socket,
+            mode: configuration.access.socketMode,
+            router: ControlRouter(state.routes(access: access), access: access),
+            limits: limits,
+            logger: logger,
+            inherited: inherited
+        ) { () throws(ControlSocketError) in try makeSocketDirectory() }
+    }
+
+    /// Warns about sockets of the service manager that no part of the service uses: their clients would get no response.
+    private func reportUnusedSockets() {
+        let used = [
+            inheritedSockets.routeNetlink, inheritedSockets.listener(at: configuration.socket),
+            configuration.web.flatMap { inheritedSockets.listener(at: $0) },
+        ]
+        let unused = inheritedSockets.count - used.count { $0 != nil }
+        guard unused > 0 else { return }
+        logger.warning("sockets of the service manager that the service does not use: \(unused)")
     }
 
     /// Creates the directory of the control socket. Other users may enter it (mode 0755), because the mode of the
@@ -203,8 +269,9 @@ package struct NetwatchDaemon: Sendable {
         }
     }
 
-    private func announceReady(_ path: PathStatus?, _ monitor: PathMonitor) {
-        if let failure = monitor.failure {
+    /// Tells the service manager and the log that the service is ready. Returns the status line of this moment.
+    private func announceReady(_ state: ServiceState) async -> String {
+        if let failure = state.monitor.failure {
             logger.warning(
                 "netlink is unavailable, so reachability is unknown",
                 metadata: ["error": "\(failure)"]
@@ -213,15 +280,15 @@ package struct NetwatchDaemon: Sendable {
         for shortcoming in SessionManager.transportShortcomings {
             logger.warning("\(shortcoming)")
         }
-        let summary =
-            path.map { "network: \($0.reason.map(\.description) ?? "reachable")" } ?? "network: unknown"
-        logFailure(notifier.notify(.ready, .status(summary)))
-        logger.info(
-            "ready",
-            metadata: [
-                "socket": "\(configuration.socket)", "state": "\(configuration.stateDirectory)",
-            ]
-        )
+        let status = await state.statusLine().text
+        state.readiness.phase = .ready
+        logFailure(notifier.notify(.ready, .status(status)))
+        let counts = await counts(of: state.queue, [.pending, .inflight, .held, .dead])
+        let paths: Logger.Metadata = [
+            "socket": "\(configuration.socket)", "state": "\(configuration.stateDirectory)",
+        ]
+        logger.info("ready", metadata: paths.merging(counts) { $1 })
+        return status
     }
 
     /// Logs whether stored requests are encrypted. A missing key was already logged.
@@ -238,14 +305,14 @@ package struct NetwatchDaemon: Sendable {
 
     /// Logs the beginning of a stop, with the number of requests that wait and that are in flight.
     private func logStop(of queue: OfflineQueue) async {
-        guard let counts = try? await queue.counts else { return }
-        logger.info(
-            "stopping",
-            metadata: [
-                "pending": "\(counts[.pending])", "inflight": "\(counts[.inflight])",
-                "held": "\(counts[.held])",
-            ]
-        )
+        logger.info("stopping", metadata: await counts(of: queue, [.pending, .inflight, .held]))
+    }
+
+    /// Returns the numbers of requests in some states for a log line; nothing if the store cannot be read.
+    private func counts(of queue: OfflineQueue, _ states: [QueuedRequest.State]) async -> Logger.Metadata {
+        guard let counts = try? await queue.counts else { return [:] }
+        let values = states.map { ($0.rawValue, Logger.MetadataValue.stringConvertible(counts[$0])) }
+        return Dictionary(uniqueKeysWithValues: values)
     }
 
     /// Waits until `stop` yields or the queue fails. Returns the queue's error; `nil` if `stop` yielded.

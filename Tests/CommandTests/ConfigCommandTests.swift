@@ -99,6 +99,21 @@ internal import Testing
         try await service.hasLogged("only when the service is restarted: `queue.inflight`")
     }
 
+    @Test func `a call of the control API reloads the configuration, and returns its faults`() async throws {
+        let host = "[[host]]\nname = \"db\"\nroute = \"127.0.0.1\"\n"
+        let file = try write("")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        _ = try write("[queue]\ninflight = 5\n" + host)
+        let reload = "/v1/reload -X POST"
+        #expect(try await service.curl(reload) == #"{"hosts":1,"restart_keys":["queue.inflight"],"v":1}"#)
+        #expect(try await states(service).keys.sorted() == ["db"])
+        _ = try write("[queue]\ninflight = 0\n")
+        let refused = try Command.json(try await service.curl(reload))
+        #expect(refused["code"] as? String == "configuration_refused")
+        #expect((refused["detail"] as? String)?.hasPrefix("\(file):2:1: `queue.inflight` is 0") == true)
+        #expect(try await states(service).keys.sorted() == ["db"])
+    }
+
     private func states(_ service: RunningService) async throws -> [String: String] {
         let outcome = try await service.run("history", "--format", "json")
         #expect(outcome.ending == .exited(0), "\(outcome.errors)")

@@ -108,6 +108,45 @@ internal import Testing
         #expect(access(service.socket, F_OK) == -1)
     }
 
+    @Test func `a request that is given up is logged, and a delivered one is not`() async throws {
+        let accepting = try ScriptedServer { _ in .respond("thanks") }
+        let refusing = try ScriptedServer { _ in .respond(status: 422, headers: [], body: []) }
+        let service = try await RunningService(in: try ScratchDirectory())
+        let good = try await service.run("send", accepting.url, "-X", "PUT", "--id", "good")
+        #expect(good.ending == .exited(0))
+        let bad = try await service.run("send", refusing.url, "-X", "PUT", "--id", "bad")
+        #expect(bad.ending == .exited(1))
+        try await service.process.errors.wait { log in
+            log.contains { $0.contains("request `bad` to `127.0.0.1` was given up: ") }
+        }
+        #expect(!service.process.errors.values.contains { $0.contains("`good`") })
+    }
+
+    @Test func `lines for the journal begin with their priority, and have no time`() async throws {
+        let directory = try ScratchDirectory()
+        // systemd sets the variable to the device and the inode of its socket.
+        let script = "JOURNAL_STREAM=$(stat --dereference --format=%d:%i /dev/stderr) exec \"$@\""
+        let paths = ["--state-dir", directory.file("state"), "--socket", directory.file("socket")]
+        let service = try Subprocess("/bin/sh", ["-c", script, "sh", Command.path, "serve"] + paths)
+        defer { service.signal(SIGTERM) }
+        try await service.errors.wait { log in
+            log.contains { $0.hasPrefix("<6>ready dead=0 ") && $0.hasSuffix("/state") }
+        }
+    }
+
+    @Test func `a start is logged with the number of stored requests`() async throws {
+        let directory = try ScratchDirectory()
+        let first = try await RunningService(in: directory)
+        try await first.pause()
+        try await first.keep("http://127.0.0.1:1/", "--id", "a")
+        try await first.keep("http://127.0.0.1:1/", "--id", "b")
+        #expect(try await first.run("queue", "hold", "b").ending == .exited(0))
+        try await first.stop()
+        let second = try await RunningService(in: directory)
+        let line = second.process.errors.values.first { $0.hasSuffix("ready") } ?? ""
+        #expect(line.contains("dead=0 held=1 inflight=0 pending=1 socket="), "\(line)")
+    }
+
     @Test func `a stop is logged with counts, and returns requests in flight to the queue`() async throws {
         let server = try ScriptedServer { _ in .stall(then: .close) }
         let directory = try ScratchDirectory()
@@ -239,6 +278,21 @@ internal import Testing
         process.signal(SIGTERM)
         #expect(try manager.receive() == "STOPPING=1")
         #expect(try await process.end() == .exited(0))
+    }
+
+    @Test func `the service manager receives the state again when it has changed`() async throws {
+        let directory = try ScratchDirectory()
+        let manager = try NotifySocket(directory.file("notify"))
+        let service = try await RunningService(
+            in: directory,
+            environment: ["NOTIFY_SOCKET": directory.file("notify")]
+        )
+        #expect(try manager.receive().hasSuffix("; queue: empty"))
+        try await service.pause()
+        try await service.keep("http://127.0.0.1:1/")
+        var status = ""
+        while !status.hasSuffix("; queue: 1 waiting") { status = try manager.receive() }
+        #expect(status.hasPrefix("STATUS=network: "))
     }
 
     @Test func `curl can use the control socket`() async throws {
@@ -376,6 +430,23 @@ struct ServiceLinkTests {
         try roam(testbed)
         #expect(try await service.run("send", server.url, "-d", "2").errors == ["delivered: HTTP 200"])
         #expect(try await service.queue().map { $0["attempts"] as? Int } == [1, 1])
+    }
+
+    @Test func `flush with a host applies to the requests of this host only`() async throws {
+        let server = try ScriptedServer {
+            $0.number == 1
+                ? .respond(status: 503, headers: [.init("Retry-After", "3600")], body: []) : .respond("")
+        }
+        let service = try await RunningService(in: try ScratchDirectory())
+        _ = try await service.run("send", server.url, "-d", "x")
+        let unknown = try await service.run("queue", "flush", "--host", "unknown.example")
+        #expect(unknown.ending == .exited(1))
+        #expect(unknown.errors.first?.contains("no lane to the host `unknown.example`") == true)
+        #expect(server.requests.count == 1)
+        let flushed = try await service.run("queue", "flush", "--host", "127.0.0.1")
+        #expect(flushed.ending == .exited(0))
+        #expect(flushed.errors.first?.hasPrefix("ended the delays of these lanes: ") == true)
+        #expect(try await service.finalStates() == ["delivered"])
     }
 
     @Test func `flush tries requests that wait for their backoff`() async throws {

@@ -18,6 +18,7 @@ final class ControlFixture: Sendable {
     init(
         directory: ScratchDirectory? = nil,
         path: String? = nil,
+        inheriting inherited: CInt? = nil,
         _ adjust: (inout ControlServer.Limits) -> Void = { _ in },
         prepare: @escaping @Sendable () -> Void = {}
     ) throws {
@@ -33,6 +34,7 @@ final class ControlFixture: Sendable {
             router: Self.router(gate),
             limits: limits,
             logger: .recording(log),
+            inherited: inherited,
             prepare: { () throws(ControlSocketError) in prepare() }
         )
     }

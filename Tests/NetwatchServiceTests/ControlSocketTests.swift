@@ -38,6 +38,21 @@ internal import Testing
         try await expectServing(ControlFixture(directory: directory))
     }
 
+    @Test func `a socket of the service manager is used, and outlives the server`() async throws {
+        let directory = try ScratchDirectory()
+        let path = directory.file("control.sock")
+        let manager = try listen(on: path)
+        let inherited = fcntl(manager.rawValue, F_DUPFD_CLOEXEC, 0)
+        let fixture = try ControlFixture(directory: directory, inheriting: inherited)
+        try await expectServing(fixture)
+        #expect(access(path + ".lock", F_OK) == -1)
+        await fixture.server.stop()
+        let waiting = try RawClient(path)
+        var pending = pollfd(fd: manager.rawValue, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&pending, 1, 0) == 1, "the service manager has the connection")
+        withExtendedLifetime(waiting) {}
+    }
+
     @Test func `a second server is rejected, naming the first one's process`() async throws {
         let first = try ControlFixture()
         let refusal = ControlSocketError.inUse(path: first.path, pid: getpid())

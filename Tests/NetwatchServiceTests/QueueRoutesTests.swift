@@ -127,7 +127,7 @@ internal import Testing
         ("/v1/queue/hold", #"{"ids":[],"dry_run":true}"#, "`dry_run` requires `filter`"),
         ("/v1/requests/a/retry", #"{"key":true}"#, "`key` is not a known name; accepted: new_key"),
         ("/v1/queue/pause", #"{"hosts":"a"}"#, "`hosts` is not a known name; accepted: host, lane"),
-        ("/v1/queue/flush", #"{"host":"a"}"#, "`host` is not a known name; no name is accepted"),
+        ("/v1/queue/flush", #"{"hosts":"a"}"#, "`hosts` is not a known name; accepted: host, lane"),
         (
             "/v1/queue/import", #"{"staged":{"id":"a","size":1},"force":true}"#,
             "`force` is not a known name; accepted: staged"

@@ -26,6 +26,7 @@ struct UnitFileTests {
     @Test(arguments: [
         ["netwatch.service"], ["netwatch-wait-online.service"],
         ["netwatch.service", "netwatch-netlink.socket"],
+        ["netwatch.service", "netwatch.socket"], ["netwatch-failed.target"],
         ["netwatch-online.target", "netwatch-wait-online.service"],
     ])
     func `systemd accepts every line of the units`(units: [String]) async throws {
@@ -46,7 +47,7 @@ struct UnitFileTests {
 
     @Test(arguments: [
         "netwatch.service", "netwatch-netlink.socket", "netwatch-wait-online.service",
-        "netwatch-online.target",
+        "netwatch-online.target", "netwatch.socket", "netwatch-failed.target",
     ])
     func `the documentation explains every directive of the units`(unit: String) throws {
         let text = try String(contentsOfFile: Self.path(unit), encoding: .utf8)

@@ -35,6 +35,10 @@ public final class SessionManager: Sendable {
     /// refused. Without HTTP/2, requests use HTTP/1.1.
     public static var transportShortcomings: [String] { TransferCapabilities.current.shortcomings }
 
+    /// Waits until the thread that all sessions share has run everything that was submitted before. Returns immediately
+    /// if no request was started yet.
+    package static func awaitTransportTurn() async { await TransferEngine.shared.awaitTurn() }
+
     let context: SessionContext
 
     /// Creates a session.

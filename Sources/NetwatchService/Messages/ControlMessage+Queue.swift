@@ -89,12 +89,12 @@ extension ControlMessage {
     /// The response to `POST /v1/queue/flush`.
     package struct Flushed: Codable, Hashable, Sendable {
         package var v = ControlMessage.version
-        /// The number of requests that are now being tried or wait for their turn.
+        /// The number of requests of the selected lanes that are now being tried or wait for their turn.
         package var requests: Int
     }
 
-    /// The body of `POST /v1/queue/pause` and `resume`: selects lanes. Without members `pause` pauses the whole queue,
-    /// and `resume` ends every pause.
+    /// The body of `POST /v1/queue/flush`, `pause` and `resume`: selects lanes. Without members, `flush` and `pause`
+    /// apply to the whole queue, and `resume` ends every pause.
     package struct Lanes: Codable, Hashable, Sendable {
         package var host: String?
         /// The lane's label; empty selects lanes without a label.

@@ -14,6 +14,15 @@ extension ControlMessage {
         package var queue: Queue
     }
 
+    /// The response to `POST /v1/reload`.
+    package struct Reloaded: Codable, Hashable, Sendable {
+        package var v = ControlMessage.version
+        /// The number of watched hosts.
+        package var hosts: Int
+        /// The keys whose new values apply only after a restart.
+        package var restartKeys: [String]
+    }
+
     /// The path of this machine to the public Internet.
     package struct Network: Codable, Hashable, Sendable {
         /// `reachable`, `not_reachable` or `unknown`.

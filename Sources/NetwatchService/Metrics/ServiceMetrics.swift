@@ -1,4 +1,5 @@
 internal import Foundation
+internal import NetworkReachability
 internal import OfflineQueue
 
 /// The metrics of the service. Hosts are labelled by their configured names, so that the number of series is bounded.
@@ -11,14 +12,24 @@ struct ServiceMetrics {
     init(
         version: String,
         network: ControlMessage.Network,
+        netlink: PathMonitor.Statistics,
         hosts: [HostSnapshot],
         queue: QueueStatistics,
+        activity: QueueMeter.Values,
+        commits: DurationHistogram,
         process: ProcessUsage
     ) {
         output.add("netwatch_build_info", .gauge, "The version of netwatch.", [(["version": version], 1)])
         add(network)
+        add(netlink)
         add(hosts)
         add(queue)
+        add(activity)
+        output.add(
+            "netwatch_store_commit_duration_seconds",
+            "The duration of the transactions of the queue, from the first statement to the end of the sync.",
+            commits
+        )
         add(process)
     }
 
@@ -28,6 +39,21 @@ struct ServiceMetrics {
             .gauge,
             "Whether this machine has a path to the public Internet. Missing while that is unknown.",
             network.state == "unknown" ? nil : network.state == "reachable" ? 1 : 0
+        )
+    }
+
+    private mutating func add(_ netlink: PathMonitor.Statistics) {
+        output.add(
+            "netwatch_netlink_overruns_total",
+            .counter,
+            "How often the receive buffer of the netlink socket overran, so that the state was read again.",
+            Double(netlink.overruns)
+        )
+        output.add(
+            "netwatch_netlink_malformed_total",
+            .counter,
+            "The number of netlink messages that could not be parsed.",
+            Double(netlink.malformed)
         )
     }
 
@@ -127,6 +153,22 @@ struct ServiceMetrics {
             .gauge,
             "The size of uploaded bodies that no request uses yet.",
             Double(queue.stagedBytes)
+        )
+    }
+
+    private mutating func add(_ activity: QueueMeter.Values) {
+        output.add(
+            "netwatch_queue_attempts_total",
+            .counter,
+            "The number of attempts that ended, by what became of their request.",
+            QueueMeter.Result.allCases.map { result in
+                (["result": result.rawValue], Double(activity.attempts[result, default: 0]))
+            }
+        )
+        output.add(
+            "netwatch_queue_delivery_delay_seconds",
+            "The time between the acceptance of a request and its delivery.",
+            activity.delays
         )
     }
 

@@ -10,7 +10,7 @@ struct HostRow {
         <tr><th scope="row">\(host.name)<span class="note">\(host.check)</span></th>\
         <td><span class="state \(style)">\(symbol) \(word)</span>\(detail)</td>\
         <td>\(HistoryGraphics(timeline: timeline).bars)</td>\
-        <td>\(latency)\(HistoryGraphics(timeline: timeline).sparkline)</td>\
+        <td>\(latency)\(quantiles)\(HistoryGraphics(timeline: timeline).sparkline)</td>\
         <td class="part">\(percentage(host.uptime.day))</td><td class="part">\(percentage(host.uptime.week))</td>\
         <td class="part">\(percentage(host.uptime.month))</td></tr>
         """
@@ -46,6 +46,14 @@ struct HostRow {
 
     private var latency: String {
         host.latencySeconds.map { TextFormat.latency($0 * 1000) } ?? "–"
+    }
+
+    /// The quantiles of the latency in the last 24 hours.
+    private var quantiles: HTML {
+        let latencies = timeline.total.latencies
+        guard let median = latencies.quantile(0.5), let slow = latencies.quantile(0.95) else { return "" }
+        let texts = [median, slow].map { TextFormat.latency($0 / .milliseconds(1)) }
+        return "<span class=\"note\">p50 \(texts[0]), p95 \(texts[1])</span>"
     }
 
     private func percentage(_ part: Double?) -> String {

@@ -9,6 +9,8 @@ struct StatusPage {
     let closedLanes: [ControlMessage.ClosedLane]
     /// Whether the history can be recorded.
     let hasHistory: Bool
+    /// The time and the result of the last reload of the configuration; `nil` if there was none.
+    let reload: (date: Date, outcome: ConfigurationReloads.Outcome)?
     let now: Date
 
     var html: HTML {
@@ -33,12 +35,22 @@ struct StatusPage {
         \(queueSection)
         </main>
         <footer><p>netwatch \(status.version), process \(Int(status.pid)), started \
-        \(TextFormat.time(status.started)). The same data: <a href="/v1/status">status</a>, \
+        \(TextFormat.time(status.started)). \(configuration) The same data: <a href="/v1/status">status</a>, \
         <a href="/v1/hosts">hosts</a>, <a href="/metrics">metrics</a>.</p></footer>
         </body>
         </html>
 
         """
+    }
+
+    /// The page is readable by every user of the machine, so it does not list the faults of the configuration.
+    private var configuration: String {
+        guard let (date, outcome) = reload else { return "The configuration was not reloaded since." }
+        let time = TextFormat.time(date)
+        return switch outcome {
+        case .applied: "The configuration was reloaded at \(time)."
+        case .refused: "The configuration has faults and was not reloaded at \(time); see the service's log."
+        }
     }
 
     // MARK: Summary

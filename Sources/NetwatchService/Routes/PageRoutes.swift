@@ -52,6 +52,7 @@ struct PageRoutes: Sendable {
                 ?? [],
             closedLanes: try await state.queue.statistics().closedLanes.map(ControlMessage.ClosedLane.init),
             hasHistory: state.hosts.history != nil,
+            reload: await state.reloads.latest,
             now: now
         )
         var response = ControlResponse.text(page.html.text, type: "text/html; charset=utf-8")

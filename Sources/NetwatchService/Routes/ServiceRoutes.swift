@@ -1,4 +1,5 @@
 internal import NIOHTTP1
+internal import NetworkReachability
 internal import OfflineQueue
 
 /// The routes for the service as a whole.
@@ -8,6 +9,7 @@ struct ServiceRoutes: Sendable {
     var routes: [ControlRouter.Route] {
         [
             .init(.GET, "/healthz", access: .none, throwing: { _ in try await health() }),
+            .init(.GET, "/readyz", access: .none, throwing: { _ in try await readiness() }),
             .init(
                 .GET,
                 "/v1/status",
@@ -20,18 +22,48 @@ struct ServiceRoutes: Sendable {
         ]
     }
 
+    /// The routes that change the service.
+    var changingRoutes: [ControlRouter.Route] {
+        [.init(.POST, "/v1/reload", access: .full, throwing: { _ in try await reload() })]
+    }
+
     /// Responds with 200 if the store can be read; otherwise the error of the store becomes the response.
     private func health() async throws -> ControlResponse {
         _ = try await state.queue.counts
         return .text("ok\n")
     }
 
+    /// Responds with 200 if the store can be read and the queue processes requests.
+    private func readiness() async throws -> ControlResponse {
+        try state.readiness.require()
+        _ = try await state.queue.counts
+        return .text("ready\n")
+    }
+
+    private func reload() async throws -> ControlResponse {
+        try state.readiness.require()
+        switch await state.reloads.reload() {
+        case .applied(let hosts, let keys):
+            let message = ControlMessage.Reloaded(hosts: hosts, restartKeys: keys)
+            return .json(message, encoder: ControlMessage.encoder)
+        case .refused(let faults):
+            throw Problem(
+                .unprocessableEntity,
+                code: "configuration_refused",
+                detail: faults.joined(separator: "\n")
+            )
+        }
+    }
+
     private func metrics() async throws -> ControlResponse {
         let metrics = ServiceMetrics(
             version: state.version,
             network: await state.network(),
+            netlink: await state.monitor.currentStatistics(),
             hosts: await state.hosts.monitor.snapshots,
             queue: try await state.queue.statistics(),
+            activity: state.meter.values,
+            commits: state.queue.commitDurations,
             process: ProcessUsage(started: state.started)
         )
         return .text(metrics.text, type: PrometheusText.contentType)

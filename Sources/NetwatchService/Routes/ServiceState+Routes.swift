@@ -7,6 +7,7 @@ extension ServiceState {
     /// - Parameter access: The rules for users without full access.
     func routes(access: AccessRules) -> [ControlRouter.Route] {
         QueueRoutes(queue: queue, isRunning: true, access: access).routes + readOnlyRoutes
+            + ServiceRoutes(state: self).changingRoutes
     }
 
     /// The routes of the TCP listener.

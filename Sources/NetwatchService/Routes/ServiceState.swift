@@ -11,17 +11,18 @@ struct ServiceState: Sendable {
     /// The version of netwatch.
     let version: String
     let started = Date()
+    let meter = QueueMeter()
+    let readiness = Readiness()
+    let reloads = ConfigurationReloads()
 
     func status() async throws -> ControlMessage.Status {
         let statistics = try await queue.statistics()
-        var hosts: [String: Int] = [:]
-        for snapshot in await self.hosts.monitor.snapshots { hosts[snapshot.stateName, default: 0] += 1 }
         return ControlMessage.Status(
             version: version,
             pid: getpid(),
             started: started,
             network: await network(),
-            hosts: hosts,
+            hosts: await hostCounts(),
             queue: ControlMessage.Queue(
                 counts: statistics.counts.byName,
                 requests: statistics.requests,
@@ -30,6 +31,15 @@ struct ServiceState: Sendable {
                 paused: statistics.isPaused
             )
         )
+    }
+
+    func statusLine() async -> StatusLine {
+        StatusLine(network: await network(), hosts: await hostCounts(), queue: try? await queue.counts)
+    }
+
+    /// The number of watched hosts in each state.
+    private func hostCounts() async -> [String: Int] {
+        await hosts.monitor.snapshots.reduce(into: [:]) { $0[$1.stateName, default: 0] += 1 }
     }
 
     func network() async -> ControlMessage.Network {

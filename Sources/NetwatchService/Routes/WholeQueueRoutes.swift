@@ -12,25 +12,15 @@ extension QueueRoutes {
         ]
     }
 
-    /// The body of a flush: an object without members, because a flush applies to every host.
-    private struct Nothing: Decodable {
-        private enum CodingKeys: CodingKey {}
-
-        /// Refuses everything that is not an object.
-        init(from decoder: any Decoder) throws {
-            _ = try decoder.container(keyedBy: CodingKeys.self)
-        }
-    }
-
     private func flush(_ request: ControlRequest) async throws -> ControlResponse {
-        _ = try request.optionalMessage(Nothing.self)
+        let lanes = try request.optionalMessage(ControlMessage.Lanes.self)
+        let host = try lanes?.host.map(Problem.host)
         try requireRunning()
-        try await queue.flush()
-        let counts = try await queue.counts
-        return .json(
-            ControlMessage.Flushed(requests: counts[.pending] + counts[.inflight]),
-            encoder: ControlMessage.encoder
-        )
+        try await queue.flush(host: host, lane: lanes?.lane)
+        // The dry run of an edit counts requests and changes nothing.
+        let flushed = RequestFilter(states: [.pending, .inflight], host: host, lane: lanes?.lane)
+        let count = try await queue.edit(.hold, matching: flushed, isDryRun: true).done
+        return .json(ControlMessage.Flushed(requests: count), encoder: ControlMessage.encoder)
     }
 
     private func setPaused(_ isPaused: Bool, _ request: ControlRequest) async throws -> ControlResponse {

@@ -14,6 +14,8 @@ final class ControlListener: Sendable {
     struct Dependencies: Sendable {
         /// Claims the path and opens the socket with the given permissions.
         let open: @Sendable (mode_t) throws(ControlSocketError) -> ListeningSocket
+        /// Takes over the socket of the service manager. Called once, instead of `open`; `nil` if there is none.
+        var adopt: (@Sendable (mode_t) throws(ControlSocketError) -> ListeningSocket)?
         /// Closes connections to make room for another one. Returns how long to wait before accepting it; `nil` if it
         /// can be accepted now.
         let acceptDelay: @Sendable () -> Duration?
@@ -57,12 +59,13 @@ final class ControlListener: Sendable {
     /// How often the path is checked.
     private static let interval = Duration.seconds(1)
 
-    /// Claims the path and starts accepting.
+    /// Claims the path or takes over the socket of the service manager, and starts accepting.
     ///
     /// - Parameter mode: The permissions of a unix socket. Default 0660.
     init(_ dependencies: Dependencies, mode: mode_t = 0o660) throws(ControlSocketError) {
         self.dependencies = dependencies
-        let socket = try dependencies.open(mode)
+        let open = dependencies.adopt ?? dependencies.open
+        let socket = try open(mode)
         do throws(SystemError) {
             loop = try EventLoop(label: "nw-control")
             state = Mutex(State(socket: socket, mode: mode))
@@ -74,7 +77,7 @@ final class ControlListener: Sendable {
     }
 
     /// Stops accepting, removes the path and releases the lock. The kernel resets connections that were not accepted
-    /// yet.
+    /// yet. A path of the service manager stays, and so do these connections.
     func stop() {
         state.withLock { state in
             state.isStopped = true

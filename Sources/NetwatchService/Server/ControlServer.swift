@@ -26,6 +26,8 @@ package final class ControlServer: Sendable {
     ///   - router: The handlers.
     ///   - limits: The limits of connections, sizes and times.
     ///   - logger: Receives failures that no client can see.
+    ///   - inherited: A socket that listens on the path and belongs to the service manager, which keeps the path.
+    ///     Default `nil`: the server claims the path.
     ///   - prepare: Creates the directory of the path. Called each time before the path is claimed: at the start, and
     ///     after the file of the socket was removed or replaced.
     /// - Throws: ``ControlSocketError``, and the errors of `prepare`.
@@ -35,22 +37,26 @@ package final class ControlServer: Sendable {
         router: ControlRouter,
         limits: Limits = Limits(),
         logger: Logger,
+        inherited: CInt? = nil,
         prepare: @escaping @Sendable () throws(ControlSocketError) -> Void = {}
     ) throws(ControlSocketError) {
         self.limits = limits
         let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
         self.connections = connections
-        listener = try ControlListener(
-            ControlListener.Dependencies(
-                open: { (mode) throws(ControlSocketError) in
-                    try prepare()
-                    return .unix(try ControlSocket.claiming(path, mode: mode))
-                },
-                connections,
-                logger
-            ),
-            mode: mode
+        var dependencies = ControlListener.Dependencies(
+            open: { (mode) throws(ControlSocketError) in
+                try prepare()
+                return .unix(try ControlSocket.claiming(path, mode: mode))
+            },
+            connections,
+            logger
         )
+        if let inherited {
+            dependencies.adopt = { (mode) throws(ControlSocketError) in
+                ListeningSocket.unix(try ControlSocket.adopting(inherited, at: path, mode: mode))
+            }
+        }
+        listener = try ControlListener(dependencies, mode: mode)
     }
 
     /// Listens on a TCP address and starts to serve it. Any user of the machine can connect, so the router must not have
@@ -61,23 +67,30 @@ package final class ControlServer: Sendable {
     ///   - router: The handlers.
     ///   - limits: The limits of connections, sizes and times.
     ///   - logger: Receives failures that no client can see.
+    ///   - inherited: A socket that listens on the address and belongs to the service manager. Default `nil`: the
+    ///     server opens the port.
     /// - Throws: ``ControlSocketError``.
     package init(
         address: WebAddress,
         router: ControlRouter,
         limits: Limits,
-        logger: Logger
+        logger: Logger,
+        inherited: CInt? = nil
     ) throws(ControlSocketError) {
         self.limits = limits
         let connections = ControlConnections(group: Self.loops, router: router, limits: limits)
         self.connections = connections
-        listener = try ControlListener(
-            ControlListener.Dependencies(
-                open: { (_) throws(ControlSocketError) in try .listening(on: address) },
-                connections,
-                logger
-            )
+        var dependencies = ControlListener.Dependencies(
+            open: { (_) throws(ControlSocketError) in try .listening(on: address) },
+            connections,
+            logger
         )
+        if let inherited {
+            dependencies.adopt = { (_) throws(ControlSocketError) in
+                try ListeningSocket.adopting(inherited, of: address)
+            }
+        }
+        listener = try ControlListener(dependencies)
     }
 
     /// Changes the permissions of the socket, and the maximum number of connections of each user without full access.

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// The listening socket and the path it owns.
+/// The listening socket and its path, which it owns unless the service manager has opened the socket.
 ///
 /// Claiming never takes a path from a process that serves it, and never removes a file other than a dead socket:
 ///
@@ -10,9 +10,12 @@ internal import NetwatchEventLoop
 /// 3. If the socket refuses the connection, it is dead and is unlinked.
 struct ControlSocket: ~Copyable {
     let listener: FileDescriptor
-    private let lock: LockFile
+    /// `nil` if the path belongs to the service manager.
+    private let lock: LockFile?
     private let path: String
     private let identity: FileIdentity?
+    /// Whether the path is removed at the end.
+    private let ownsPath: Bool
 
     /// Claims the path and listens on it.
     ///
@@ -33,20 +36,45 @@ struct ControlSocket: ~Copyable {
             listener: listener,
             lock: lock,
             path: path,
-            identity: try? FileIdentity(of: path)
+            identity: try? FileIdentity(of: path),
+            ownsPath: true
         )
+    }
+
+    /// Takes over a listening socket that the service manager has bound to the path. The service manager keeps the
+    /// socket and the path, so that clients can connect before the next start of the service, too.
+    static func adopting(
+        _ descriptor: CInt,
+        at path: String,
+        mode: mode_t
+    ) throws(ControlSocketError) -> ControlSocket {
+        do throws(SystemError) {
+            let socket = ControlSocket(
+                listener: try FileDescriptor.adopting(descriptor),
+                lock: nil,
+                path: path,
+                identity: try? FileIdentity(of: path),
+                ownsPath: false
+            )
+            try socket.setMode(mode)
+            return socket
+        } catch {
+            throw .system(error)
+        }
     }
 
     private init(
         listener: consuming FileDescriptor,
-        lock: consuming LockFile,
+        lock: consuming LockFile?,
         path: String,
-        identity: FileIdentity?
+        identity: FileIdentity?,
+        ownsPath: Bool
     ) {
         self.listener = listener
         self.lock = lock
         self.path = path
         self.identity = identity
+        self.ownsPath = ownsPath
     }
 
     /// Whether clients that connect to the path reach this socket: its file was neither removed nor replaced.
@@ -64,9 +92,9 @@ struct ControlSocket: ~Copyable {
         try systemCall("chmod \(path)") { fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) }
     }
 
-    /// Removes the path if it is still the file that was bound. After that the lock is released.
+    /// Removes an owned path if it is still the file that was bound. After that the lock is released.
     deinit {
-        if isInPlace { unlink(path) }
+        if ownsPath, isInPlace { unlink(path) }
     }
 
     private static func listen(

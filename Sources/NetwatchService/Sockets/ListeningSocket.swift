@@ -47,6 +47,18 @@ enum ListeningSocket: ~Copyable {
         }
     }
 
+    /// Takes over a TCP socket that the service manager has bound to the address.
+    static func adopting(
+        _ descriptor: CInt,
+        of address: WebAddress
+    ) throws(ControlSocketError) -> ListeningSocket {
+        do throws(SystemError) {
+            return .tcp(try FileDescriptor.adopting(descriptor))
+        } catch {
+            throw .web(address, error)
+        }
+    }
+
     private static func listener(on address: WebAddress) throws(SystemError) -> FileDescriptor {
         let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         let family = address.address.description.contains(":") ? AF_INET6 : AF_INET
@@ -62,5 +74,14 @@ enum ListeningSocket: ~Copyable {
         }
         try systemCall("listen") { listen(descriptor, SOMAXCONN) }
         return listener
+    }
+}
+
+extension FileDescriptor {
+    /// Takes ownership of a socket of the service manager, and makes its calls return instead of blocking.
+    static func adopting(_ descriptor: CInt) throws(SystemError) -> FileDescriptor {
+        let flags = try systemCall("fcntl F_GETFL") { fcntl(descriptor, F_GETFL) }
+        try systemCall("fcntl F_SETFL") { fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
+        return FileDescriptor(owning: descriptor)
     }
 }

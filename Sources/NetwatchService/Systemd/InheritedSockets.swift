@@ -1,4 +1,5 @@
 internal import Glibc
+internal import NetwatchEventLoop
 
 /// The sockets that a service manager opened for this process, by the protocol of `sd_listen_fds(3)`.
 package struct InheritedSockets: Sendable {
@@ -25,6 +26,44 @@ package struct InheritedSockets: Sendable {
 
     private static func number(_ name: String) -> CInt? {
         getenv(name).flatMap { CInt(String(cString: $0)) }
+    }
+
+    /// The number of inherited sockets.
+    package var count: Int { descriptors.count }
+
+    /// Returns the inherited unix socket that listens on a path (`ListenStream=PATH`); `nil` if there is none.
+    func listener(at path: String) -> CInt? {
+        guard let address = UnixSocketAddress(path: path) else { return nil }
+        return address.withSockaddr { listener(boundTo: $0, $1) }
+    }
+
+    /// Returns the inherited TCP socket that listens on an address (`ListenStream=ADDRESS:PORT`); `nil` if there is
+    /// none.
+    func listener(at address: WebAddress) -> CInt? {
+        address.address.withSocketAddress(port: address.port) { listener(boundTo: $0, $1) }
+    }
+
+    private func listener(boundTo address: UnsafePointer<sockaddr>, _ length: socklen_t) -> CInt? {
+        descriptors.first { descriptor in
+            Self.option(SO_ACCEPTCONN, of: descriptor) == 1
+                && Self.option(SO_TYPE, of: descriptor) == CInt(SOCK_STREAM.rawValue)
+                && Self.isBound(descriptor, to: address, length)
+        }
+    }
+
+    private static func isBound(
+        _ descriptor: CInt,
+        to address: UnsafePointer<sockaddr>,
+        _ length: socklen_t
+    ) -> Bool {
+        var own = sockaddr_storage()
+        var ownLength = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &own) { pointer in
+            let result = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                getsockname(descriptor, $0, &ownLength)
+            }
+            return result == 0 && ownLength == length && memcmp(pointer, address, Int(length)) == 0
+        }
     }
 
     /// The inherited netlink socket of the route protocol (`ListenNetlink=route`); `nil` if there is none.

@@ -27,6 +27,9 @@ package struct SystemdNotifier: Sendable {
         self.address = address.flatMap { $0.isEmpty ? nil : $0 }
     }
 
+    /// Whether a service manager receives the states.
+    package var hasManager: Bool { address != nil }
+
     /// Reads `NOTIFY_SOCKET` of this process.
     package static func fromEnvironment() -> SystemdNotifier {
         SystemdNotifier(address: getenv("NOTIFY_SOCKET").map { String(cString: $0) })
@@ -88,7 +91,7 @@ extension SystemdNotifier.State {
         case .reloading: "RELOADING=1\nMONOTONIC_USEC=\(Self.monotonicMicroseconds)"
         case .watchdog: "WATCHDOG=1"
         case .stopping: "STOPPING=1"
-        case .status(let text): "STATUS=\(Self.oneLine(text))"
+        case .status(let text): "STATUS=\(text.oneLine(upTo: Self.longestStatus))"
         }
     }
 
@@ -97,20 +100,5 @@ extension SystemdNotifier.State {
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
         return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1000
-    }
-
-    /// Replaces line breaks, which would start another assignment, and control characters, which could affect a
-    /// terminal. Cuts the text at ``longestStatus``.
-    private static func oneLine(_ text: String) -> String {
-        var line = String.UnicodeScalarView()
-        var length = 0
-        for scalar in text.unicodeScalars {
-            let isControl = scalar.properties.generalCategory == .control
-            let printable = isControl || scalar == "\u{2028}" || scalar == "\u{2029}" ? " " : scalar
-            length += UTF8.width(printable)
-            guard length <= longestStatus else { break }
-            line.append(printable)
-        }
-        return String(line)
     }
 }

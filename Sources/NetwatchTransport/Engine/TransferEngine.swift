@@ -80,6 +80,13 @@ package actor TransferEngine {
         loop.execute { self.assumeIsolated { body($0) } }
     }
 
+    /// Waits until the engine's thread has run everything that was submitted before. Returns immediately if the thread
+    /// was not started yet. May be called from any task.
+    package nonisolated func awaitTurn() async {
+        guard startup.hasSucceeded else { return }
+        await withCheckedContinuation { continuation in perform { _ in continuation.resume() } }
+    }
+
     // MARK: Transfer lifecycle
 
     func add(

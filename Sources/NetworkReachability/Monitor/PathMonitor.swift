@@ -227,9 +227,15 @@ public final class PathMonitor: Sendable {
         PathStatus(target: target, verdict: TargetVerdict(.unknown(.noNetlink)), pathGeneration: 0)
     }
 
+    /// Returns the counters of this monitor. Does not block the caller's thread.
+    package func currentStatistics() async -> Statistics {
+        guard let core else { return Statistics() }
+        return await core.statistics
+    }
+
     // MARK: For tests
 
-    /// The counters of this monitor.
+    /// The counters of this monitor. The caller waits briefly for the monitor's thread.
     package var statistics: Statistics {
         guard let core else { return Statistics() }
         return core.loop.runAndWait { core.assumeIsolated { $0.statistics } }

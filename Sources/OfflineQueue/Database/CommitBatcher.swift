@@ -16,7 +16,7 @@ final class CommitBatcher: Sendable {
         var waiting: [Operation] = []
         var isScheduled = false
         var refusal: QueueError?
-        var commits = 0
+        var durations = DurationHistogram(limits: CommitBatcher.durationLimits)
         var location: StoreLocation?
     }
 
@@ -27,6 +27,13 @@ final class CommitBatcher: Sendable {
     /// log to the database when the log has 1000 pages (`PRAGMA wal_autocheckpoint`). The batch that reaches this
     /// number may write more pages.
     static let longestLog: Int64 = 8 << 20
+
+    /// From the sync of a fast disk to the busy timeouts of typical clients.
+    private static let durationLimits: [Duration] = [
+        .microseconds(500), .milliseconds(1), .milliseconds(2), .milliseconds(5), .milliseconds(10),
+        .milliseconds(20), .milliseconds(50), .milliseconds(100), .milliseconds(500), .seconds(1),
+        .seconds(5), .seconds(30),
+    ]
 
     private let database: DatabaseQueue
     private let directory: QueueDirectory
@@ -41,8 +48,8 @@ final class CommitBatcher: Sendable {
         self.directory = directory
     }
 
-    /// The number of committed transactions.
-    var commits: Int { state.withLock { $0.commits } }
+    /// The durations of the committed transactions, from their first statement to the end of their sync.
+    var durations: DurationHistogram { state.withLock { $0.durations } }
 
     /// Runs `body` in a transaction, which other writes may share, and returns after the commit.
     ///
@@ -198,6 +205,7 @@ extension CommitBatcher {
     }
 
     private func commit(_ batch: inout Batch, _ database: Database) -> (any Error)? {
+        let start = ContinuousClock.now
         do {
             if let refusal = storeFailure { throw refusal }
             try events.removeUnusedTriggers(database)
@@ -219,7 +227,7 @@ extension CommitBatcher {
             try checkLocation()
             if !isSynced { try QueueDatabase.syncFully(database) }
             truncation.withLock { $0?.run(on: database) }
-            state.withLock { $0.commits += 1 }
+            state.withLock { $0.durations.add(ContinuousClock.now - start) }
             return nil
         } catch {
             return fail(with: error)

@@ -86,7 +86,7 @@ enum EventTriggers {
     ) -> String {
         """
         '\(table)', \(source.lane), NEW.id, \(old), \(state), \(source.rest), NEW.attempts, NEW.last_status, NEW.last_error,
-        NEW.tag, NEW.submitter
+        NEW.tag, NEW.submitter, NEW.created_at
         """
     }
 }

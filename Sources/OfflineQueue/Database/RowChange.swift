@@ -26,7 +26,7 @@ struct RowChange: Sendable {
         var event: QueueEvent
         switch value(0) as String? {
         case "request":
-            guard value(13) as Bool? != true, let kind = requestKind(cause) else { return nil }
+            guard value(14) as Bool? != true, let kind = requestKind(cause) else { return nil }
             event = QueueEvent(kind, at: date)
             describe(&event)
         case "credential":
@@ -74,6 +74,7 @@ extension RowChange {
         event.reason = reason
         event.tag = value(11)
         event.submitter = value(12)
+        event.stored = time(13)
     }
 
     /// What has happened to a request, from its states before and after.

@@ -99,7 +99,7 @@ extension OfflineQueue {
     ///
     /// The requests keep their places in the queue. Their time to live and their attempts start again, and they no
     /// longer wait for dependencies, a scheduled time or the delay after a timeout. A closed lane stays closed;
-    /// ``flush()`` opens it.
+    /// ``flush(host:lane:)`` opens it.
     ///
     /// - Parameters:
     ///   - ids: The ids of the requests.
@@ -165,14 +165,7 @@ extension OfflineQueue {
         let lanes = isWhole ? nil : LaneSelection(host: host?.lowercased(), label: lane)
         let count = try await reporting { try await store.setPaused(isPaused, lanes: lanes) }
         guard let lanes, count == 0 else { return count }
-        throw QueueError(.unknownLane, "the queue has no lane \(lanes.words)")
-    }
-}
-
-extension LaneSelection {
-    fileprivate var words: String {
-        let label = label.map { $0.isEmpty ? "without a label" : "with the label \(quoted($0))" }
-        return [host.map { "to the host \(quoted($0))" }, label].compactMap(\.self).joined(separator: " ")
+        throw lanes.unknown
     }
 }
 

@@ -48,7 +48,7 @@ public actor OfflineQueue {
         ///
         /// If many machines lose the same network, or restart after the same power failure, each of them waits for a
         /// time between 0 s and this maximum. Their requests then do not arrive all at once.
-        /// ``OfflineQueue/flush()`` ends the delay. While requests wait for it, their reason is
+        /// ``OfflineQueue/flush(host:lane:)`` ends the delay. While requests wait for it, their reason is
         /// ``QueuedReason/paced``.
         public var reconnectSpread: Duration = .zero
         /// The URL with which paths are probed for captive portals. Default `nil`: no probes.
@@ -256,6 +256,9 @@ extension Scheduler.Settings {
 extension OfflineQueue {
     /// Notes about the opening of the store that an operator must know, such as a dropped commit: one sentence each.
     package nonisolated var openingNotes: [String] { store.openingNotes }
+
+    /// The durations of the store's commits since the queue was opened.
+    package nonisolated var commitDurations: DurationHistogram { store.commitDurations }
 }
 
 // MARK: - Events
@@ -306,20 +309,25 @@ extension OfflineQueue {
         for tag in tagHandlers.keys { startDelivery(of: tag) }
     }
 
-    /// Tries all waiting requests now, even if their lane is closed (by backoff or `Retry-After`) or their host is
-    /// unreachable.
+    /// Tries waiting requests now, even if their lane is closed (by backoff or `Retry-After`) or their host is
+    /// unreachable: without arguments all requests, otherwise those of some lanes.
     ///
     /// Requests that are held for ``HoldReason/trust``, ``HoldReason/configuration`` or ``HoldReason/auth`` are
     /// released. Other held requests, scheduled requests and paused lanes continue to wait. The call does not wait for
     /// the attempts. If the queue is not running, the call does nothing.
     ///
-    /// - Throws: ``QueueError`` of the store.
-    public func flush() async throws {
+    /// - Parameters:
+    ///   - host: The host of the lanes. Default `nil`: all hosts.
+    ///   - lane: The label of the lanes. An empty label selects lanes without one. Default `nil`: all labels.
+    /// - Throws: ``QueueError``: `unknownLane` if a host or a label is given and no lane matches, in which case nothing
+    ///   was changed; errors of the store.
+    public func flush(host: String? = nil, lane: String? = nil) async throws {
         guard phase == .running else { return }
+        let selection = LaneSelection(host: host?.lowercased(), label: lane)
         try await reporting {
-            let lanes = try await store.reopen(releasing: HoldReason.releasableByRestart)
+            let lanes = try await store.reopen(selection, releasing: HoldReason.releasableByRestart)
             announce(lanes)
-            handle(.flush)
+            handle(.flush(selection))
         }
     }
 

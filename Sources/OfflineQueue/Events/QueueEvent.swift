@@ -69,6 +69,8 @@ public struct QueueEvent: Hashable, Sendable {
     public var tag: String?
     /// The id of the user who enqueued the request; `nil` if that is not known.
     package var submitter: UInt32?
+    /// When the request was stored, by the wall clock; `nil` if that is not known.
+    package var stored: Date?
     /// The state of the request before the change; `nil` for a new request.
     public var oldState: QueuedRequest.State?
     /// The state of the request after the change; `nil` for ``Kind/removed``.

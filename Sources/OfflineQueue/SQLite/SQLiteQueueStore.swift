@@ -131,7 +131,7 @@ package final class SQLiteQueueStore: QueueStore {
     }
 
     /// The number of committed transactions.
-    package var commits: Int { batcher.commits }
+    package var commitDurations: DurationHistogram { batcher.durations }
 
     /// Returns the value that SQLite reports for a pragma of the writing connection, for tests and diagnosis.
     package func pragma(_ name: String) async throws -> String? {
@@ -236,14 +236,17 @@ extension SQLiteQueueStore {
     package func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
         try await write(rows: 1) { transaction in
             try transaction.recover()
-            return try transaction.reopen(releasing: reasons)
+            return try transaction.release(reasons, in: .all)
         }
     }
 
-    package func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+    package func reopen(
+        _ selection: LaneSelection,
+        releasing reasons: Set<HoldReason>
+    ) async throws -> [LaneRecord] {
         try await write(rows: 1) { transaction in
-            try transaction.openLanes()
-            return try transaction.reopen(releasing: reasons)
+            try transaction.open(selection)
+            return try transaction.release(reasons, in: selection)
         }
     }
 

@@ -131,16 +131,10 @@ extension StoreTransaction {
     /// was set back.
     var busiest: Int64 { (now + AttemptTimeouts.longest).milliseconds }
 
-    /// Releases requests that are held for one of the reasons.
-    ///
-    /// - Parameter lane: The lane; `nil` for all lanes.
-    mutating func release(_ reasons: Set<HoldReason>, inLane lane: Int64?) throws {
-        guard !reasons.isEmpty else { return }
-        let lanes = try lane.map { [$0] } ?? rows(StoreStatements.lanesWithHeld).map { try $0["lane_id"] }
-        for lane in lanes {
-            for reason in reasons.sorted(by: { $0.rawValue < $1.rawValue }) {
-                try release(reason, inLane: lane)
-            }
+    /// Releases the requests of a lane that are held for one of the reasons.
+    mutating func release(_ reasons: Set<HoldReason>, inLane lane: Int64) throws {
+        for reason in reasons.sorted(by: { $0.rawValue < $1.rawValue }) {
+            try release(reason, inLane: lane)
         }
     }
 

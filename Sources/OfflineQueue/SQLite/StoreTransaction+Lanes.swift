@@ -85,16 +85,29 @@ extension StoreTransaction {
         return min(until(Timestamp(milliseconds: next)), settings.longestDelay)
     }
 
-    /// Releases requests that are held for one of the reasons, and returns all lanes with pending requests.
-    mutating func reopen(releasing reasons: Set<HoldReason>) throws -> [LaneRecord] {
-        try release(reasons, inLane: nil)
-        let lanes = try rows(StoreStatements.busyLanes).map(StoredLane.init(row:))
-        return try lanes.map { try $0.record(in: self) }.filter { $0.due != nil }
+    /// Releases the requests of the selected lanes that are held for one of the reasons, and returns those of the lanes
+    /// that have pending requests.
+    mutating func release(_ reasons: Set<HoldReason>, in selection: LaneSelection) throws -> [LaneRecord] {
+        let selected = Set(try lanes(in: selection))
+        for row in try rows(StoreStatements.lanesWithHeld) {
+            let lane: Int64 = try row["lane_id"]
+            if selected.contains(lane) { try release(reasons, inLane: lane) }
+        }
+        let busy = try rows(StoreStatements.busyLanes).map(StoredLane.init(row:))
+        return try busy.filter { selected.contains($0.id) }.map { try $0.record(in: self) }.filter {
+            $0.due != nil
+        }
     }
 
-    /// Opens the lanes that servers closed with `Retry-After`.
-    func openLanes() throws {
-        try execute("UPDATE lane SET not_before = NULL WHERE not_before IS NOT NULL")
+    /// Opens the selected lanes that servers closed with `Retry-After`.
+    ///
+    /// - Throws: ``QueueError``: `unknownLane` if a host or a label is given and there is no such lane.
+    func open(_ selection: LaneSelection) throws {
+        guard try selection == .all || !lanes(in: selection).isEmpty else { throw selection.unknown }
+        try execute(
+            "UPDATE lane SET not_before = NULL WHERE not_before IS NOT NULL AND \(Self.isSelected)",
+            Self.arguments(of: selection)
+        )
     }
 
     mutating func setPaused(_ isPaused: Bool, lanes selection: LaneSelection?) throws -> Int {
@@ -104,13 +117,25 @@ extension StoreTransaction {
     }
 
     private func setPaused(_ isPaused: Bool, matching selection: LaneSelection) throws -> [Int64] {
-        let matching = "host = ifnull(:host, host) AND label = ifnull(:label, label)"
-        let arguments: StatementArguments = ["host": selection.host, "label": selection.label]
         try execute(
-            "UPDATE lane SET is_paused = :paused WHERE \(matching)",
-            ["paused": isPaused] &+ arguments
+            "UPDATE lane SET is_paused = :paused WHERE \(Self.isSelected)",
+            ["paused": isPaused] &+ Self.arguments(of: selection)
         )
-        return try rows("SELECT id FROM lane WHERE \(matching)", arguments).map { try $0["id"] }
+        return try lanes(in: selection)
+    }
+
+    /// Returns the ids of the selected lanes.
+    private func lanes(in selection: LaneSelection) throws -> [Int64] {
+        try rows("SELECT id FROM lane WHERE \(Self.isSelected)", Self.arguments(of: selection)).map {
+            try $0["id"]
+        }
+    }
+
+    /// The condition that a lane is selected, and its arguments.
+    private static let isSelected = "host = ifnull(:host, host) AND label = ifnull(:label, label)"
+
+    private static func arguments(of selection: LaneSelection) -> StatementArguments {
+        ["host": selection.host, "label": selection.label]
     }
 
     private func setQueuePaused(_ isPaused: Bool) throws -> [Int64] {

@@ -94,6 +94,12 @@ struct RecentStandings: Sendable {
 
     /// Forgets which origins were slow, doubtful or silent.
     mutating func forgetFailures() { period += 1 }
+
+    /// Forgets which of some origins were slow, doubtful or silent.
+    mutating func forgetFailures(of isForgotten: (Origin) -> Bool) {
+        young = young.filter { $0.value.standing == .prompt || !isForgotten($0.key) }
+        old = old.filter { $0.value.standing == .prompt || !isForgotten($0.key) }
+    }
 }
 
 /// Counts the common slots of origins that are not prompt, and limits them. Attempts to such origins may last for

@@ -86,18 +86,24 @@ extension Scheduler {
         lanes[id] = lane
     }
 
-    mutating func flush(now: Moment) {
-        for host in gates.keys { gates[host]!.portal.reset() }
-        slots.recent.forgetFailures()
-        for id in lanes.keys.sorted() {
-            lanes[id]!.reset(releasing: [.trust, .configuration, .auth], now: now)
-            lanes[id]!.serverNotBefore = .zero
-            lanes[id]!.isHeld = false
-            lanes[id]!.isForced = true
-            slots.leaveRamp(lanes[id]!.origin)
-            slots.forgetFailures(of: lanes[id]!.origin)
+    mutating func flush(_ selection: LaneSelection, now: Moment) {
+        for host in gates.keys where selection.includes(host: host) { gates[host]!.portal.reset() }
+        slots.recent.forgetFailures { selection.includes(host: $0.host) }
+        // Also schedules the other lanes of these hosts, because they may have waited for a probe that was dropped.
+        for id in lanes.keys.sorted() where selection.includes(host: lanes[id]!.host) {
+            if selection.includes(lanes[id]!.key) { force(id, now: now) }
             schedule(id, now: now)
         }
+    }
+
+    /// Ends everything that delays the requests of a lane, except their own times.
+    private mutating func force(_ id: Int64, now: Moment) {
+        lanes[id]!.reset(releasing: [.trust, .configuration, .auth], now: now)
+        lanes[id]!.serverNotBefore = .zero
+        lanes[id]!.isHeld = false
+        lanes[id]!.isForced = true
+        slots.leaveRamp(lanes[id]!.origin)
+        slots.forgetFailures(of: lanes[id]!.origin)
     }
 
     /// Reschedules the lanes whose time in the timetable has come.

@@ -136,8 +136,8 @@ package struct Scheduler: Sendable {
         case portalProbed(host: String, probe: Int, PortalFinding)
         /// The time of ``Scheduler/nextWake(now:)`` has come.
         case wake
-        /// A user or program asked to try all lanes now.
-        case flush
+        /// A user or program asked to try these lanes now.
+        case flush(LaneSelection)
         /// The queue stops: no lane may claim requests from now on.
         case stop
     }
@@ -260,7 +260,7 @@ package struct Scheduler: Sendable {
 
     /// Processes an event and returns the resulting actions, in the order in which they must be performed.
     ///
-    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its host, a flush affects all
+    /// Takes O(log lanes) for each affected lane. A gate event affects the lanes of its host, a flush examines all
     /// lanes, and any other event affects the lanes that it names.
     package mutating func handle(_ event: Event, now: Moment) -> [Action] {
         var actions: [Action] = []
@@ -283,7 +283,7 @@ package struct Scheduler: Sendable {
         case .portalProbeHasFailed(let host, let probe): presumeFailure(host, probe, now: now)
         case .portalProbed(let host, let probe, let finding): portalProbed(host, probe, finding, now: now)
         case .wake: break
-        case .flush: flush(now: now)
+        case .flush(let selection): flush(selection, now: now)
         case .stop:
             isStopped = true
             // Ends all grace periods now, because attempts without a path would only delay the stop.

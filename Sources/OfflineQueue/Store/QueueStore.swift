@@ -41,11 +41,12 @@ package protocol QueueStore: Sendable {
     /// - Returns: All lanes with requests to send.
     func recover(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
 
-    /// Releases requests that are held for one of the reasons, and opens lanes that servers closed with `Retry-After`.
-    /// Called by a flush.
+    /// Releases the requests of the selected lanes that are held for one of the reasons, and opens those of the lanes
+    /// that servers closed with `Retry-After`. Called by a flush.
     ///
-    /// - Returns: All lanes with requests to send.
-    func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
+    /// - Returns: The selected lanes with requests to send.
+    /// - Throws: ``QueueError``: `unknownLane` if there is no such lane and the selection is not ``LaneSelection/all``.
+    func reopen(_ selection: LaneSelection, releasing reasons: Set<HoldReason>) async throws -> [LaneRecord]
 
     /// Claims due requests (T2) in the order of their lane, up to ``LaneClaim/limit`` for each lane. A store that
     /// several machines share must first claim the lane itself.
@@ -121,6 +122,9 @@ package protocol QueueStore: Sendable {
     /// Notes about the opening of the store for the user's log, one sentence each. An example is the number of
     /// incomplete commits that were dropped.
     var openingNotes: [String] { get }
+
+    /// The durations of the commits since the store was opened.
+    var commitDurations: DurationHistogram { get }
 
     /// Checks that the store's files were not removed or replaced while they are open. If they were, this call and all
     /// later ones throw the same error.

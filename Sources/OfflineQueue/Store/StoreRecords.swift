@@ -58,19 +58,6 @@ package struct FilteredEdit: Hashable, Sendable {
     package var cancelledInFlight: [Int64] = []
 }
 
-/// A selection of the lanes that have a given host, a given label, or both.
-package struct LaneSelection: Hashable, Sendable {
-    /// The host of the lane's URLs; `nil` matches every host.
-    package let host: String?
-    /// The lane's label; empty matches lanes without a label, `nil` matches every lane.
-    package let label: String?
-
-    package init(host: String? = nil, label: String? = nil) {
-        self.host = host
-        self.label = label
-    }
-}
-
 /// The result of enqueuing one request.
 package struct EnqueuedRequest: Hashable, Sendable {
     package let id: String

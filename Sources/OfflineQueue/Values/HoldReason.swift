@@ -10,12 +10,12 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     case trust
     /// A setting of this machine is wrong, for example a certificate file or a cipher list. Or a constraint of the
     /// request cannot be evaluated here: its time zone was removed, or a newer version stored it.
-    /// ``QueuedRequest/lastError`` is the reason. The hold ends with ``OfflineQueue/flush()`` or a restart, if the
-    /// cause is gone by then.
+    /// ``QueuedRequest/lastError`` is the reason. The hold ends with ``OfflineQueue/flush(host:lane:)`` or a restart,
+    /// if the cause is gone by then.
     case configuration
     /// The server requires credentials, or the request's credential cannot be used; ``QueuedRequest/lastError`` is the
     /// reason. The hold ends when the credential changes (``OfflineQueue/register(_:as:)``), when the request gets
-    /// another one (``OfflineQueue/setCredential(_:of:)``), with ``OfflineQueue/flush()``, or with a restart.
+    /// another one (``OfflineQueue/setCredential(_:of:)``), with ``OfflineQueue/flush(host:lane:)``, or with a restart.
     case auth
     /// The server may have applied the request, and might apply it a second time if it were sent again. A user must
     /// decide: ``OfflineQueue/retry(_:newKey:)`` or ``OfflineQueue/cancel(_:)``.

@@ -13,7 +13,7 @@ public struct LaneClosure: Hashable, Sendable {
         case localShortage
     }
 
-    /// The time at which the lane opens, by the wall clock. ``OfflineQueue/flush()`` opens the lane earlier.
+    /// The time at which the lane opens, by the wall clock. ``OfflineQueue/flush(host:lane:)`` opens the lane earlier.
     public let until: Date
     /// The status of the response with `Retry-After`: 429 or 503. `nil` for other causes, or if an older version of
     /// netwatch recorded the closure.

@@ -5,9 +5,10 @@ internal import NetwatchService
 struct QueueFlushCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "flush",
-        abstract: "Try all waiting requests now.",
+        abstract: "Try all waiting requests now, or those of some lanes.",
         discussion: """
             netwatch queue flush
+            netwatch queue flush --host api.example.com
 
             Ends the current delays between attempts to all servers, and also tries requests whose host seems \
             unreachable. A request still waits if it is paused or scheduled for later, or if a constraint or a \
@@ -15,18 +16,20 @@ struct QueueFlushCommand: AsyncParsableCommand {
 
             The command needs the running service, and prints how many requests are pending or in flight.
 
-            Exit status: 0 done; 69 service not running.
+            Exit status: 0 done; 1 no lane matches, and nothing was changed; 69 service not running.
             """
     )
 
-    @OptionGroup var queue: QueueOptions
+    @OptionGroup var lanes: LaneOptions
 
     mutating func run() async throws {
-        let flushed = try await queue.withRunningService {
-            try await $0.post("/v1/queue/flush", as: ControlMessage.Flushed.self)
+        let selection = lanes.selection
+        let flushed = try await lanes.queue.withRunningService {
+            try await $0.post("/v1/queue/flush", selection, as: ControlMessage.Flushed.self)
         }
+        let delays = lanes.isWhole ? "all delays" : "the delays of these lanes"
         Printer.note(
-            "ended all delays: \(CountText.format(flushed.requests, "request")) pending or in flight"
+            "ended \(delays): \(CountText.format(flushed.requests, "request")) pending or in flight"
         )
     }
 }
@@ -47,7 +50,7 @@ struct QueuePauseCommand: AsyncParsableCommand {
             """
     )
 
-    @OptionGroup var lanes: PauseOptions
+    @OptionGroup var lanes: LaneOptions
 
     mutating func run() async throws {
         try await lanes.set("pause")
@@ -70,15 +73,15 @@ struct QueueResumeCommand: AsyncParsableCommand {
             """
     )
 
-    @OptionGroup var lanes: PauseOptions
+    @OptionGroup var lanes: LaneOptions
 
     mutating func run() async throws {
         try await lanes.set("resume")
     }
 }
 
-/// Options that select lanes to pause or resume; without any, the whole queue.
-struct PauseOptions: ParsableArguments {
+/// Options that select lanes; without any, the whole queue.
+struct LaneOptions: ParsableArguments {
     @Option(help: "Only lanes to this host.")
     var host: String?
 
@@ -87,8 +90,12 @@ struct PauseOptions: ParsableArguments {
 
     @OptionGroup var queue: QueueOptions
 
+    var selection: ControlMessage.Lanes { ControlMessage.Lanes(host: host, lane: lane) }
+
+    var isWhole: Bool { host == nil && lane == nil }
+
     func set(_ action: String) async throws {
-        let selection = ControlMessage.Lanes(host: host, lane: lane)
+        let selection = selection
         let (before, done) = try await queue.withQueue { client in
             let before = try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
             let path = "/v1/queue/\(action)"
@@ -101,7 +108,6 @@ struct PauseOptions: ParsableArguments {
     ///
     /// - Parameter before: The statistics before the change.
     private func summary(_ done: ControlMessage.Paused, _ before: ControlMessage.Statistics) -> String {
-        let isWhole = host == nil && lane == nil
         let lanes = CountText.format(done.lanes, "lane")
         let what = isWhole ? "the queue: \(lanes) with requests" : lanes
         if done.paused { return "paused \(what)" }

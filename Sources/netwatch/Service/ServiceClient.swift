@@ -75,12 +75,6 @@ struct ServiceClient {
         )
     }
 
-    /// Sends a POST request without a body and decodes the response.
-    func post<Message: Decodable>(_ target: String, as _: Message.Type) async throws(CommandError) -> Message
-    {
-        try await decoded(ServiceRequest(method: "POST", target: target, timeout: Self.longest))
-    }
-
     /// Sends a POST request with a message and decodes the response.
     ///
     /// - Parameter isRepeatable: Whether the request may reach the service twice, because the service recognizes a

@@ -136,6 +136,7 @@ internal import Testing
         try await serving(try names.map { try Self.tcp($0, port: 1) }) { router in
             let page = try await get(router, "/").text
             #expect(names.allSatisfy(page.contains))
+            #expect(page.matches(of: />p50 [0-9.]+ m?s, p95 [0-9.]+ m?s</).count == names.count)
             #expect(page.utf8.count < 60_000, "\(page.utf8.count) bytes")
             #expect(page.utf8.count > 30_000, "the bars are missing")
         }
@@ -180,7 +181,7 @@ internal import Testing
 
     @Test func `nothing that the port serves changes anything`() async throws {
         try await serving([]) { router in
-            for path in ["/", "/v1/hosts", "/metrics", "/v1/status", "/healthz"] {
+            for path in ["/", "/v1/hosts", "/metrics", "/v1/status", "/healthz", "/readyz"] {
                 let answer = try await get(router, path, method: .POST)
                 #expect(answer.status == 405, "\(path)")
             }
@@ -199,6 +200,8 @@ internal import Testing
                 #"netwatch_build_info{version="1.2.3"} 1"#, #"netwatch_host_up{host="db"} 1"#,
                 #"netwatch_host_outage{cause="remote",host="db"} 0"#, "netwatch_queue_paused 0",
                 #"netwatch_queue_requests{state="pending"} 0"#,
+                #"netwatch_queue_attempts_total{result="delivered"} 0"#,
+                "netwatch_queue_delivery_delay_seconds_count 0", "netwatch_netlink_malformed_total 0",
             ] {
                 #expect(metrics.text.contains(line + "\n"), "\(line)")
             }

@@ -25,6 +25,8 @@ struct OpenAPIFixture {
         await monitor.update([WatchedHost(name: "api", check: .route(host))])
         let view = HostsView(monitor: monitor, history: history)
         state = ServiceState(queue: queue, monitor: .shared, hosts: view, version: "1.2.3")
+        state.readiness.phase = .ready
+        await state.reloads.use { .applied(hosts: 1, restartKeys: ["web.listen"]) }
         router = ControlRouter(state.routes(access: AccessRules()))
         var limits = ControlServer.Limits()
         limits.bodyBytes = ControlMessage.maximumMessageBytes

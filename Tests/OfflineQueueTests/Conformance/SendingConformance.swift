@@ -274,6 +274,10 @@ internal import Testing
         #expect(try await bench.reopen()[0].notBefore == hour)
         bench.clock.stepWall(day * -365)
         #expect(try await bench.reopen()[0].notBefore == bench.settings.longestClosure)
+        await #expect(throws: QueueError.self) {
+            _ = try await bench.store.reopen(LaneSelection(host: "unknown"), releasing: [])
+        }
+        #expect(try await bench.reopen()[0].notBefore == bench.settings.longestClosure)
         #expect(try await bench.store.reopen(releasing: [])[0].notBefore == nil)
     }
 

@@ -244,6 +244,23 @@ internal import Testing
         await queue.stop()
     }
 
+    @Test func `a flush of some lanes does not try the requests of the others`() async throws {
+        let sender = FakeSender()
+        let queue = try await open(sender)
+        for lane in ["a", "b"] {
+            _ = try await queue.enqueue(.post(lane), options: EnqueueOptions(lane: lane))
+            sender.answer(await sender.nextAttempt(), .status(503, [("Retry-After", "3600")]))
+        }
+        try await changes.until(queue) { $0[.pending] == 2 }
+        try await queue.flush(lane: "b")
+        sender.answer(await sender.nextAttempt(), .status(200))
+        try await changes.until(queue) { $0[.delivered] == 1 }
+        #expect(try await queue.statistics().closedLanes.map(\.label) == ["a"])
+        let error = await #expect(throws: QueueError.self) { try await queue.flush(host: "unknown.example") }
+        #expect(error?.code == .unknownLane)
+        await queue.stop()
+    }
+
     @Test func `Retry-After delays the lane's other requests`() async throws {
         let sender = FakeSender()
         let queue = try await open(sender)

@@ -47,7 +47,7 @@ internal import Testing
         #expect(taken.map(\.oldState) == [nil, .pending, .inflight, .pending, .inflight])
         #expect(taken.map(\.newState) == [.pending, .inflight, .pending, .inflight, .delivered])
         #expect(taken.allSatisfy { $0.requestID == "a" && $0.host == "example.com" && $0.lane == nil })
-        #expect(taken.allSatisfy { $0.tag == "t" })
+        #expect(taken.allSatisfy { $0.tag == "t" && $0.stored == start.date })
         #expect(taken[2].due == start.date + 7 && taken[2].status == 503 && taken[2].reason == "HTTP 503")
         #expect(taken.map(\.attempts) == [0, 1, 1, 2, 2])
         #expect(taken.map { $0.date.timeIntervalSince(start.date) } == [0, 0, 0, 7, 7])

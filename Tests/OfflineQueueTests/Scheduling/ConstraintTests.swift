@@ -47,7 +47,7 @@ internal import Testing
         #expect(scheduler.waitReason(ofLane: 1, now: .zero) == .constraint(.unmetered))
         _ = scheduler.handle(.claimed(lane: 2, taken: 1, due: nil), now: .zero)
         #expect(scheduler.nextWake(now: .zero) == nil, "only the edge ends the wait")
-        let flushed = claims(scheduler.handle(.flush, now: .seconds(1)))
+        let flushed = claims(scheduler.handle(.flush(.all), now: .seconds(1)))
         #expect(flushed == [2], "a flush does not change the network")
         _ = scheduler.handle(.claimed(lane: 2, taken: 0, due: nil), now: .seconds(1))
         let edge = scheduler.handle(.gate(host: "a", up(Self.wired, 2)), now: .seconds(9))

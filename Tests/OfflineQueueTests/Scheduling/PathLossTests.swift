@@ -132,7 +132,7 @@ internal import Testing
     @Test func `a first gate state in time ends no attempt that a flush started`() {
         var scheduler = Scheduler(seed: 1)
         _ = scheduler.handle(.rows(lane, due: .zero), now: .zero)
-        #expect(claims(scheduler.handle(.flush, now: .zero)).count == 1)
+        #expect(claims(scheduler.handle(.flush(.all), now: .zero)).count == 1)
         _ = scheduler.handle(.claimed(lane: 1, taken: 1, due: nil), now: .zero)
         let word = ends(scheduler.handle(.gate(host: "a", route(2)), now: .milliseconds(10)))
         #expect(word.isEmpty)

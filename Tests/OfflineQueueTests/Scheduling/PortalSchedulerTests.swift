@@ -152,8 +152,15 @@ internal import Testing
     @Test func `a flush probes a path with a portal again instead of ignoring the portal`() {
         var (scheduler, _) = started()
         _ = end(1, .captive(page: nil), &scheduler)
-        let actions = scheduler.handle(.flush, now: .milliseconds(1))
+        let actions = scheduler.handle(.flush(.all), now: .milliseconds(1))
         #expect(claims(actions).isEmpty && probes(actions) == [2])
+    }
+
+    @Test func `a lane does not wait for a probe that the flush of another lane has dropped`() {
+        var (scheduler, _) = started()
+        let actions = scheduler.handle(.flush(LaneSelection(label: "other")), now: .milliseconds(1))
+        #expect(claims(actions).isEmpty && probes(actions) == [2])
+        #expect(claims(end(2, .clear, &scheduler, now: .milliseconds(2))) == [1])
     }
 
     @Test func `requests are sent after a failed probe, and the path is probed again meanwhile`() {

@@ -214,7 +214,7 @@ internal import Testing
         var scheduler = offline()
         let canary = claims(scheduler.handle(.gate(host: "0", up), now: .seconds(60)))
         _ = execute(canary[0], &scheduler, now: .seconds(60))
-        #expect(claims(scheduler.handle(.flush, now: .seconds(60))).map(\.limit) == [7])
+        #expect(claims(scheduler.handle(.flush(.all), now: .seconds(60))).map(\.limit) == [7])
     }
 
     @Test func `without a spread, the first request starts when the host becomes reachable`() {
@@ -240,7 +240,7 @@ internal import Testing
             }
             #expect(scheduler.waitReason(ofLane: 0, now: .seconds(60)) == .paced)
             var flushed = scheduler
-            #expect(claims(flushed.handle(.flush, now: .seconds(60))).count == 2)
+            #expect(claims(flushed.handle(.flush(.all), now: .seconds(60))).count == 2)
             let wake = try #require(scheduler.nextWake(now: .seconds(60)))
             #expect(claims(scheduler.handle(.wake, now: wake)).count == 2)
             return wake - .seconds(60)
@@ -281,7 +281,7 @@ internal import Testing
             )
             _ = scheduler.handle(.settled(lane: 0, due: .seconds(1), isDistrusted: false), now: .seconds(1))
             _ = scheduler.conclude(lane: 0, epoch: 0, effect: .none, failures: 1, now: .seconds(1))
-            let flushed = claims(scheduler.handle(.flush, now: .seconds(1)))
+            let flushed = claims(scheduler.handle(.flush(.all), now: .seconds(1)))
             let granted = flushed.reduce(0) { $0 + $1.limit } + (flushed.isEmpty ? scheduler.inflight : 0)
             #expect(granted == expected, "\(effect)")
             #expect((scheduler.loweredLimit(ofLane: 0) != nil) == (expected < 8), "\(effect)")

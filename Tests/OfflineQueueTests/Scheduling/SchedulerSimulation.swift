@@ -393,6 +393,6 @@ extension SchedulerSimulation {
     private mutating func flush() {
         lastFlush = now
         for id in lanes.keys { lanes[id]!.serverNotBefore = .zero }
-        feed(.flush)
+        feed(.flush(.all))
     }
 }

@@ -287,15 +287,25 @@ internal import Testing
         var (scheduler, claim) = sending()
         _ = fail(&scheduler, claim, .hold)
         #expect(scheduler.nextWake(now: .seconds(1)) == nil)
-        let flush = claims(scheduler.handle(.flush, now: .seconds(2)))
+        let flush = claims(scheduler.handle(.flush(.all), now: .seconds(2)))
         #expect(flush.first?.releasing == [.trust, .configuration, .auth])
     }
 
     @Test func `a flush ignores the gate, backoff and Retry-After`() {
         var (scheduler, claim) = sending(gate: .notReachable)
         _ = fail(&scheduler, claim, .closeFor(.seconds(100)))
-        let flushed = claims(scheduler.handle(.flush, now: .seconds(2)))
+        let flushed = claims(scheduler.handle(.flush(.all), now: .seconds(2)))
         #expect(flushed.map(\.limit) == [5], "8 slots, reduced by 0.7 after the 429")
+    }
+
+    @Test func `a flush of another host or label does not open a lane`() {
+        var (scheduler, claim) = sending(gate: .notReachable)
+        _ = fail(&scheduler, claim, .closeFor(.seconds(100)))
+        for selection in [LaneSelection(host: "other.example"), LaneSelection(label: "other")] {
+            #expect(claims(scheduler.handle(.flush(selection), now: .seconds(2))).isEmpty)
+        }
+        let own = LaneSelection(host: lane().origin.host, label: lane().label)
+        #expect(claims(scheduler.handle(.flush(own), now: .seconds(2))).count == 1)
     }
 
     @Test func `requests that arrive during a claim are not missed`() {

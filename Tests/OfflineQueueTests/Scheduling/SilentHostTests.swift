@@ -264,7 +264,7 @@ internal import Testing
 
     @Test(
         arguments: [
-            ([], .silent), ([.flush], .new),
+            ([], .silent), ([.flush(.all)], .new),
             ([.gate(host: "b", .notReachable), .gate(host: "b", up)], .new),
             ([.gate(host: "b", .reachable(generation: 2, route: 2))], .new),
         ] as [([Scheduler.Event], OriginStanding)]
@@ -308,5 +308,13 @@ internal import Testing
         recent.forgetFailures()
         recent.remember(.silent, of: origins[2])
         #expect(origins.map { recent.take($0) } == [.prompt, .new, .silent])
+    }
+
+    @Test func `the remembered failures of one host are forgotten, and those of others are not`() {
+        var recent = RecentStandings()
+        let origins = ["a", "b"].map { lane(1, $0).origin }
+        for origin in origins { recent.remember(.silent, of: origin) }
+        recent.forgetFailures { $0 == origins[0] }
+        #expect(origins.map { recent.take($0) } == [.new, .silent])
     }
 }

@@ -17,9 +17,12 @@ struct ObservedStore: WrappedStore {
         return try await inner.recover(releasing: reasons)
     }
 
-    func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+    func reopen(
+        _ selection: LaneSelection,
+        releasing reasons: Set<HoldReason>
+    ) async throws -> [LaneRecord] {
         defer { signal.post() }
-        return try await inner.reopen(releasing: reasons)
+        return try await inner.reopen(selection, releasing: reasons)
     }
 
     func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] {

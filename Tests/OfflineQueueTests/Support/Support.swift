@@ -95,6 +95,11 @@ extension QueueStore {
         try await enqueue(requests)
     }
 
+    /// Reopens all lanes.
+    func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
+        try await reopen(.all, releasing: reasons)
+    }
+
     func claim(
         _ limit: Int = 8,
         of lane: Int64,

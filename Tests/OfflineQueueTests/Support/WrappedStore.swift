@@ -12,6 +12,7 @@ extension WrappedStore {
     var spool: BodySpool { inner.spool }
     var leaseDuration: Duration? { inner.leaseDuration }
     var openingNotes: [String] { inner.openingNotes }
+    var commitDurations: DurationHistogram { inner.commitDurations }
 
     func events() async throws -> QueueEvents { try await inner.events() }
 
@@ -23,8 +24,11 @@ extension WrappedStore {
         try await inner.recover(releasing: reasons)
     }
 
-    func reopen(releasing reasons: Set<HoldReason>) async throws -> [LaneRecord] {
-        try await inner.reopen(releasing: reasons)
+    func reopen(
+        _ selection: LaneSelection,
+        releasing reasons: Set<HoldReason>
+    ) async throws -> [LaneRecord] {
+        try await inner.reopen(selection, releasing: reasons)
     }
 
     func claim(_ claims: [LaneClaim]) async throws -> [ClaimedBatch] { try await inner.claim(claims) }

@@ -1,0 +1,72 @@
+internal import Foundation
+internal import Logging
+internal import OfflineQueue
+
+/// Logs the requests that the queue holds or gives up, and the lanes that servers close.
+///
+/// At most 10 lines about a host and 100 lines in total are logged per minute. One more line then has the number of the
+/// others.
+actor QueueLog {
+    /// The length of a period of the quota.
+    private static let period = Duration.seconds(60)
+    /// The maximum length of a reason and of a label, in bytes.
+    private static let longestText = 500
+
+    private let logger: Logger
+    private var quota = LogQuota(linesPerHost: 10, lines: 100)
+
+    init(_ logger: Logger) {
+        self.logger = logger
+    }
+
+    /// Logs the events until they end.
+    func run(_ events: QueueEvents) async {
+        async let _ = renewQuota()
+        for await event in events { log(event) }
+        endPeriod()
+    }
+
+    private func renewQuota() async {
+        while (try? await Task.sleep(for: Self.period)) != nil { endPeriod() }
+    }
+
+    /// Logs how many lines of the period are missing, and begins the next period.
+    func endPeriod() {
+        let omitted = quota.renew()
+        guard omitted > 0 else { return }
+        logger.warning("lines about requests and lanes that were not logged in the last minute: \(omitted)")
+    }
+
+    func log(_ event: QueueEvent) {
+        switch event.kind {
+        case .dead, .expired, .held, .laneClosed, .laneOpened:
+            guard quota.admits(event.host ?? "") else { return }
+            write(event)
+        default: break
+        }
+    }
+
+    private func write(_ event: QueueEvent) {
+        let host = event.host ?? "", id = event.requestID ?? ""
+        let reason = event.reason.map { ": \($0.oneLine(upTo: Self.longestText))" } ?? ""
+        switch (event.kind, event.holdReason) {
+        case (.held, .user?):
+            logger.info("request `\(id)` to `\(host)` is held until a user releases it\(reason)")
+        case (.held, let hold):
+            let cause = hold?.rawValue ?? "an unknown reason"
+            logger.warning("request `\(id)` to `\(host)` is held for `\(cause)`\(reason)")
+        case (.laneClosed, _), (.laneOpened, _): writeLane(event, host)
+        default: logger.warning("request `\(id)` to `\(host)` was given up\(reason)")
+        }
+    }
+
+    private func writeLane(_ event: QueueEvent, _ host: String) {
+        let label = event.lane.map { " `\($0.oneLine(upTo: Self.longestText))`" } ?? ""
+        guard let due = event.due?.rfc3339 else {
+            logger.notice("the lane\(label) to `\(host)` is open again")
+            return
+        }
+        let cause = event.status.map { "HTTP \($0)" } ?? "a response"
+        logger.notice("the lane\(label) to `\(host)` is closed until \(due) by \(cause)")
+    }
+}

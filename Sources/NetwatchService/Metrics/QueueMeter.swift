@@ -1,0 +1,58 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Synchronization
+
+/// Counts the attempts of the queue by their results, and measures how long requests waited until their delivery.
+final class QueueMeter: Sendable {
+    /// The result of an attempt: what became of its request.
+    enum Result: String, CaseIterable {
+        case delivered, postponed, held, dead, cancelled
+    }
+
+    struct Values {
+        var attempts: [Result: Int] = [:]
+        /// From the time when each request was stored to its delivery, by the wall clock.
+        var delays = DurationHistogram(limits: QueueMeter.delayLimits)
+    }
+
+    /// From a tenth of a second to a week, the default time to live of a request.
+    private static let delayLimits: [Duration] = [
+        .milliseconds(100), .seconds(1), .seconds(10), .seconds(60), .seconds(600), .seconds(3600),
+        .seconds(6 * 3600), .seconds(86_400), .seconds(7 * 86_400),
+    ]
+
+    private let state = Mutex(Values())
+
+    /// The values since the service started.
+    var values: Values { state.withLock { $0 } }
+
+    /// Records the events until they end.
+    func run(_ events: QueueEvents) async {
+        for await event in events { record(event) }
+    }
+
+    func record(_ event: QueueEvent) {
+        guard let result = Result(event) else { return }
+        state.withLock { state in
+            state.attempts[result, default: 0] += 1
+            guard result == .delivered, let stored = event.stored else { return }
+            // The wall clock may have been set back.
+            state.delays.add(.seconds(max(0, event.date.timeIntervalSince(stored))))
+        }
+    }
+}
+
+extension QueueMeter.Result {
+    /// Returns `nil` for an event that is not the end of an attempt.
+    fileprivate init?(_ event: QueueEvent) {
+        guard event.oldState == .inflight else { return nil }
+        switch event.newState {
+        case .delivered: self = .delivered
+        case .pending, .blocked: self = .postponed
+        case .held: self = .held
+        case .dead: self = .dead
+        case .cancelled, .superseded: self = .cancelled
+        case .inflight, nil: return nil
+        }
+    }
+}

@@ -1,0 +1,57 @@
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// The service with a control socket that the service manager opened.
+@Suite(.timeLimit(.minutes(5))) struct ServiceActivationTests {
+    private func listen(on path: String) throws -> CInt {
+        let listener = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        let result = withUnixAddress(path) { address, length in bind(listener, address, length) }
+        try #require(result == 0 && Glibc.listen(listener, 8) == 0)
+        return listener
+    }
+
+    private func serve(
+        _ directory: ScratchDirectory,
+        passing socket: CInt,
+        at path: String
+    ) throws -> Subprocess {
+        try Subprocess(
+            "/bin/sh",
+            [
+                "-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"", "sh", Command.path, "serve", "--state-dir",
+                directory.file("state"), "--socket", path,
+            ],
+            passing: socket
+        )
+    }
+
+    @Test func `a call that was made before the start is served, and the socket outlives the service`()
+        async throws
+    {
+        let directory = try ScratchDirectory()
+        let path = directory.file("socket")
+        let socket = try listen(on: path)
+        defer { close(socket) }
+        let call = try Command.start(["queue", "list", "--socket", path])
+        let service = try serve(directory, passing: socket, at: path)
+        #expect(try await call.end() == .exited(0), "\(call.errors.values)")
+        #expect(
+            service.errors.values.contains { $0.contains("using the service manager's control socket") }
+        )
+        service.signal(SIGTERM)
+        #expect(try await service.end() == .exited(0))
+        #expect(access(path, F_OK) == 0)
+    }
+
+    @Test func `a socket with another path is reported and not used`() async throws {
+        let directory = try ScratchDirectory()
+        let socket = try listen(on: directory.file("other"))
+        defer { close(socket) }
+        let service = try serve(directory, passing: socket, at: directory.file("socket"))
+        defer { service.signal(SIGTERM) }
+        try await service.errors.wait { $0.contains { $0.hasSuffix("ready") } }
+        let warning = "sockets of the service manager that the service does not use: 1"
+        #expect(service.errors.values.contains { $0.hasSuffix(warning) })
+    }
+}

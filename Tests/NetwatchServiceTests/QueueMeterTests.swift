@@ -1,0 +1,60 @@
+internal import Foundation
+internal import OfflineQueue
+internal import Testing
+
+@testable internal import NetwatchService
+
+@Suite struct QueueMeterTests {
+    private func event(
+        _ kind: QueueEvent.Kind,
+        from old: QueuedRequest.State?,
+        to new: QueuedRequest.State?,
+        after seconds: Double = 0
+    ) -> QueueEvent {
+        var event = QueueEvent(kind, at: Date(timeIntervalSince1970: 1000 + seconds))
+        (event.oldState, event.newState) = (old, new)
+        event.stored = Date(timeIntervalSince1970: 1000)
+        return event
+    }
+
+    @Test func `attempts are counted by what became of their request`() {
+        let meter = QueueMeter()
+        meter.record(event(.enqueued, from: nil, to: .pending))
+        meter.record(event(.started, from: .pending, to: .inflight))
+        meter.record(event(.postponed, from: .inflight, to: .pending))
+        meter.record(event(.held, from: .inflight, to: .held))
+        meter.record(event(.held, from: .pending, to: .held))
+        meter.record(event(.dead, from: .inflight, to: .dead))
+        meter.record(event(.expired, from: .pending, to: .dead))
+        meter.record(event(.removed, from: .dead, to: nil))
+        #expect(meter.values.attempts == [.postponed: 1, .held: 1, .dead: 1])
+    }
+
+    @Test func `the delay of a delivery begins when the request was stored`() {
+        let meter = QueueMeter()
+        meter.record(event(.delivered, from: .inflight, to: .delivered, after: 30))
+        meter.record(event(.delivered, from: .inflight, to: .delivered, after: -5))
+        meter.record(event(.dead, from: .inflight, to: .dead, after: 99))
+        #expect(meter.values.attempts[.delivered] == 2)
+        #expect(meter.values.delays.count == 2 && meter.values.delays.sum == .seconds(30))
+    }
+
+    @Test func `a histogram has classes that include the shorter ones`() {
+        var histogram = DurationHistogram(limits: [.milliseconds(500), .seconds(1)])
+        for milliseconds in [200, 700, 3000] { histogram.add(.milliseconds(milliseconds)) }
+        var output = PrometheusText()
+        output.add("delay_seconds", "The delay.", histogram)
+        #expect(
+            output.text == """
+                # HELP delay_seconds The delay.
+                # TYPE delay_seconds histogram
+                delay_seconds_bucket{le="0.5"} 1
+                delay_seconds_bucket{le="1"} 2
+                delay_seconds_bucket{le="+Inf"} 3
+                delay_seconds_sum 3.9
+                delay_seconds_count 3
+
+                """
+        )
+    }
+}
