@@ -147,6 +147,20 @@ struct HostCommandLinkTests {
         #expect(process.output.values.last?.contains("(was not reachable for ") == true)
     }
 
+    @Test func `--count ends --until with 1 if the state is not reached`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route add unreachable 198.51.100.8")
+        let hosts = [VethTestbed.remoteAddress, "198.51.100.8"]
+        for (options, status) in [
+            (["--until", "up", "--count", "2"], 1),
+            (["--until", "up", "--any", "--count", "2"], 0),
+            (["--count", "2"], 0),
+        ] as [([String], CInt)] {
+            let process = try Command.start(["host"] + hosts + options, in: testbed.near)
+            #expect(try await process.end() == .exited(status), "\(options)")
+        }
+    }
+
     @Test func `--until waits for all hosts, or with --any for one`() async throws {
         let testbed = try VethTestbed()
         try testbed.near.ip("route add unreachable 198.51.100.8")

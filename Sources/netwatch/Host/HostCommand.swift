@@ -35,7 +35,8 @@ struct HostCommand: AsyncParsableCommand {
 
             Exit status with --once: 0 if every host is reachable, 1 if any host is not reachable, 2 if the \
             state of any host is unknown and no host is unreachable. With --until: 0 when the state is reached, \
-            1 after the timeout. With --count: 0. Otherwise the command runs until a signal ends it.
+            1 after the timeout, or when --count ends the command before. With --count alone: 0. Otherwise the \
+            command runs until a signal ends it.
             """
     )
 

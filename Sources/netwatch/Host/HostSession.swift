@@ -65,7 +65,7 @@ struct HostSession {
             let now = ContinuousClock.now
             for (index, status) in inbox.take() {
                 take(status, of: index, now: now)
-                if printed == settings.count { return .yes }
+                if printed == settings.count { return countedStatus }
             }
             if settings.isLive { draw(now: now) }
             if let signal = signals?.caught { end(by: signal, now: now) }
@@ -132,11 +132,21 @@ struct HostSession {
             return states.values.reduce(0, +) == records.count ? worst.exitStatus : nil
         }
         guard let until = settings.until else { return nil }
-        let count = states[until, default: 0]
-        if settings.isAny ? count > 0 : count == records.count { return .yes }
+        if isReached(until) { return .yes }
         guard let deadline, deadline <= now else { return nil }
         showCursor()
         throw timedOut(waitingFor: until)
+    }
+
+    /// The exit status after the last line of ``Settings/count``.
+    private var countedStatus: ExitStatus {
+        settings.until.map(isReached) == false ? .no : .yes
+    }
+
+    /// Returns whether the hosts have the state that ends the run.
+    private func isReached(_ until: Reachability) -> Bool {
+        let count = states[until, default: 0]
+        return settings.isAny ? count > 0 : count == records.count
     }
 
     /// The worst state of any host: not reachable, then unknown, then reachable.
