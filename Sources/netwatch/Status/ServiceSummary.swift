@@ -93,6 +93,12 @@ struct ServiceSummary: Encodable, Sendable {
         }
     }
 
+    /// 0 if the queue works by itself, 1 if it needs a user's attention, 2 if its state is unknown.
+    var queueStatus: ExitStatus {
+        guard let queue else { return .unknown }
+        return queue.needsAttention ? .no : .yes
+    }
+
     // MARK: For people
 
     var summary: String {
@@ -121,6 +127,11 @@ struct ServiceSummary: Encodable, Sendable {
 }
 
 extension ServiceSummary.Queue {
+    /// Whether requests stay in the queue until a user acts: the queue is paused, or requests are held or dead.
+    fileprivate var needsAttention: Bool {
+        paused || [QueuedRequest.State.held, .dead].contains { counts[$0.rawValue, default: 0] > 0 }
+    }
+
     /// The number of closed lanes for people; empty if no lane is closed.
     fileprivate var closedText: [String] {
         switch closedLanes {
