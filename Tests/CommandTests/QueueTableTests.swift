@@ -46,6 +46,6 @@ internal import Testing
         #expect(rows.count == 4 && rows.first?.hasPrefix("ID ") == true, "\(rows)")
         #expect(rows.allSatisfy { $0.count <= columns }, "\(rows)")
         let long = rows.first { $0.hasPrefix("long ") } ?? ""
-        #expect(long.contains("1/…aa") && long.contains("a  0      paused"), "\(rows)")
+        #expect(long.contains("1/…aa") && long.contains("a  0            paused"), "\(rows)")
     }
 }
