@@ -8,13 +8,15 @@ internal import Testing
 @Suite struct QueueTableTests {
     private static let ids = ["01a1fd77-5b52-70f7-a8f1-b9fb1907155b", "01a1fd77-5b60-7a01-b1de-5cf1f09a3e11"]
 
+    /// Returns the header, which only a window has, and the rows.
+    ///
     /// - Parameter members: Further members of the requests in JSON, after a comma.
-    private func table(
+    private func lines(
         window: Int?,
         reason: String,
         ids: [String] = Self.ids,
         members: String = ""
-    ) throws -> QueueTable {
+    ) throws -> [String] {
         let entries = try ids.map { id in
             let text = """
                 {"v":1,"id":"\(id)","state":"pending","method":"POST","url":"https://api.example.com/orders/2026/11/26",
@@ -25,14 +27,12 @@ internal import Testing
                 try ControlMessage.decoder.decode(ControlMessage.Entry.self, from: Data(text.utf8))
             )
         }
-        return QueueTable(entries, window: window, now: Date(timeIntervalSince1970: 1_800_000_000))
+        let table = QueueTable(entries, window: window, now: Date(timeIntervalSince1970: 1_800_000_000))
+        return table.lines(withHeader: true).map(\.plain)
     }
 
     @Test(arguments: [80, 90, 100, 120]) func `the reason is visible in every row`(window: Int) throws {
-        let lines = try table(window: window, reason: "waiting after failures until 2027-01-15T08:05:00Z")
-            .lines(
-                withHeader: true
-            )
+        let lines = try lines(window: window, reason: "waiting after failures until 2027-01-15T08:05:00Z")
         #expect(lines[0].contains("  REASON"))
         for line in lines.dropFirst() {
             #expect(line.contains("  waiting after failures") && line.count <= window, "\(line)")
@@ -43,7 +43,7 @@ internal import Testing
     @Test(arguments: [40, 50, 60]) func `a window that leaves no room for the reasons has no column for them`(
         window: Int
     ) throws {
-        let lines = try table(window: window, reason: "waiting after failures").lines(withHeader: true)
+        let lines = try lines(window: window, reason: "waiting after failures")
         #expect(!lines[0].contains("REASON") && lines.allSatisfy { $0.count <= window }, "\(lines)")
         #expect(!lines[1].contains("waiting"), "\(lines)")
     }
@@ -61,7 +61,7 @@ internal import Testing
         next: String?
     ) throws {
         let members = #","waits_for":"\#(wait)","\#(member)":"2027-01-15T08:05:00.000Z""#
-        let lines = try table(window: nil, reason: "HTTP 503", members: members).lines(withHeader: false)
+        let lines = try lines(window: nil, reason: "HTTP 503", members: members)
         #expect(lines[0].hasSuffix("  4" + (next.map { "  \($0)" } ?? "  ") + "  HTTP 503"), "\(lines)")
     }
 
@@ -69,22 +69,22 @@ internal import Testing
         window: Int
     ) throws {
         let members = #","waits_for":"earlier","waits_for_request":"\#(Self.ids[0])""#
-        let lines = try table(window: window, reason: "waiting for earlier requests", members: members)
-            .lines(withHeader: false)
-        #expect(lines.map { $0.prefix { $0 != " " } } == Self.ids.map { $0.prefix(13) })
-        #expect(lines.allSatisfy { $0.hasSuffix("  waits for 01a1fd77-5b52") }, "\(lines)")
+        let lines = try lines(window: window, reason: "waiting for earlier requests", members: members)
+        let rows = lines.dropFirst()
+        #expect(rows.map { $0.prefix { $0 != " " } } == Self.ids.map { $0.prefix(13) })
+        #expect(rows.allSatisfy { $0.hasSuffix("  waits for 01a1fd77-5b52") }, "\(lines)")
     }
 
     @Test func `ids with a long common beginning are cut in their middle if the window is narrow`() throws {
         let ids = ["reading-2026-11-26T10:00:00Z", "reading-2026-11-26T10:00:01Z"]
-        let lines = try table(window: 80, reason: "no route to host", ids: ids).lines(withHeader: true)
+        let lines = try lines(window: 80, reason: "no route to host", ids: ids)
         let shown = lines.map { $0.prefix { $0 != " " } }
         #expect(shown == ["ID", "reading-…:00:00Z", "reading-…:00:01Z"])
         #expect(lines.dropFirst().allSatisfy { $0.contains("  no route to host") }, "\(lines)")
     }
 
     @Test func `a wide window shows all columns`() throws {
-        let lines = try table(window: 200, reason: "no route to host").lines(withHeader: true)
+        let lines = try lines(window: 200, reason: "no route to host")
         let titles = ["ID", "AGE", "SIZE", "STATE", "METHOD", "URL", "TRIES", "NEXT", "REASON"]
         #expect(lines[0].split(separator: " ").map(String.init) == titles)
         #expect(lines[1].contains("  1.2 kB  pending  POST    https://api.example.com/orders/"), "\(lines)")

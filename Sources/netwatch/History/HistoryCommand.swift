@@ -37,6 +37,8 @@ struct HistoryCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "The output format: text, or json for one object per host.")
     var format = OutputFormat.text
 
+    @OptionGroup var color: ColorOption
+
     @OptionGroup var service: ServiceOptions
 
     private static func window(_ text: String) throws -> HistoryWindow {

@@ -19,19 +19,21 @@ struct HistoryReport {
         self.now = now
     }
 
-    var lines: [String] {
+    var lines: [StyledText] {
         let outages = history.outages.prefix(Self.mostOutages).map { "  " + line(of: $0) }
         let more = history.outages.count - outages.count
-        return [summary, "  " + states, "  " + latencies] + outages + (more > 0 ? ["  and \(more) more"] : [])
+        let rest = ["  " + states, "  " + latencies] + outages + (more > 0 ? ["  and \(more) more"] : [])
+        return [summary] + rest.map { StyledText($0) }
     }
 
-    private var summary: String {
+    private var summary: StyledText {
         let uptime = history.uptime.map { "\(TextFormat.percentage($0)) up in \(history.window)" }
         let median = history.p50Seconds.map { "p50 \(TextFormat.latency($0 * 1000))" }
         let slow = history.p95Seconds.map { "p95 \(TextFormat.latency($0 * 1000))" }
         let cause = host.cause.map { " (\($0))" } ?? ""
-        let parts = [host.state + cause, uptime, median, slow].compactMap(\.self)
-        return "\(host.name)  \(parts.joined(separator: ", "))  \(host.check)"
+        let parts = [cause, uptime, median, slow].compactMap(\.self)
+        return StyledText(host.name + "  ") + StyledText(state: host.state)
+            + StyledText("\(parts.joined(separator: ", "))  \(host.check)")
     }
 
     // MARK: Symbols

@@ -85,6 +85,8 @@ struct HostCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
     var format = OutputFormat.text
 
+    @OptionGroup var color: ColorOption
+
     /// The state that `--until` waits for.
     enum Until: String, ExpressibleByArgument, CaseIterable {
         case up, down

@@ -26,7 +26,7 @@ struct QueueTable {
         for line in lines(withHeader: withHeader) { Printer.line(line) }
     }
 
-    func lines(withHeader: Bool) -> [String] {
+    func lines(withHeader: Bool) -> [StyledText] {
         let idLength = window == nil ? nil : distinctIDLength
         var layout = QueueTableLayout(requests.map { row($0) { Self.shortened($0, to: idLength) } })
         if let window { layout.fit(into: window) } else { layout.shortenURLs(to: Self.defaultURLLength) }

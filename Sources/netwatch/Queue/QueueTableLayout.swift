@@ -18,16 +18,34 @@ struct QueueTableLayout {
     /// Returns the lines of the table, each cut to the window.
     ///
     /// - Parameter window: The number of columns; `nil` for no limit.
-    func lines(withHeader: Bool, window: Int?) -> [String] {
+    func lines(withHeader: Bool, window: Int?) -> [StyledText] {
         let titles = Dictionary(uniqueKeysWithValues: columns.map { ($0, $0.title) })
-        let shown = (withHeader ? [titles] : []) + rows
-        let widths = columns.map { column in shown.map { $0[column]?.count ?? 0 }.max() ?? 0 }
-        return shown.map { row in
-            let cells = zip(columns, widths).map { (row[$0] ?? "").padded(to: $1) }
-            let line = cells.joined(separator: Self.gap)
-            let end = line.lastIndex { $0 != " " }.map(line.index(after:)) ?? line.startIndex
-            return window.map { String(line[..<end]).shortened(to: $0) } ?? String(line[..<end])
+        let widths = columns.map { max(withHeader ? $0.title.count : 0, width(of: $0)) }
+        let header = withHeader ? [line(titles, widths) { StyledText($1, .title) }] : []
+        let lines =
+            header
+            + rows.map { row in
+                line(row, widths) { $0 == .state ? StyledText(state: $1) : StyledText($1) }
+            }
+        return window.map { window in lines.map { $0.shortened(to: window) } } ?? lines
+    }
+
+    /// - Parameter styled: Returns a cell with its style.
+    private func line(
+        _ row: Row,
+        _ widths: [Int],
+        styled: (Column, String) -> StyledText
+    ) -> StyledText {
+        let last = columns.last { row[$0]?.isEmpty == false }
+        var line = StyledText("")
+        for (column, width) in zip(columns, widths) {
+            let cell = row[column] ?? ""
+            line = line + styled(column, cell)
+            // Nothing follows the last cell, so that lines do not end with spaces.
+            if column == last { break }
+            line = line + StyledText("".padded(to: width - cell.count) + Self.gap)
         }
+        return line
     }
 
     /// Shortens URLs to a width. If any URL is longer, the schemes of all are left out, so that the column looks the
