@@ -1,4 +1,5 @@
 internal import CNetwatchTestSupport
+internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
@@ -229,8 +230,12 @@ struct HostCommandLinkTests {
 struct HostLiveTableTests {
     @Test func `the table hides the cursor and restores it at the end`() throws {
         let output = try shell(
-            "script -qec '\(Command.path) host 127.0.0.1 ::1 --live --until up' /dev/null </dev/null"
+            """
+            TERM=xterm NO_COLOR=1 script -qec '\(Command.path) host 127.0.0.1 ::1 --live --until up' /dev/null \
+                </dev/null
+            """
         )
+        #expect(output.contains("HOST          STATE          FOR           PATH OR REASON"))
         #expect(output.contains("\u{1B}[?25l") && output.contains("127.0.0.1     reachable"))
         #expect(output.hasSuffix("\u{1B}[?25h"))
     }
@@ -242,17 +247,60 @@ struct HostLiveTableTests {
             cat >\(directory.file("run")) <<'END'
             \(Command.path) host 127.0.0.1 --live &
             # Drawn once more, over what was drawn before.
-            tail -n +1 -F \(directory.file("typescript")) 2>/dev/null |
-                grep -q "$(printf '\\033')\\[1A.*reachable"
+            tail -n +1 -F \(directory.file("typescript")) 2>/dev/null | grep -q "$(printf '\\033')\\[2A"
             kill -TERM $!
             wait $!
             echo status $?
             END
-            script -qfec 'sh \(directory.file("run"))' \(directory.file("typescript")) </dev/null
+            TERM=xterm script -qfec 'sh \(directory.file("run"))' \(directory.file("typescript")) </dev/null
             """
         )
         #expect(output.contains("\u{1B}[?25h"))
         #expect(output.contains("127.0.0.1             reachable, 0 changes"))
         #expect(output.contains("status 143"))
+    }
+
+    @Test func `q ends the table, and the mode of the terminal is restored`() throws {
+        let command = "\(Command.path) host 127.0.0.1 --live; echo status $?; stty -a"
+        let output = try shell("printf q | TERM=xterm script -qec '\(command)' /dev/null")
+        #expect(output.contains("\u{1B}[?25h") && output.contains("status 0"), "\(output)")
+        #expect(output.contains("icanon") && !output.contains("-icanon"), "\(output)")
+    }
+
+    /// A shell with job control starts the table in the foreground. Another job sends the signal of Ctrl-Z.
+    @Test func `Ctrl-Z shows the cursor, and fg draws the table again`() throws {
+        let directory = try ScratchDirectory()
+        let (script, pid) = (directory.file("typescript"), directory.file("pid"))
+        let output = try shell(
+            """
+            cat >\(directory.file("run")) <<'END'
+            set -m
+            { tail -n +1 -F \(script) 2>/dev/null | grep -q reachable; kill -TSTP $(cat \(pid)); } &
+            sh -c 'echo $$ >\(pid); exec \(Command.path) host 127.0.0.1 --live'
+            echo stopped $?
+            { tail -n +1 -F \(script) 2>/dev/null | sed -u '1,/^stopped/d' | grep -q reachable
+                kill -TERM $(cat \(pid)); } &
+            fg %sh
+            echo status $?
+            END
+            TERM=xterm script -qfec 'bash \(directory.file("run"))' \(script) </dev/null
+            """
+        )
+        let parts = output.components(separatedBy: "stopped 148")
+        try #require(parts.count == 2, "\(output)")
+        for part in parts {
+            let hidden = try #require(part.ranges(of: "\u{1B}[?25l").last)
+            let shown = try #require(part.ranges(of: "\u{1B}[?25h").last)
+            #expect(shown.lowerBound > hidden.lowerBound, "\(output)")
+        }
+        #expect(parts[1].contains("HOST ") && parts[1].contains("status 143"), "\(output)")
+    }
+
+    @Test(arguments: ["TERM=dumb", "TERM=", "-u TERM"])
+    func `a terminal that cannot move the cursor is refused`(variable: String) throws {
+        let command = "env \(variable) \(Command.path) host 127.0.0.1 --live; echo status $?"
+        let output = try shell("script -qec '\(command)' /dev/null </dev/null")
+        #expect(output.contains("needs a terminal that can move the cursor") && output.contains("status 64"))
+        #expect(!output.contains("\u{1B}"), "\(output)")
     }
 }

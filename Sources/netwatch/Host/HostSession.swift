@@ -37,6 +37,8 @@ struct HostSession {
     private var states: [Reachability: Int] = [:]
     private var warned: SystemError?
     private var table = LiveTable()
+    /// The terminal of the table; `nil` without one.
+    private let terminal: LiveTerminal?
 
     /// - Throws: An error if a target cannot be probed as the settings require.
     init(
@@ -46,6 +48,7 @@ struct HostSession {
     ) throws(CommandError) {
         self.settings = settings
         self.monitor = monitor
+        terminal = settings.isLive ? LiveTerminal() : nil
         var probes: [(any Probe)?] = []
         for target in targets { probes.append(try settings.probe.probe(for: target)) }
         self.probes = probes
@@ -59,18 +62,26 @@ struct HostSession {
     mutating func run() async throws(CommandError) -> ExitStatus {
         let signals = catchSignals()
         let timers = try startTimers()
-        defer { withExtendedLifetime(timers) {} }
+        let jobSignals = startTerminal()
+        defer { withExtendedLifetime((timers, jobSignals)) {} }
         watch()
         for await _ in inbox.wakeups {
             let now = ContinuousClock.now
             for (index, status) in inbox.take() {
                 take(status, of: index, now: now)
-                if printed == settings.count { return countedStatus }
+                if printed == settings.count { return earlyStatus }
             }
-            if settings.isLive { draw(now: now) }
-            if let signal = signals?.caught { end(by: signal, now: now) }
+            draw(now: now)
+            if let signal = signals?.caught {
+                summarize(now: now)
+                SignalWatch.endProcess(by: signal)
+            }
+            if terminal?.isQuit == true {
+                summarize(now: now)
+                return earlyStatus
+            }
             if let status = try ending(now: now) {
-                showCursor()
+                terminal?.leave()
                 return status
             }
         }
@@ -100,16 +111,30 @@ struct HostSession {
         }
     }
 
+    /// Prepares the terminal for the table, if there is one.
+    private func startTerminal() -> JobSignals? {
+        guard let terminal else { return nil }
+        let inbox = inbox
+        terminal.enter()
+        terminal.readKeys { inbox.wake() }
+        return JobSignals {
+            terminal.leave()
+        } afterContinue: {
+            terminal.enterAgain()
+            inbox.wake()
+        }
+    }
+
     // MARK: Ending
 
     /// Catches the signals after which a summary is printed. JSON output has no summary, so signals keep their default
     /// action there.
     private func catchSignals() -> SignalWatch? {
         guard settings.format == .text, !settings.isOnce else { return nil }
-        let inbox = inbox
+        let (inbox, terminal) = (inbox, terminal)
         // A terminal hangup or Ctrl-\ must not leave the cursor hidden.
         let signals = settings.isLive ? [SIGINT, SIGTERM, SIGHUP, SIGQUIT] : [SIGINT, SIGTERM]
-        return SignalWatch(signals) { inbox.wake() }
+        return SignalWatch(signals, beforeEnding: { terminal?.leave() }, onSignal: { inbox.wake() })
     }
 
     /// Starts a timer that wakes the loop at the timeout, and every second while times are displayed.
@@ -134,12 +159,12 @@ struct HostSession {
         guard let until = settings.until else { return nil }
         if isReached(until) { return .yes }
         guard let deadline, deadline <= now else { return nil }
-        showCursor()
+        terminal?.leave()
         throw timedOut(waitingFor: until)
     }
 
-    /// The exit status after the last line of ``Settings/count``.
-    private var countedStatus: ExitStatus {
+    /// The exit status if the run ends after ``Settings/count`` lines, or because the user wants it.
+    private var earlyStatus: ExitStatus {
         settings.until.map(isReached) == false ? .no : .yes
     }
 
@@ -165,16 +190,15 @@ struct HostSession {
         return CommandError(.no, "timed out after \(after): " + details.joined(separator: ", ") + more)
     }
 
-    /// Prints a summary of each host on standard output and ends the process.
-    private func end(by signal: CInt, now: ContinuousClock.Instant) -> Never {
-        showCursor()
+    /// Prints a summary of each host on standard output.
+    private func summarize(now: ContinuousClock.Instant) {
+        terminal?.leave()
         // The terminal has just echoed `^C`.
         if Terminal.isAvailable { Printer.data("") }
         for record in records {
             guard let summary = record.summary(now: now) else { continue }
             Printer.line("\(record.target.description.padded(to: hostWidth))  \(summary)")
         }
-        SignalWatch.endProcess(by: signal)
     }
 
     // MARK: Output
@@ -206,11 +230,10 @@ struct HostSession {
     }
 
     private mutating func draw(now: ContinuousClock.Instant) {
+        guard let terminal else { return }
+        // The shell has written below the table.
+        if terminal.takeContinued() { table = LiveTable() }
         let (columns, rows) = Terminal.size
-        Printer.terminal(table.drawing(records, now: now, columns: columns, rows: rows))
-    }
-
-    private func showCursor() {
-        if settings.isLive { Printer.terminal(Terminal.showCursor) }
+        terminal.write(table.drawing(records, now: now, columns: columns, rows: rows))
     }
 }
