@@ -68,9 +68,9 @@ enum Printer {
     ///
     /// - Parameter indent: The column in which the texts begin.
     static func rows(_ lines: [String], indent: Int) {
-        let width = Terminal.isAvailable ? Terminal.size.columns : nil
+        let window = Terminal.window
         for line in lines.map(printable) {
-            for part in width.map({ line.wrapped(to: $0, indent: indent) }) ?? [line] { data(part) }
+            for part in line.wrapped(to: window, indent: indent) { data(part) }
         }
     }
 

@@ -4,6 +4,9 @@ internal import Glibc
 enum Terminal {
     static var isAvailable: Bool { isatty(STDOUT_FILENO) == 1 }
 
+    /// The number of columns of the window; `nil` without a terminal.
+    static var window: Int? { isAvailable ? size.columns : nil }
+
     /// The number of columns and rows; 80 by 24 if the terminal does not report them.
     static var size: (columns: Int, rows: Int) {
         var size = winsize()

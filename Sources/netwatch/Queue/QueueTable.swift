@@ -14,7 +14,7 @@ struct QueueTable {
     /// - Parameter window: The terminal's columns; `nil` without a terminal. Default: the columns of standard output.
     init(
         _ requests: [ControlMessage.Listed],
-        window: Int? = Terminal.isAvailable ? Terminal.size.columns : nil,
+        window: Int? = Terminal.window,
         now: Date = Date()
     ) {
         self.requests = requests

@@ -31,9 +31,11 @@ extension String {
     /// Returns the lines of the text if no line may be longer than `width`. The text is divided at spaces; lines after
     /// the first are indented. A longer word, such as a URL, is not divided.
     ///
-    /// - Parameter indent: The number of spaces before each line but the first.
-    func wrapped(to width: Int, indent: Int) -> [String] {
-        guard !dropFirst(width).isEmpty, width > indent else { return [self] }
+    /// - Parameters:
+    ///   - width: The maximum length; `nil` for no limit.
+    ///   - indent: The number of spaces before each line but the first. The text is not divided before this column.
+    func wrapped(to width: Int?, indent: Int) -> [String] {
+        guard let width, !dropFirst(width).isEmpty, width > indent else { return [self] }
         let margin = String(repeating: " ", count: indent)
         let first = prefix(indent)
         var lines = [String(first)]
