@@ -115,6 +115,10 @@ struct HostCommandLinkTests {
         #expect(offline.output.values.first?.contains("not reachable  no route") == true)
         let general = try Command.start(["host", "--once"], in: testbed.near)
         #expect(try await general.end() == .exited(1))
+        #expect(general.output.values.first?.contains("  Internet   ") == true, "\(general.output.values)")
+        let json = try Command.start(["host", "--once", "-f", "json"], in: testbed.near)
+        #expect(try await json.end() == .exited(1))
+        #expect(try Command.json(try #require(json.output.values.first))["host"] as? String == "general")
     }
 
     @Test func `with several hosts, --once exits with the worst status`() async throws {

@@ -53,7 +53,7 @@ struct HostSession {
         for target in targets { probes.append(try settings.probe.probe(for: target)) }
         self.probes = probes
         records = zip(targets, probes).map { HostRecord($0, probeName: $1?.name) }
-        hostWidth = min(max(20, targets.map { $0.description.count }.max() ?? 0), 40)
+        hostWidth = min(max(20, targets.map { $0.title.count }.max() ?? 0), 40)
     }
 
     /// Runs until an end condition of the settings is met, or without end.
@@ -182,8 +182,8 @@ struct HostSession {
     private func timedOut(waitingFor until: Reachability) -> CommandError {
         let others = records.filter { $0.tally?.state != until }
         let details = others.prefix(5).map { record in
-            guard let status = record.newest else { return "`\(record.target)` is still unknown" }
-            return "`\(record.target)` is \(status.stateText) (\(status.summary(separator: ", ")))"
+            guard let status = record.newest else { return "\(record.target.subject) is still unknown" }
+            return "\(record.target.subject) is \(status.stateText) (\(status.summary(separator: ", ")))"
         }
         let more = others.count > details.count ? ", and \(others.count - details.count) more" : ""
         let after = DurationText.format(settings.timeout ?? .zero)
@@ -197,7 +197,7 @@ struct HostSession {
         if Terminal.isAvailable { Printer.data("") }
         for record in records {
             guard let summary = record.summary(now: now) else { continue }
-            Printer.line("\(record.target.description.padded(to: hostWidth))  \(summary)")
+            Printer.line("\(record.target.title.padded(to: hostWidth))  \(summary)")
         }
     }
 

@@ -58,7 +58,7 @@ struct LiveTable {
     /// Returns the width of the hosts: at most 40 columns, and less in a window that would otherwise cut the states. 0
     /// if there is room for the states only.
     private static func hostWidth(_ records: ArraySlice<HostRecord>, in width: Int) -> Int {
-        let longest = records.map { $0.target.description.count }.max() ?? 0
+        let longest = records.map { $0.target.title.count }.max() ?? 0
         let ellipsis = 1
         return max(0, min(max(longest, 12), 40, width - gap.count - stateWidth - ellipsis))
     }
@@ -74,7 +74,7 @@ struct LiveTable {
         hostWidth: Int,
         now: ContinuousClock.Instant
     ) -> StyledText {
-        let host = record.target.description.shortened(to: hostWidth).padded(to: hostWidth)
+        let host = record.target.title.shortened(to: hostWidth).padded(to: hostWidth)
         let beginning = StyledText(hostWidth > 0 ? host + gap : "")
         guard let status = record.newest, let tally = record.tally else { return beginning + StyledText("…") }
         let rest = [

@@ -29,6 +29,7 @@ struct HostLine: Encodable {
     var previous: String?
     var previousSeconds: Double?
 
+    private var title: String
     private var stateText: String
     private var detail: String
 
@@ -42,6 +43,7 @@ struct HostLine: Encodable {
     init(_ status: PathStatus, time: Date) {
         self.time = time
         host = status.target.description
+        title = status.target.title
         reachability = status.reachability
         pathGeneration = status.pathGeneration
         stateText = status.reachability.summary
@@ -82,12 +84,12 @@ struct HostLine: Encodable {
     /// The line for people in the columns of `netwatch host`: local time, host, state, path or reason, and the duration
     /// of the previous state.
     func text(hostWidth: Int) -> StyledText {
-        text(after: [host.padded(to: hostWidth)])
+        text(after: [title.padded(to: hostWidth)])
     }
 
     /// The line for people about the general path, in the columns of `netwatch monitor`.
     var pathText: StyledText {
-        text(after: ["path".padded(to: 9), host.padded(to: 12)])
+        text(after: ["path".padded(to: 9), title.padded(to: 12)])
     }
 
     private func text(after columns: [String]) -> StyledText {
