@@ -117,7 +117,7 @@ struct HostCommand: AsyncParsableCommand {
                 hint: "without `--live`, one line is printed per change"
             )
         }
-        if live, !LiveTerminal.canMoveCursor {
+        if live, !Terminal.canMoveCursor {
             throw CommandError(
                 .usage,
                 "`--live` needs a terminal that can move the cursor; `TERM` is not set, empty or `dumb`",

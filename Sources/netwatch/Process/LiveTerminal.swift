@@ -22,12 +22,6 @@ final class LiveTerminal: Sendable {
         if input >= 0 { close(input) }
     }
 
-    /// Whether the terminal can move the cursor, according to `TERM`.
-    static var canMoveCursor: Bool {
-        guard let name = getenv("TERM").map({ String(cString: $0) }) else { return false }
-        return !name.isEmpty && name != "dumb"
-    }
-
     /// Whether the user has pressed `q`.
     var isQuit: Bool { state.withLock { $0.isQuit } }
 

@@ -108,9 +108,9 @@ enum Printer {
         _ = write(message + "\n", to: STDERR_FILENO)
     }
 
-    /// Writes text with cursor control sequences to the terminal on standard output.
-    static func terminal(_ text: String) {
-        _ = write(text, to: STDOUT_FILENO)
+    /// Writes text with cursor control sequences to a terminal.
+    static func terminal(_ text: String, on descriptor: CInt = STDOUT_FILENO) {
+        _ = write(text, to: descriptor)
     }
 
     private static func write(_ text: String, to descriptor: CInt) -> Bool {
