@@ -11,9 +11,13 @@ struct QueueFlushCommand: AsyncParsableCommand {
 
             Ends the current delays between attempts to all servers, and also tries requests whose host seems \
             unreachable. A request still waits if it is paused or scheduled for later, or if a constraint or a \
-            rate limit delays it. Frequent flushes slow down delivery.
+            rate limit delays it.
 
-            The command needs the running service, and prints how many requests are pending or in flight.
+            A flush also ends the pauses that servers have asked for with Retry-After, and the pauses after failures. \
+            An overloaded server then needs longer to recover, so frequent flushes slow down delivery.
+
+            The command needs the running service. It prints how many requests are pending or in flight, and how \
+            many lanes it has opened against the Retry-After of a server.
 
             Exit status: 0 done; 69 service not running.
             """
@@ -22,12 +26,24 @@ struct QueueFlushCommand: AsyncParsableCommand {
     @OptionGroup var queue: QueueOptions
 
     mutating func run() async throws {
-        let flushed = try await queue.withRunningService {
-            try await $0.post("/v1/queue/flush", as: ControlMessage.Flushed.self)
+        let (before, flushed) = try await queue.withRunningService { client in
+            let before = try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
+            return (before, try await client.post("/v1/queue/flush", as: ControlMessage.Flushed.self))
         }
         Printer.note(
             "ended all delays: \(CountText.format(flushed.requests, "request")) pending or in flight"
         )
+        if let warning = Self.warning(before) { Printer.warning(warning) }
+    }
+
+    /// Returns the warning about lanes that servers had closed; `nil` if there were none.
+    private static func warning(_ before: ControlMessage.Statistics) -> String? {
+        let lanes = before.closedLanes.filter { $0.status != nil }
+        guard !lanes.isEmpty else { return nil }
+        let hosts = Set(lanes.map(\.host)).sorted()
+        let names = hosts.prefix(3).joined(separator: ", ") + (hosts.count > 3 ? ", …" : "")
+        let opened = CountText.format(lanes.count, "lane")
+        return Printer.printable("opened \(opened) before the end of a server's Retry-After: \(names)")
     }
 }
 
