@@ -14,7 +14,7 @@ enum Terminal {
     }
 
     /// The number of columns and rows; 80 by 24 if the terminal does not report them.
-    static var size: (columns: Int, rows: Int) { size(of: STDOUT_FILENO) }
+    static var size: (columns: Int, rows: Int) { Self.size(of: STDOUT_FILENO) }
 
     /// Returns the number of columns and rows of the terminal at a descriptor.
     static func size(of descriptor: CInt) -> (columns: Int, rows: Int) {

@@ -115,10 +115,15 @@ struct ServiceClient {
     }
 
     /// Sends a DELETE request and decodes the response.
-    func delete<Message: Decodable>(_ target: String, as _: Message.Type) async throws(CommandError)
-        -> Message
-    {
+    ///
+    /// - Parameter limit: The maximum time of the whole call. Default: none.
+    func delete<Message: Decodable>(
+        _ target: String,
+        within limit: Duration = ServiceRequest.longestCall,
+        as _: Message.Type
+    ) async throws(CommandError) -> Message {
         var request = ServiceRequest(method: "DELETE", target: target, timeout: Self.timeout)
+        request.totalTimeout = limit
         request.isRepeatable = true
         return try await decoded(request)
     }
