@@ -97,7 +97,7 @@ check-deb:
 	@scripts/setup iproute2 util-linux -- systemd
 	@scripts/check-deb
 
-## install: install the built command and the systemd units in PREFIX (default /usr/local); never compiles
+## install: install the built command, its man pages and completions, and the units in PREFIX; never compiles
 install:
 	@scripts/install install "$(DESTDIR)" "$(PREFIX)"
 

@@ -39,7 +39,11 @@ enum Main {
         Printer.fillStandardDescriptors()
         // Without the signal, write(2) reports a closed pipe as EPIPE, which `Printer` handles.
         signal(SIGPIPE, SIG_IGN)
-        exit(await run(Array(CommandLine.arguments.dropFirst())))
+        do {
+            exit(await run(try Arguments.checked()))
+        } catch {
+            exit(report(error, []))
+        }
     }
 
     private static func run(_ arguments: [String]) async -> CInt {

@@ -47,6 +47,16 @@ internal import Testing
         #expect(both.ending == .exited(64))
     }
 
+    @Test func `the keys are only mentioned if a file could be read`() async throws {
+        let hint = "hint: `netwatch config default` prints all keys with their accepted values"
+        let missing = try await Command.run("config", "check", directory.file("missing.toml"))
+        #expect(missing.ending == .exited(78))
+        let errors = missing.errors
+        #expect(errors.count == 1 && errors.first?.contains("cannot be read") == true, "\(errors)")
+        let wrong = try await Command.run("config", "check", try write("[queue]\ninflght = 1\n"))
+        #expect(wrong.ending == .exited(78) && wrong.errors.last == hint, "\(wrong.errors)")
+    }
+
     @Test func `the default configuration is the one of the package`() async throws {
         let printed = try await Command.run("config", "default")
         let file = try Repository.text("systemd/netwatch.toml")

@@ -56,7 +56,8 @@ internal import Testing
             "\(shown)"
         )
         let list = try await service.run("queue", "list").output
-        #expect(list.first?.contains("\(reason) until ") == true, "\(list)")
+        let row = try #require(list.first)
+        #expect(row.hasSuffix("  \(reason)") && row.contains("  in "), "\(list)")
         let stats = try await service.run("queue", "stats").output
         #expect(stats.contains { $0.hasPrefix("closed ") && $0.hasSuffix(reason) }, "\(stats)")
         let entry = try #require(try await service.queue().first)

@@ -69,6 +69,19 @@ internal import Testing
         try await service?.run("history", "db").output.first ?? ""
     }
 
+    @Test func `a misspelled host suggests the most similar one`() async throws {
+        let hosts = ["collector", "db"].map { "[[host]]\nname = \"\($0)\"\nroute = \"127.0.0.1\"\n" }
+        let file = try directory.write(Array(hosts.joined().utf8), to: "netwatch.toml")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        for (host, hint) in [
+            ("colector", "did you mean `collector`?"), ("nothing", "it watches `collector`, `db`"),
+        ] {
+            let outcome = try await service.run("history", host)
+            #expect(outcome.ending == .exited(1))
+            #expect(outcome.errors.last == "hint: \(hint)")
+        }
+    }
+
     @Test func `an unknown host and an unknown window are refused`() async throws {
         let service = try await RunningService(in: directory)
         let host = try await service.run("history", "nothing")

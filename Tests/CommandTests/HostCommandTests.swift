@@ -1,4 +1,5 @@
 internal import CNetwatchTestSupport
+internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
@@ -114,6 +115,10 @@ struct HostCommandLinkTests {
         #expect(offline.output.values.first?.contains("not reachable  no route") == true)
         let general = try Command.start(["host", "--once"], in: testbed.near)
         #expect(try await general.end() == .exited(1))
+        #expect(general.output.values.first?.contains("  Internet   ") == true, "\(general.output.values)")
+        let json = try Command.start(["host", "--once", "-f", "json"], in: testbed.near)
+        #expect(try await json.end() == .exited(1))
+        #expect(try Command.json(try #require(json.output.values.first))["host"] as? String == "general")
     }
 
     @Test func `with several hosts, --once exits with the worst status`() async throws {
@@ -145,6 +150,20 @@ struct HostCommandLinkTests {
         #expect(try await process.end() == .exited(0))
         #expect(process.output.values.count == 3)
         #expect(process.output.values.last?.contains("(was not reachable for ") == true)
+    }
+
+    @Test func `--count ends --until with 1 if the state is not reached`() async throws {
+        let testbed = try VethTestbed()
+        try testbed.near.ip("route add unreachable 198.51.100.8")
+        let hosts = [VethTestbed.remoteAddress, "198.51.100.8"]
+        for (options, status) in [
+            (["--until", "up", "--count", "2"], 1),
+            (["--until", "up", "--any", "--count", "2"], 0),
+            (["--count", "2"], 0),
+        ] as [([String], CInt)] {
+            let process = try Command.start(["host"] + hosts + options, in: testbed.near)
+            #expect(try await process.end() == .exited(status), "\(options)")
+        }
     }
 
     @Test func `--until waits for all hosts, or with --any for one`() async throws {
@@ -215,8 +234,12 @@ struct HostCommandLinkTests {
 struct HostLiveTableTests {
     @Test func `the table hides the cursor and restores it at the end`() throws {
         let output = try shell(
-            "script -qec '\(Command.path) host 127.0.0.1 ::1 --live --until up' /dev/null </dev/null"
+            """
+            TERM=xterm NO_COLOR=1 script -qec '\(Command.path) host 127.0.0.1 ::1 --live --until up' /dev/null \
+                </dev/null
+            """
         )
+        #expect(output.contains("HOST          STATE          FOR           PATH OR REASON"))
         #expect(output.contains("\u{1B}[?25l") && output.contains("127.0.0.1     reachable"))
         #expect(output.hasSuffix("\u{1B}[?25h"))
     }
@@ -228,17 +251,60 @@ struct HostLiveTableTests {
             cat >\(directory.file("run")) <<'END'
             \(Command.path) host 127.0.0.1 --live &
             # Drawn once more, over what was drawn before.
-            tail -n +1 -F \(directory.file("typescript")) 2>/dev/null |
-                grep -q "$(printf '\\033')\\[1A.*reachable"
+            tail -n +1 -F \(directory.file("typescript")) 2>/dev/null | grep -q "$(printf '\\033')\\[2A"
             kill -TERM $!
             wait $!
             echo status $?
             END
-            script -qfec 'sh \(directory.file("run"))' \(directory.file("typescript")) </dev/null
+            TERM=xterm script -qfec 'sh \(directory.file("run"))' \(directory.file("typescript")) </dev/null
             """
         )
         #expect(output.contains("\u{1B}[?25h"))
         #expect(output.contains("127.0.0.1             reachable, 0 changes"))
         #expect(output.contains("status 143"))
+    }
+
+    @Test func `q ends the table, and the mode of the terminal is restored`() throws {
+        let command = "\(Command.path) host 127.0.0.1 --live; echo status $?; stty -a"
+        let output = try shell("printf q | TERM=xterm script -qec '\(command)' /dev/null")
+        #expect(output.contains("\u{1B}[?25h") && output.contains("status 0"), "\(output)")
+        #expect(output.contains("icanon") && !output.contains("-icanon"), "\(output)")
+    }
+
+    /// A shell with job control starts the table in the foreground. Another job sends the signal of Ctrl-Z.
+    @Test func `Ctrl-Z shows the cursor, and fg draws the table again`() throws {
+        let directory = try ScratchDirectory()
+        let (script, pid) = (directory.file("typescript"), directory.file("pid"))
+        let output = try shell(
+            """
+            cat >\(directory.file("run")) <<'END'
+            set -m
+            { tail -n +1 -F \(script) 2>/dev/null | grep -q reachable; kill -TSTP $(cat \(pid)); } &
+            sh -c 'echo $$ >\(pid); exec \(Command.path) host 127.0.0.1 --live'
+            echo stopped $?
+            { tail -n +1 -F \(script) 2>/dev/null | sed -u '1,/^stopped/d' | grep -q reachable
+                kill -TERM $(cat \(pid)); } &
+            fg %sh
+            echo status $?
+            END
+            TERM=xterm script -qfec 'bash \(directory.file("run"))' \(script) </dev/null
+            """
+        )
+        let parts = output.components(separatedBy: "stopped 148")
+        try #require(parts.count == 2, "\(output)")
+        for part in parts {
+            let hidden = try #require(part.ranges(of: "\u{1B}[?25l").last)
+            let shown = try #require(part.ranges(of: "\u{1B}[?25h").last)
+            #expect(shown.lowerBound > hidden.lowerBound, "\(output)")
+        }
+        #expect(parts[1].contains("HOST ") && parts[1].contains("status 143"), "\(output)")
+    }
+
+    @Test(arguments: ["TERM=dumb", "TERM=", "-u TERM"])
+    func `a terminal that cannot move the cursor is refused`(variable: String) throws {
+        let command = "env \(variable) \(Command.path) host 127.0.0.1 --live; echo status $?"
+        let output = try shell("script -qec '\(command)' /dev/null </dev/null")
+        #expect(output.contains("needs a terminal that can move the cursor") && output.contains("status 64"))
+        #expect(!output.contains("\u{1B}"), "\(output)")
     }
 }

@@ -22,4 +22,23 @@ internal import Testing
         #expect(list.contains("(default: 100)") && list.contains("(values: text, json; default: text)"))
         #expect(list.contains("Exit status: 0"))
     }
+
+    @Test func `the pages and the completions are installed with the program, and removed with it`() throws {
+        let directory = try ScratchDirectory()
+        let script = "\(Self.root.path)/scripts/install-reference"
+        func files() throws -> [String] {
+            let found = try shell("cd \(directory.path); find . -type f -perm 644 | sort")
+            return found.split(separator: "\n").map(String.init)
+        }
+        _ = try shell("umask 077; \(script) install \(Command.path) \(directory.path) zsh/site-functions")
+        let installed = try files()
+        for file in [
+            "bash-completion/completions/netwatch", "fish/vendor_completions.d/netwatch.fish",
+            "man/man1/netwatch-queue-list.1", "man/man1/netwatch.1", "zsh/site-functions/_netwatch",
+        ] {
+            #expect(installed.contains("./\(file)"), "\(installed)")
+        }
+        _ = try shell("\(script) uninstall \(directory.path) zsh/site-functions")
+        #expect(try files() == [])
+    }
 }

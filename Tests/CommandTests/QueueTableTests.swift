@@ -16,7 +16,8 @@ internal import Testing
     private func rows(of command: String, in queue: QueueFixture, columns: Int) throws -> [Substring] {
         let socket = queue.directory.file("socket")
         let command = "stty cols \(columns); \(Command.path) queue \(command) --socket \(socket)"
-        return try shell("script -qec '\(command)' /dev/null </dev/null").split(whereSeparator: \.isNewline)
+        return try shell("NO_COLOR=1 script -qec '\(command)' /dev/null </dev/null")
+            .split(whereSeparator: \.isNewline)
     }
 
     @Test(arguments: ["stats", "show req-0"])
@@ -46,6 +47,6 @@ internal import Testing
         #expect(rows.count == 4 && rows.first?.hasPrefix("ID ") == true, "\(rows)")
         #expect(rows.allSatisfy { $0.count <= columns }, "\(rows)")
         let long = rows.first { $0.hasPrefix("long ") } ?? ""
-        #expect(long.contains("1/…aa") && long.contains("a  0      paused"), "\(rows)")
+        #expect(long.contains("1/…aa") && long.contains("a  0            paused"), "\(rows)")
     }
 }

@@ -459,7 +459,8 @@ struct ServiceLinkTests {
         #expect(sent.errors.first?.hasPrefix("queued: ") == true)
         #expect(
             try await service.run("queue", "flush").errors == [
-                "ended all delays: 1 request pending or in flight"
+                "ended all delays: 1 request pending or in flight",
+                "warning: opened 1 lane before the end of a server's Retry-After: 127.0.0.1",
             ]
         )
         #expect(try await service.finalStates() == ["delivered"])

@@ -47,6 +47,26 @@ struct StatusCommandTests {
         #expect((report["path"] as? [String: Any])?["reason"] as? String == "noRoute")
     }
 
+    @Test func `with --check-queue, the exit status includes the queue`() async throws {
+        let testbed = try VethTestbed()
+        let service = try await RunningService(in: try ScratchDirectory(), namespace: testbed.near)
+        let id = try await service.keep("http://127.0.0.1:1/", "--at", "1h")
+        let check = ["status", "--check-queue", "--timeout", "30s"]
+        for (command, status) in [
+            (["queue", "stats"], 0), (["queue", "hold", id], 1), (["queue", "release", id], 0),
+            (["queue", "pause"], 1),
+        ] as [([String], CInt)] {
+            #expect(try await service.run(command).ending == .exited(0), "\(command)")
+            let checked = try await service.run(check)
+            #expect(checked.ending == .exited(status), "\(command): \(checked.output)")
+        }
+        #expect(try await service.run("status", "--timeout", "30s").ending == .exited(0))
+        try await service.stop()
+        #expect(try await service.run(check).ending == .exited(2))
+        try testbed.near.ip("link set near0 down")
+        #expect(try await service.run(check).ending == .exited(1))
+    }
+
     @Test func `an unresponsive service does not delay status`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         service.process.signal(19)

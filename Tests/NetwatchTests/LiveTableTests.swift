@@ -10,7 +10,7 @@ internal import Testing
     }
 
     private func lines(_ count: Int, columns: Int = 80, rows: Int = 24) -> [String] {
-        LiveTable.lines(records(count), now: .now, columns: columns, rows: rows)
+        LiveTable.lines(records(count), now: .now, columns: columns, rows: rows).map(\.plain)
     }
 
     @Test func `no line is as wide as the window, and one row stays free`() {
@@ -29,22 +29,24 @@ internal import Testing
         let status = PathStatus(target: target, verdict: verdict, pathGeneration: 1)
         var record = HostRecord(target)
         _ = record.take(ValidatedStatus(status: status, probe: nil), now: .now, time: Date())
-        let lines = LiveTable.lines([record], now: .now, columns: columns, rows: 24)
-        #expect(lines.count == 1 && lines[0].contains("not reachable"), "\(lines)")
-        #expect(lines[0].count < columns && lines[0].hasPrefix("a-") == (columns > 15), "\(lines)")
+        let lines = LiveTable.lines([record], now: .now, columns: columns, rows: 24).map(\.plain)
+        #expect(lines.count == 2 && lines[1].contains("not reachable"), "\(lines)")
+        #expect(lines[1].count < columns && lines[1].hasPrefix("a-") == (columns > 15), "\(lines)")
+        #expect(lines[0].contains("STATE") && lines[0].hasPrefix("H") == (columns > 15), "\(lines)")
+        #expect(lines[1].hasSuffix("…") == (columns < 80), "\(lines)")
     }
 
     @Test func `hosts that do not fit are counted`() {
-        #expect(lines(23).count == 23)
-        #expect(lines(24).last == "… and 2 more" && lines(24).count == 23)
+        #expect(lines(22).count == 23)
+        #expect(lines(23).last == "… and 2 more" && lines(23).count == 23)
     }
 
     @Test func `the table is redrawn in place`() {
         var table = LiveTable()
-        let first = table.drawing(records(3), now: .now, columns: 80, rows: 24)
-        let second = table.drawing(records(3), now: .now, columns: 80, rows: 24)
-        #expect(!first.contains("\u{1B}[3A"))
-        #expect(second.hasPrefix(Terminal.hideCursor + "\r\u{1B}[3A" + Terminal.clearToEnd))
+        let first = table.drawing(records(3), now: .now, columns: 80, rows: 24, hasColors: false)
+        let second = table.drawing(records(3), now: .now, columns: 80, rows: 24, hasColors: false)
+        #expect(!first.contains("\u{1B}[4A"))
+        #expect(second.hasPrefix(Terminal.hideCursor + "\r\u{1B}[4A" + Terminal.clearToEnd + "HOST "))
     }
 }
 

@@ -6,29 +6,33 @@ internal import Testing
 
 /// How `netwatch queue list` fits its columns into a window.
 @Suite struct QueueTableTests {
-    private let ids = ["01a1fd77-5b52-70f7-a8f1-b9fb1907155b", "01a1fd77-5b60-7a01-b1de-5cf1f09a3e11"]
+    private static let ids = ["01a1fd77-5b52-70f7-a8f1-b9fb1907155b", "01a1fd77-5b60-7a01-b1de-5cf1f09a3e11"]
 
-    /// - Parameter waiting: What the requests wait for, and the time of their next attempt.
-    private func table(window: Int?, reason: String, waiting: (String, String)? = nil) throws -> QueueTable {
-        let wait = waiting.map { #","waits_for":"\#($0.0)","due":"\#($0.1)""# } ?? ""
+    /// Returns the header, which only a window has, and the rows.
+    ///
+    /// - Parameter members: Further members of the requests in JSON, after a comma.
+    private func lines(
+        window: Int?,
+        reason: String,
+        ids: [String] = Self.ids,
+        members: String = ""
+    ) throws -> [String] {
         let entries = try ids.map { id in
             let text = """
                 {"v":1,"id":"\(id)","state":"pending","method":"POST","url":"https://api.example.com/orders/2026/11/26",
-                "fifo":false,"priority":5,"body_bytes":0,"attempts":4,"deferrals":0,"created":"2027-01-15T08:00:00Z",
-                "reason":"\(reason)"\(wait)}
+                "fifo":false,"priority":5,"body_bytes":1200,"attempts":4,"deferrals":0,"created":"2027-01-15T08:00:00Z",
+                "reason":"\(reason)"\(members)}
                 """
             return ControlMessage.Listed.whole(
                 try ControlMessage.decoder.decode(ControlMessage.Entry.self, from: Data(text.utf8))
             )
         }
-        return QueueTable(entries, window: window, now: Date(timeIntervalSince1970: 1_800_000_000))
+        let table = QueueTable(entries, window: window, now: Date(timeIntervalSince1970: 1_800_000_000))
+        return table.lines(withHeader: true).map(\.plain)
     }
 
     @Test(arguments: [80, 90, 100, 120]) func `the reason is visible in every row`(window: Int) throws {
-        let lines = try table(window: window, reason: "waiting after failures until 2027-01-15T08:05:00Z")
-            .lines(
-                withHeader: true
-            )
+        let lines = try lines(window: window, reason: "waiting after failures until 2027-01-15T08:05:00Z")
         #expect(lines[0].contains("  REASON"))
         for line in lines.dropFirst() {
             #expect(line.contains("  waiting after failures") && line.count <= window, "\(line)")
@@ -39,31 +43,50 @@ internal import Testing
     @Test(arguments: [40, 50, 60]) func `a window that leaves no room for the reasons has no column for them`(
         window: Int
     ) throws {
-        let lines = try table(window: window, reason: "waiting after failures").lines(withHeader: true)
+        let lines = try lines(window: window, reason: "waiting after failures")
         #expect(!lines[0].contains("REASON") && lines.allSatisfy { $0.count <= window }, "\(lines)")
         #expect(!lines[1].contains("waiting"), "\(lines)")
     }
 
-    @Test(arguments: [("retry", true), ("time", true), ("network", false)])
-    func `the time of the next attempt is listed if the request waits only for it`(
-        wait: String,
-        isListed: Bool
+    @Test(
+        arguments: [
+            ("retry", "due", "in 5m"), ("time", "due", "in 5m"), ("network", "due", nil),
+            ("lane", "lane_closed_until", "in 5m"), ("lane", "due", nil),
+            ("constraint", "window_opens", "in 5m"),
+        ] as [(String, String, String?)]
     )
-        throws
-    {
-        let due = "2027-01-15T08:05:00.000Z"
-        let lines = try table(window: nil, reason: "HTTP 503", waiting: (wait, due)).lines(withHeader: false)
-        #expect(lines[0].hasSuffix("  HTTP 503" + (isListed ? ", next attempt \(due)" : "")), "\(lines)")
+    func `the time of the next attempt is listed if the request waits for a time`(
+        wait: String,
+        member: String,
+        next: String?
+    ) throws {
+        let members = #","waits_for":"\#(wait)","\#(member)":"2027-01-15T08:05:00.000Z""#
+        let lines = try lines(window: nil, reason: "HTTP 503", members: members)
+        #expect(lines[0].hasSuffix("  4" + (next.map { "  \($0)" } ?? "  ") + "  HTTP 503"), "\(lines)")
     }
 
-    @Test func `shortened ids differ, and are accepted as beginnings of ids`() throws {
-        let lines = try table(window: 80, reason: "no route to host, and more words").lines(withHeader: false)
-        #expect(lines.map { $0.prefix { $0 != " " } } == ids.map { $0.prefix(13) })
+    @Test(arguments: [80, 200]) func `shortened ids differ, and are accepted as beginnings of ids`(
+        window: Int
+    ) throws {
+        let members = #","waits_for":"earlier","waits_for_request":"\#(Self.ids[0])""#
+        let lines = try lines(window: window, reason: "waiting for earlier requests", members: members)
+        let rows = lines.dropFirst()
+        #expect(rows.map { $0.prefix { $0 != " " } } == Self.ids.map { $0.prefix(13) })
+        #expect(rows.allSatisfy { $0.hasSuffix("  waits for 01a1fd77-5b52") }, "\(lines)")
     }
 
-    @Test func `a wide window shows all columns in full`() throws {
-        let lines = try table(window: 200, reason: "no route to host").lines(withHeader: true)
-        #expect(lines[0].split(separator: " ") == ["ID", "AGE", "STATE", "METHOD", "URL", "TRIES", "REASON"])
-        #expect(lines[1].hasPrefix(ids[0]) && lines[1].contains("/2026/11/26  4      no route to host"))
+    @Test func `ids with a long common beginning are cut in their middle if the window is narrow`() throws {
+        let ids = ["reading-2026-11-26T10:00:00Z", "reading-2026-11-26T10:00:01Z"]
+        let lines = try lines(window: 80, reason: "no route to host", ids: ids)
+        let shown = lines.map { $0.prefix { $0 != " " } }
+        #expect(shown == ["ID", "reading-…:00:00Z", "reading-…:00:01Z"])
+        #expect(lines.dropFirst().allSatisfy { $0.contains("  no route to host") }, "\(lines)")
+    }
+
+    @Test func `a wide window shows all columns`() throws {
+        let lines = try lines(window: 200, reason: "no route to host")
+        let titles = ["ID", "AGE", "SIZE", "STATE", "METHOD", "URL", "TRIES", "NEXT", "REASON"]
+        #expect(lines[0].split(separator: " ").map(String.init) == titles)
+        #expect(lines[1].contains("  1.2 kB  pending  POST    https://api.example.com/orders/"), "\(lines)")
     }
 }

@@ -52,6 +52,9 @@ extension ControlMessage {
         /// What a pending or blocked request waits for: `network`, `portal`, `retry`, `lane`, `slot`, `pace`,
         /// `rate`, `constraint`, `resources`, `earlier`, `dependencies`, `time` or `resume`.
         package var waitsFor: String?
+        /// The id of the request for which this one waits, if `waitsFor` is `earlier` or `dependencies`; `nil` from
+        /// services of earlier versions.
+        package var waitsForRequest: String?
         /// When the time window opens for which the request waits; `nil` if it does not wait for one.
         package var windowOpens: Date?
         /// When the closed lane opens again; `nil` while the lane is open.

@@ -213,6 +213,7 @@ extension ControlMessage.Entry {
             lastError: request.lastError,
             reason: request.reason,
             waitsFor: request.waitReason?.name,
+            waitsForRequest: request.waitsForID,
             windowOpens: request.windowOpening,
             laneClosedUntil: request.laneClosure?.until,
             laneClosedBy: request.laneClosure?.status

@@ -20,7 +20,7 @@ extension OfflineQueue {
         case let reason? where isDue || reason.isOfMachine: return reason
         case _ where request.laneClosure != nil: return .laneClosed
         case _ where !isDue: return .attemptFailed(request.lastError ?? "")
-        case _ where request.isBehind: return .behindEarlier
+        case _ where request.precedingID != nil: return .behindEarlier
         default: return nil
         }
     }

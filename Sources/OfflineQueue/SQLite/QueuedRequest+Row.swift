@@ -43,7 +43,7 @@ extension QueuedRequest {
             laneClosure: isOver ? nil : LaneClosure(lane: row, now: now),
             waitReason: isOver ? nil : Self.storedWaitReason(state, isPaused: row["is_paused"]),
             laneID: isOver ? nil : row["lane_id"],
-            isBehind: isOver ? false : row["is_behind"]
+            precedingID: isOver ? nil : row["preceding_id"]
         )
     }
 

@@ -21,11 +21,20 @@ extension StoreTransaction {
     /// The column `is_paused`: whether the request's lane or the whole queue is paused.
     private static let isPaused = "lane.is_paused OR (SELECT is_paused FROM meta) AS is_paused"
 
-    /// The column `is_behind`: whether a request of a FIFO lane waits behind an earlier one. Index: `request_order`.
-    private static let isBehind = """
-        mode = 'fifo' AND EXISTS (
-            SELECT 1 FROM request AS ahead WHERE ahead.lane_id = lane.id AND ahead.seq < request.seq
-        ) AS is_behind
+    /// The column `preceding_id`: the id of the request that must end first. For a blocked request this is its first
+    /// unfinished dependency, otherwise the first request of the FIFO lane. Indexes: the primary keys of `depends` and
+    /// `request`, and `request_order`.
+    private static let precedingID = """
+        CASE
+            WHEN request.state = 'blocked' THEN (
+                SELECT needed.id FROM depends JOIN request AS needed ON needed.seq = on_seq
+                WHERE depends.seq = request.seq AND is_any = 0 ORDER BY on_seq LIMIT 1
+            )
+            WHEN mode = 'fifo' THEN (
+                SELECT ahead.id FROM request AS ahead
+                WHERE ahead.lane_id = lane.id AND ahead.seq < request.seq ORDER BY ahead.seq LIMIT 1
+            )
+        END AS preceding_id
         """
 
     func page(_ query: RequestQuery) throws -> RequestPage {
@@ -39,7 +48,7 @@ extension StoreTransaction {
         var last = query.after?.position ?? 0
         let found = try cursor(
             """
-            SELECT request.*, host, label, mode, not_before, closed_by, \(Self.isPaused), \(Self.isBehind)
+            SELECT request.*, host, label, mode, not_before, closed_by, \(Self.isPaused), \(Self.precedingID)
             FROM request JOIN lane ON lane.id = lane_id
             WHERE seq > :after AND \(query.matching.condition) ORDER BY seq LIMIT :limit
             """,
@@ -71,7 +80,7 @@ extension StoreTransaction {
     func details(of id: String) throws -> RequestDetails? {
         let current = try row(
             """
-            SELECT request.*, label, mode, not_before, closed_by, \(Self.isPaused), \(Self.isBehind)
+            SELECT request.*, label, mode, not_before, closed_by, \(Self.isPaused), \(Self.precedingID)
             FROM request JOIN lane ON lane.id = lane_id WHERE request.id = ?
             """,
             [id]

@@ -88,7 +88,16 @@ public struct QueuedRequest: Hashable, Sendable {
     /// ``waitReason`` is ``QueuedReason/noFreeSlot``; otherwise `nil`.
     public internal(set) var originLimit: Int?
 
+    /// The id of the request for which this one waits, if ``waitReason`` is ``QueuedReason/behindEarlier`` or
+    /// ``QueuedReason/blocked``; otherwise `nil`.
+    ///
+    /// This is the first request of the FIFO lane, or the first of the dependencies that are not delivered yet.
+    public var waitsForID: String? {
+        waitReason == .behindEarlier || waitReason == .blocked ? precedingID : nil
+    }
+
     let laneID: Int64?
-    /// Whether the request waits for an earlier request of its FIFO lane.
-    let isBehind: Bool
+    /// The id of the first request of the FIFO lane, if it is another one. For a blocked request, the id of its first
+    /// dependency that is not delivered yet.
+    let precedingID: String?
 }

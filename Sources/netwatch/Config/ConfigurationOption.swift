@@ -19,6 +19,8 @@ struct ConfigurationOption: ParsableArguments {
         if config?.isEmpty == true { throw ValidationError("`--config` must not be empty") }
     }
 
+    private static let keysHint = "`netwatch config default` prints all keys with their accepted values"
+
     var files: ConfigurationFiles { ServicePaths().configurationFiles(named: config) }
 
     /// Calls a function that reads the files. If they have faults, prints all of them.
@@ -32,11 +34,9 @@ struct ConfigurationOption: ParsableArguments {
             let last =
                 error.problems.last.map { Printer.printable("\($0)") } ?? "the configuration has faults"
             if error.isTemporary { throw CommandError(.tryAgain, last) }
-            throw CommandError(
-                .unusableStore,
-                last,
-                hint: "`netwatch config default` prints all keys with their accepted values"
-            )
+            // A file that cannot be read has no position.
+            let isRead = error.problems.contains { $0.line > 0 }
+            throw CommandError(.unusableStore, last, hint: isRead ? Self.keysHint : nil)
         }
     }
 }

@@ -37,6 +37,8 @@ struct HistoryCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "The output format: text, or json for one object per host.")
     var format = OutputFormat.text
 
+    @OptionGroup var color: ColorOption
+
     @OptionGroup var service: ServiceOptions
 
     private static func window(_ text: String) throws -> HistoryWindow {
@@ -73,11 +75,18 @@ struct HistoryCommand: AsyncParsableCommand {
         }
         let found = watched.filter { $0.name == host }
         guard found.isEmpty else { return found }
-        let names = watched.map { "`\($0.name)`" }.joined(separator: ", ")
         throw CommandError(
             .no,
             "the service watches no host \(Printer.quoted(host))",
-            hint: names.isEmpty ? "it watches no hosts" : "it watches \(names)"
+            hint: Self.hint(for: host, among: watched.map(\.name))
         )
+    }
+
+    private static func hint(for host: String, among names: [String]) -> String {
+        if names.isEmpty { return "it watches no hosts" }
+        if let name = NameSuggestion.name(for: host, among: names) {
+            return "did you mean \(Printer.quoted(name))?"
+        }
+        return "it watches \(names.map { Printer.quoted($0) }.joined(separator: ", "))"
     }
 }

@@ -5,41 +5,68 @@ internal import NetwatchService
 struct HistoryReport {
     private let host: ControlMessage.Host
     private let history: ControlMessage.History
+    private let window: Int?
     private let now: Date
 
-    /// The number of steps that a symbol stands for, so that a line fits into 80 columns.
-    private static let stepsPerSymbol = 2
+    /// The minimum number of steps that a symbol stands for, so that the symbols of each window fit into 80 columns.
+    private static let leastStepsPerSymbol = 2
     /// The maximum number of outages.
     private static let mostOutages = 10
     private static let levels = Array("▁▂▃▄▅▆▇█")
 
-    init(_ host: ControlMessage.Host, _ history: ControlMessage.History, now: Date = Date()) {
+    /// - Parameter window: The terminal's columns; `nil` without a terminal. Default: the columns of standard output.
+    init(
+        _ host: ControlMessage.Host,
+        _ history: ControlMessage.History,
+        window: Int? = Terminal.window,
+        now: Date = Date()
+    ) {
         self.host = host
         self.history = history
+        self.window = window
         self.now = now
     }
 
-    var lines: [String] {
-        let outages = history.outages.prefix(Self.mostOutages).map { "  " + line(of: $0) }
+    /// The lines of the report. No line is wider than the window, unless it contains a single word that is.
+    var lines: [StyledText] {
+        let outages = history.outages.prefix(Self.mostOutages).map { Self.margin + line(of: $0) }
         let more = history.outages.count - outages.count
-        return [summary, "  " + states, "  " + latencies] + outages + (more > 0 ? ["  and \(more) more"] : [])
+        let texts = outages + (more > 0 ? [Self.margin + "and \(more) more"] : [])
+        let rest =
+            [Self.margin + states, Self.margin + latencies]
+            + texts.flatMap { $0.wrapped(to: window, indent: 2 * Self.margin.count) }
+        return summary + rest.map { StyledText($0) }
     }
 
-    private var summary: String {
+    /// The space before each line except the summary.
+    private static let margin = "  "
+
+    private var summary: [StyledText] {
         let uptime = history.uptime.map { "\(TextFormat.percentage($0)) up in \(history.window)" }
         let median = history.p50Seconds.map { "p50 \(TextFormat.latency($0 * 1000))" }
         let slow = history.p95Seconds.map { "p95 \(TextFormat.latency($0 * 1000))" }
         let cause = host.cause.map { " (\($0))" } ?? ""
-        let parts = [host.state + cause, uptime, median, slow].compactMap(\.self)
-        return "\(host.name)  \(parts.joined(separator: ", "))  \(host.check)"
+        let parts = [cause, uptime, median, slow].compactMap(\.self)
+        let name = host.name + "  "
+        let text = "\(name)\(host.state)\(parts.joined(separator: ", "))  \(host.check)"
+        let rows = text.wrapped(to: window, indent: name.count)
+        let rest = rows[0].dropFirst(name.count + host.state.count)
+        let first = StyledText(name) + StyledText(state: host.state) + StyledText(String(rest))
+        return [first] + rows.dropFirst().map { StyledText($0) }
     }
 
     // MARK: Symbols
 
     private var groups: [ArraySlice<ControlMessage.History.Step>] {
-        stride(from: 0, to: history.steps.count, by: Self.stepsPerSymbol).map { start in
-            history.steps[start..<min(start + Self.stepsPerSymbol, history.steps.count)]
-        }
+        let (steps, size) = (history.steps, stepsPerSymbol)
+        return stride(from: 0, to: steps.count, by: size).map { steps[$0..<min($0 + size, steps.count)] }
+    }
+
+    /// The number of steps that a symbol stands for, so that a line of symbols fits into the window.
+    private var stepsPerSymbol: Int {
+        guard let window else { return Self.leastStepsPerSymbol }
+        let room = max(1, window - Self.margin.count)
+        return max(Self.leastStepsPerSymbol, (history.steps.count + room - 1) / room)
     }
 
     private var states: String {

@@ -29,13 +29,14 @@ struct HostCommand: AsyncParsableCommand {
             If any line is invalid, the command reports the line with the reason and does not start. At most \
             \(HostList.limit) hosts are watched. A host that is named twice is watched once.
 
-            With text output, SIGINT (Ctrl-C) and SIGTERM print a summary of each host before the command ends: \
+            With text output, SIGINT (Ctrl-C), SIGTERM, and q with --live print a summary of each host before the command ends: \
             its state, the number of changes, and for how much of the time it was reachable. Time in which the \
             state was unknown does not count.
 
             Exit status with --once: 0 if every host is reachable, 1 if any host is not reachable, 2 if the \
             state of any host is unknown and no host is unreachable. With --until: 0 when the state is reached, \
-            1 after the timeout. With --count: 0. Otherwise the command runs until a signal ends it.
+            1 after the timeout, or when --count or q ends the command before. With --count or q alone: 0. \
+            Otherwise the command runs until a signal ends it.
             """
     )
 
@@ -78,11 +79,13 @@ struct HostCommand: AsyncParsableCommand {
     )
     var interval: Duration?
 
-    @Flag(help: "Show a table that is updated in place, instead of lines. Requires a terminal.")
+    @Flag(help: "Show a table that is updated in place, instead of lines; q ends it. Requires a terminal.")
     var live = false
 
     @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
     var format = OutputFormat.text
+
+    @OptionGroup var color: ColorOption
 
     /// The state that `--until` waits for.
     enum Until: String, ExpressibleByArgument, CaseIterable {
@@ -111,6 +114,13 @@ struct HostCommand: AsyncParsableCommand {
             throw CommandError(
                 .usage,
                 "`--live` needs a terminal, but standard output is not one",
+                hint: "without `--live`, one line is printed per change"
+            )
+        }
+        if live, !Terminal.canMoveCursor {
+            throw CommandError(
+                .usage,
+                "`--live` needs a terminal that can move the cursor; `TERM` is not set, empty or `dumb`",
                 hint: "without `--live`, one line is printed per change"
             )
         }

@@ -37,6 +37,8 @@ struct HostSession {
     private var states: [Reachability: Int] = [:]
     private var warned: SystemError?
     private var table = LiveTable()
+    /// The terminal of the table; `nil` without one.
+    private let terminal: LiveTerminal?
 
     /// - Throws: An error if a target cannot be probed as the settings require.
     init(
@@ -46,11 +48,12 @@ struct HostSession {
     ) throws(CommandError) {
         self.settings = settings
         self.monitor = monitor
+        terminal = settings.isLive ? LiveTerminal() : nil
         var probes: [(any Probe)?] = []
         for target in targets { probes.append(try settings.probe.probe(for: target)) }
         self.probes = probes
         records = zip(targets, probes).map { HostRecord($0, probeName: $1?.name) }
-        hostWidth = min(max(20, targets.map { $0.description.count }.max() ?? 0), 40)
+        hostWidth = min(max(20, targets.map { $0.title.count }.max() ?? 0), 40)
     }
 
     /// Runs until an end condition of the settings is met, or without end.
@@ -59,18 +62,26 @@ struct HostSession {
     mutating func run() async throws(CommandError) -> ExitStatus {
         let signals = catchSignals()
         let timers = try startTimers()
-        defer { withExtendedLifetime(timers) {} }
+        let jobSignals = startTerminal()
+        defer { withExtendedLifetime((timers, jobSignals)) {} }
         watch()
         for await _ in inbox.wakeups {
             let now = ContinuousClock.now
             for (index, status) in inbox.take() {
                 take(status, of: index, now: now)
-                if printed == settings.count { return .yes }
+                if printed == settings.count { return earlyStatus }
             }
-            if settings.isLive { draw(now: now) }
-            if let signal = signals?.caught { end(by: signal, now: now) }
+            draw(now: now)
+            if let signal = signals?.caught {
+                summarize(now: now)
+                SignalWatch.endProcess(by: signal)
+            }
+            if terminal?.isQuit == true {
+                summarize(now: now)
+                return earlyStatus
+            }
             if let status = try ending(now: now) {
-                showCursor()
+                terminal?.leave()
                 return status
             }
         }
@@ -100,16 +111,30 @@ struct HostSession {
         }
     }
 
+    /// Prepares the terminal for the table, if there is one.
+    private func startTerminal() -> JobSignals? {
+        guard let terminal else { return nil }
+        let inbox = inbox
+        terminal.enter()
+        terminal.readKeys { inbox.wake() }
+        return JobSignals {
+            terminal.leave()
+        } afterContinue: {
+            terminal.enterAgain()
+            inbox.wake()
+        }
+    }
+
     // MARK: Ending
 
     /// Catches the signals after which a summary is printed. JSON output has no summary, so signals keep their default
     /// action there.
     private func catchSignals() -> SignalWatch? {
         guard settings.format == .text, !settings.isOnce else { return nil }
-        let inbox = inbox
+        let (inbox, terminal) = (inbox, terminal)
         // A terminal hangup or Ctrl-\ must not leave the cursor hidden.
         let signals = settings.isLive ? [SIGINT, SIGTERM, SIGHUP, SIGQUIT] : [SIGINT, SIGTERM]
-        return SignalWatch(signals) { inbox.wake() }
+        return SignalWatch(signals, beforeEnding: { terminal?.leave() }, onSignal: { inbox.wake() })
     }
 
     /// Starts a timer that wakes the loop at the timeout, and every second while times are displayed.
@@ -132,11 +157,21 @@ struct HostSession {
             return states.values.reduce(0, +) == records.count ? worst.exitStatus : nil
         }
         guard let until = settings.until else { return nil }
-        let count = states[until, default: 0]
-        if settings.isAny ? count > 0 : count == records.count { return .yes }
+        if isReached(until) { return .yes }
         guard let deadline, deadline <= now else { return nil }
-        showCursor()
+        terminal?.leave()
         throw timedOut(waitingFor: until)
+    }
+
+    /// The exit status if the run ends after ``Settings/count`` lines, or because the user wants it.
+    private var earlyStatus: ExitStatus {
+        settings.until.map(isReached) == false ? .no : .yes
+    }
+
+    /// Returns whether the hosts have the state that ends the run.
+    private func isReached(_ until: Reachability) -> Bool {
+        let count = states[until, default: 0]
+        return settings.isAny ? count > 0 : count == records.count
     }
 
     /// The worst state of any host: not reachable, then unknown, then reachable.
@@ -147,24 +182,23 @@ struct HostSession {
     private func timedOut(waitingFor until: Reachability) -> CommandError {
         let others = records.filter { $0.tally?.state != until }
         let details = others.prefix(5).map { record in
-            guard let status = record.newest else { return "`\(record.target)` is still unknown" }
-            return "`\(record.target)` is \(status.stateText) (\(status.summary(separator: ", ")))"
+            guard let status = record.newest else { return "\(record.target.subject) is still unknown" }
+            return "\(record.target.subject) is \(status.stateText) (\(status.summary(separator: ", ")))"
         }
         let more = others.count > details.count ? ", and \(others.count - details.count) more" : ""
         let after = DurationText.format(settings.timeout ?? .zero)
         return CommandError(.no, "timed out after \(after): " + details.joined(separator: ", ") + more)
     }
 
-    /// Prints a summary of each host on standard output and ends the process.
-    private func end(by signal: CInt, now: ContinuousClock.Instant) -> Never {
-        showCursor()
+    /// Prints a summary of each host on standard output.
+    private func summarize(now: ContinuousClock.Instant) {
+        terminal?.leave()
         // The terminal has just echoed `^C`.
         if Terminal.isAvailable { Printer.data("") }
         for record in records {
             guard let summary = record.summary(now: now) else { continue }
-            Printer.line("\(record.target.description.padded(to: hostWidth))  \(summary)")
+            Printer.line("\(record.target.title.padded(to: hostWidth))  \(summary)")
         }
-        SignalWatch.endProcess(by: signal)
     }
 
     // MARK: Output
@@ -196,11 +230,10 @@ struct HostSession {
     }
 
     private mutating func draw(now: ContinuousClock.Instant) {
+        guard let terminal else { return }
+        // The shell has written below the table.
+        if terminal.takeContinued() { table = LiveTable() }
         let (columns, rows) = Terminal.size
-        Printer.terminal(table.drawing(records, now: now, columns: columns, rows: rows))
-    }
-
-    private func showCursor() {
-        if settings.isLive { Printer.terminal(Terminal.showCursor) }
+        terminal.write(table.drawing(records, now: now, columns: columns, rows: rows))
     }
 }

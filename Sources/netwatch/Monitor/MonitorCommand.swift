@@ -39,6 +39,8 @@ struct MonitorCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
     var format = OutputFormat.text
 
+    @OptionGroup var color: ColorOption
+
     func validate() throws {
         for (name, path) in [("--record", record), ("--replay", replay)] where path == "" {
             throw ValidationError("`\(name)` must not be empty")

@@ -29,6 +29,7 @@ struct HostLine: Encodable {
     var previous: String?
     var previousSeconds: Double?
 
+    private var title: String
     private var stateText: String
     private var detail: String
 
@@ -42,6 +43,7 @@ struct HostLine: Encodable {
     init(_ status: PathStatus, time: Date) {
         self.time = time
         host = status.target.description
+        title = status.target.title
         reachability = status.reachability
         pathGeneration = status.pathGeneration
         stateText = status.reachability.summary
@@ -81,22 +83,19 @@ struct HostLine: Encodable {
 
     /// The line for people in the columns of `netwatch host`: local time, host, state, path or reason, and the duration
     /// of the previous state.
-    func text(hostWidth: Int) -> String {
-        let columns = [
-            LocalTime.format(time),
-            host.padded(to: hostWidth),
-            statusText,
-        ]
-        return columns.joined(separator: "  ") + before
+    func text(hostWidth: Int) -> StyledText {
+        text(after: [title.padded(to: hostWidth)])
     }
 
     /// The line for people about the general path, in the columns of `netwatch monitor`.
-    var pathText: String {
-        let columns = [
-            LocalTime.format(time), "path".padded(to: 9), host.padded(to: 12),
-            statusText,
-        ]
-        return columns.joined(separator: "  ") + before
+    var pathText: StyledText {
+        text(after: ["path".padded(to: 9), title.padded(to: 12)])
+    }
+
+    private func text(after columns: [String]) -> StyledText {
+        let beginning = ([LocalTime.format(time)] + columns + [""]).joined(separator: "  ")
+        return StyledText(beginning) + StyledText(state: stateText)
+            + StyledText(statusText.dropFirst(stateText.count) + before)
     }
 
     /// The state, and the path or reason.

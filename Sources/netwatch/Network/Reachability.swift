@@ -39,10 +39,11 @@ extension PathStatus {
 }
 
 extension NetworkPath {
-    /// `eth0 192.0.2.7 via 192.0.2.1`
+    /// `eth0 192.0.2.7 via 192.0.2.1`, of which each part may be unknown.
     fileprivate var summary: String {
         if isLocal { return "this machine" }
-        let source = source.map { " \($0)" } ?? ""
-        return interfaceName + source + (gateway.map { " via \($0)" } ?? "")
+        let interface = interfaceName.isEmpty ? nil : interfaceName
+        let parts = [interface, source.map { "\($0)" }, gateway.map { "via \($0)" }]
+        return parts.compactMap(\.self).joined(separator: " ")
     }
 }

@@ -55,7 +55,12 @@ enum Printer {
     /// Writes a line of text without control characters. Other parties choose some of the names in the text, such as
     /// interface names, and must not be able to control the terminal.
     static func line(_ text: String) {
-        data(printable(text))
+        line(StyledText(text))
+    }
+
+    /// Writes a line of text without control characters, except those for its styles.
+    static func line(_ text: StyledText) {
+        data(text.rendered(withStyles: ColorChoice.showsColors(on: STDOUT_FILENO)))
     }
 
     /// Writes lines that consist of a label and a text. On a terminal, a text that is wider than the window is continued
@@ -63,9 +68,9 @@ enum Printer {
     ///
     /// - Parameter indent: The column in which the texts begin.
     static func rows(_ lines: [String], indent: Int) {
-        let width = Terminal.isAvailable ? Terminal.size.columns : nil
+        let window = Terminal.window
         for line in lines.map(printable) {
-            for part in width.map({ line.wrapped(to: $0, indent: indent) }) ?? [line] { data(part) }
+            for part in line.wrapped(to: window, indent: indent) { data(part) }
         }
     }
 
@@ -87,20 +92,25 @@ enum Printer {
     }
 
     static func error(_ message: String, hint: String? = nil) {
-        _ = write("error: \(message)\n" + (hint.map { "\nhint: \($0)\n" } ?? ""), to: STDERR_FILENO)
+        let advice = hint.map { "\n\(label("hint:", .hint)) \($0)\n" } ?? ""
+        _ = write("\(label("error:", .bad)) \(message)\n" + advice, to: STDERR_FILENO)
     }
 
     static func warning(_ message: String) {
-        _ = write("warning: \(message)\n", to: STDERR_FILENO)
+        _ = write("\(label("warning:", .attention)) \(message)\n", to: STDERR_FILENO)
+    }
+
+    private static func label(_ text: String, _ style: StyledText.Style) -> String {
+        StyledText(text, style).rendered(withStyles: ColorChoice.showsColors(on: STDERR_FILENO))
     }
 
     static func note(_ message: String) {
         _ = write(message + "\n", to: STDERR_FILENO)
     }
 
-    /// Writes text with cursor control sequences to the terminal on standard output.
-    static func terminal(_ text: String) {
-        _ = write(text, to: STDOUT_FILENO)
+    /// Writes text with cursor control sequences to a terminal.
+    static func terminal(_ text: String, on descriptor: CInt = STDOUT_FILENO) {
+        _ = write(text, to: descriptor)
     }
 
     private static func write(_ text: String, to descriptor: CInt) -> Bool {

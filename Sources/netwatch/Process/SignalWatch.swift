@@ -21,9 +21,15 @@ final class SignalWatch {
     /// - Parameters:
     ///   - signals: The signals to catch.
     ///   - kind: How to treat ignored and repeated signals. Default: an interactive command.
+    ///   - beforeEnding: Called on a libdispatch thread before a second signal ends the process. Default: nothing.
     ///   - onSignal: Called on a libdispatch thread.
-    init(_ signals: [CInt], of kind: Kind = .interactive, onSignal: @escaping @Sendable () -> Void) {
-        let firstSignal = FirstSignal(kind)
+    init(
+        _ signals: [CInt],
+        of kind: Kind = .interactive,
+        beforeEnding: @escaping @Sendable () -> Void = {},
+        onSignal: @escaping @Sendable () -> Void
+    ) {
+        let firstSignal = FirstSignal(kind, beforeEnding: beforeEnding)
         self.firstSignal = firstSignal
         for signal in signals {
             if Self.isIgnored(signal) {
@@ -45,7 +51,7 @@ final class SignalWatch {
         firstSignal.signal
     }
 
-    private static func isIgnored(_ signal: CInt) -> Bool {
+    static func isIgnored(_ signal: CInt) -> Bool {
         var action = sigaction()
         sigaction(signal, nil, &action)
         return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
@@ -67,9 +73,13 @@ final class SignalWatch {
 /// Stores the first signal. In an interactive command, a second one ends the process.
 private final class FirstSignal: Sendable {
     private let kind: SignalWatch.Kind
+    private let beforeEnding: @Sendable () -> Void
     private let first = Mutex<CInt?>(nil)
 
-    init(_ kind: SignalWatch.Kind) { self.kind = kind }
+    init(_ kind: SignalWatch.Kind, beforeEnding: @escaping @Sendable () -> Void) {
+        self.kind = kind
+        self.beforeEnding = beforeEnding
+    }
 
     var signal: CInt? {
         first.withLock { $0 }
@@ -80,6 +90,8 @@ private final class FirstSignal: Sendable {
             defer { first = first ?? signal }
             return first == nil
         }
-        if !isFirst, kind == .interactive { SignalWatch.endProcess(by: signal) }
+        guard !isFirst, kind == .interactive else { return }
+        beforeEnding()
+        SignalWatch.endProcess(by: signal)
     }
 }

@@ -98,6 +98,8 @@ struct ListOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
     var format = OutputFormat.text
 
+    @OptionGroup var color: ColorOption
+
     func validate() throws {
         if limit < 1 { throw ValidationError("`-n` is \(limit); it must be at least 1") }
     }

@@ -12,9 +12,13 @@ struct QueueFlushCommand: AsyncParsableCommand {
 
             Ends the current delays between attempts to all servers, and also tries requests whose host seems \
             unreachable. A request still waits if it is paused or scheduled for later, or if a constraint or a \
-            rate limit delays it. Frequent flushes slow down delivery.
+            rate limit delays it.
 
-            The command needs the running service, and prints how many requests are pending or in flight.
+            A flush also ends the pauses that servers have asked for with Retry-After, and the pauses after failures. \
+            An overloaded server then needs longer to recover, so frequent flushes slow down delivery.
+
+            The command needs the running service. It prints how many requests are pending or in flight, and how \
+            many lanes it has opened against the Retry-After of a server.
 
             Exit status: 0 done; 1 no lane matches, and nothing was changed; 69 service not running.
             """
@@ -24,13 +28,28 @@ struct QueueFlushCommand: AsyncParsableCommand {
 
     mutating func run() async throws {
         let selection = lanes.selection
-        let flushed = try await lanes.queue.withRunningService {
-            try await $0.post("/v1/queue/flush", selection, as: ControlMessage.Flushed.self)
+        let (before, flushed) = try await lanes.queue.withRunningService { client in
+            let before = try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self)
+            let flushed = try await client.post("/v1/queue/flush", selection, as: ControlMessage.Flushed.self)
+            return (before, flushed)
         }
         let delays = lanes.isWhole ? "all delays" : "the delays of these lanes"
         Printer.note(
             "ended \(delays): \(CountText.format(flushed.requests, "request")) pending or in flight"
         )
+        if let warning = warning(before) { Printer.warning(warning) }
+    }
+
+    /// Returns the warning about lanes that servers had closed; `nil` if the flush opened none of them.
+    ///
+    /// - Parameter before: The statistics before the flush.
+    private func warning(_ before: ControlMessage.Statistics) -> String? {
+        let opened = before.closedLanes.filter { $0.status != nil && lanes.contain(host: $0.host, label: $0.lane) }
+        guard !opened.isEmpty else { return nil }
+        let hosts = Set(opened.map(\.host)).sorted()
+        let names = hosts.prefix(3).joined(separator: ", ") + (hosts.count > 3 ? ", …" : "")
+        let count = CountText.format(opened.count, "lane")
+        return Printer.printable("opened \(count) before the end of a server's Retry-After: \(names)")
     }
 }
 
@@ -94,6 +113,13 @@ struct LaneOptions: ParsableArguments {
 
     var isWhole: Bool { host == nil && lane == nil }
 
+    /// Whether the options select a lane with this host and label.
+    ///
+    /// - Parameter host: A host as the service lists it, in lower case.
+    func contain(host: String, label: String) -> Bool {
+        host == self.host?.lowercased() ?? host && label == lane ?? label
+    }
+
     func set(_ action: String) async throws {
         let selection = selection
         let (before, done) = try await queue.withQueue { client in
@@ -111,10 +137,8 @@ struct LaneOptions: ParsableArguments {
         let lanes = CountText.format(done.lanes, "lane")
         let what = isWhole ? "the queue: \(lanes) with requests" : lanes
         if done.paused { return "paused \(what)" }
-        // The service lists hosts in lower case.
-        let name = host?.lowercased()
         let wasPaused =
-            before.pausedLanes.contains { $0.host == name ?? $0.host && $0.lane == lane ?? $0.lane }
+            before.pausedLanes.contains { contain(host: $0.host, label: $0.lane) }
             || (isWhole && before.paused)
         let remaining =
             !isWhole && before.paused

@@ -7,14 +7,6 @@ internal import OfflineQueue
 /// On a terminal no row is wider than the window. Elsewhere only URLs are shortened; `queue show` and JSON have them in
 /// full.
 struct QueueTable {
-    private enum Column: String, CaseIterable {
-        case id, age, state, method, url, tries, reason
-
-        var title: String { rawValue.uppercased() }
-    }
-
-    private typealias Row = [Column: String]
-
     private let requests: [ControlMessage.Listed]
     private let window: Int?
     private let now: Date
@@ -22,7 +14,7 @@ struct QueueTable {
     /// - Parameter window: The terminal's columns; `nil` without a terminal. Default: the columns of standard output.
     init(
         _ requests: [ControlMessage.Listed],
-        window: Int? = Terminal.isAvailable ? Terminal.size.columns : nil,
+        window: Int? = Terminal.window,
         now: Date = Date()
     ) {
         self.requests = requests
@@ -34,50 +26,88 @@ struct QueueTable {
         for line in lines(withHeader: withHeader) { Printer.line(line) }
     }
 
-    func lines(withHeader: Bool) -> [String] {
-        var rows = requests.map(row)
-        let columns = window.map { fit(&rows, into: $0) } ?? Column.allCases
-        if window == nil { shortenURLs(to: Self.defaultURLLength, in: &rows) }
-        if withHeader, window != nil {
-            rows.insert(Dictionary(uniqueKeysWithValues: columns.map { ($0, $0.title) }), at: 0)
-        }
-        let widths = columns.map { width(of: $0, in: rows) }
-        return rows.map { row in line(columns.map { row[$0] ?? "" }, widths) }
+    func lines(withHeader: Bool) -> [StyledText] {
+        let idLength = window == nil ? nil : distinctIDLength
+        var layout = QueueTableLayout(requests.map { row($0) { Self.shortened($0, to: idLength) } })
+        if let window { layout.fit(into: window) } else { layout.shortenURLs(to: Self.defaultURLLength) }
+        return layout.lines(withHeader: withHeader && window != nil, window: window)
     }
 
-    private func row(_ request: ControlMessage.Listed) -> Row {
+    /// The maximum length of a URL if the output is not a terminal.
+    private static let defaultURLLength = 100
+
+    // MARK: Ids
+
+    /// The lengths of shortened ids. 13 characters nearly always identify a generated id.
+    private static let shortLengths = 13...20
+
+    /// The length at which the beginnings of the listed ids differ; `nil` if it is not one of ``shortLengths``. The
+    /// commands accept such a beginning as an id, if no other request matches.
+    private var distinctIDLength: Int? {
+        let ids = requests.map(Self.id(of:))
+        return Self.shortLengths.first { length in
+            Set(ids.map { Self.shortened($0, to: length) }).count == ids.count
+        }
+    }
+
+    private static func shortened(_ id: String, to length: Int?) -> String {
+        guard let length, id.count > shortLengths.upperBound else { return id }
+        return String(id.prefix(length))
+    }
+
+    private static func id(of request: ControlMessage.Listed) -> String {
         switch request {
-        case .whole(let entry): row(entry)
-        case .part(let part): [.id: part.id, .state: part.state, .url: part.host, .reason: "of another user"]
+        case .whole(let entry): entry.id
+        case .part(let part): part.id
         }
     }
 
-    private func row(_ entry: ControlMessage.Entry) -> Row {
+    // MARK: Cells
+
+    /// - Parameter shortened: Returns the form of an id in the table.
+    private func row(
+        _ request: ControlMessage.Listed,
+        _ shortened: (String) -> String
+    ) -> QueueTableLayout.Row {
+        switch request {
+        case .whole(let entry): row(entry, shortened)
+        case .part(let part):
+            [.id: shortened(part.id), .state: part.state, .url: part.host, .reason: "of another user"]
+        }
+    }
+
+    private func row(_ entry: ControlMessage.Entry, _ shortened: (String) -> String) -> QueueTableLayout.Row {
         [
-            .id: entry.id,
-            .age: Self.age(since: entry.created, now: now),
+            .id: shortened(entry.id),
+            .age: Self.span(from: entry.created, to: now),
+            .size: entry.bodyBytes > 0 ? ByteText.format(entry.bodyBytes) : "",
             .state: entry.state,
             .method: entry.method,
             .url: entry.url,
             .tries: String(entry.attempts),
-            .reason: reason(of: entry),
+            .next: next(entry),
+            .reason: entry.waitsForRequest.map { "waits for \(shortened($0))" } ?? reason(of: entry),
         ]
+    }
+
+    /// Returns when the request is tried next; empty if that is not known.
+    private func next(_ entry: ControlMessage.Entry) -> String {
+        if entry.state == QueuedRequest.State.inflight.rawValue { return "now" }
+        guard let time = WaitText.nextAttempt(of: entry) else { return "" }
+        return time > now ? "in \(Self.span(from: now, to: time))" : "now"
     }
 
     private func reason(of entry: ControlMessage.Entry) -> String {
         guard let reason = entry.reason else { return entry.status.map { "HTTP \($0)" } ?? "" }
-        if let due = WaitText.nextAttempt(of: entry), due > now {
-            return "\(reason), next attempt \(due.rfc3339)"
-        }
-        // Held and paused requests wait for a user's action, not for their lane.
-        guard let until = entry.laneClosedUntil, WaitText.isForLane(entry) else { return reason }
         // If `Retry-After` closed the lane, the reason already includes the status of that response.
-        let cause = entry.laneClosedBy == nil ? entry.lastError.map { ": \($0)" } : nil
-        return "\(reason) until \(until.rfc3339)\(cause ?? "")"
+        let isClosed = WaitText.isForLane(entry) && entry.laneClosedUntil != nil && entry.laneClosedBy == nil
+        let cause = isClosed ? entry.lastError.map { ": \($0)" } : nil
+        return reason + (cause ?? "")
     }
 
-    static func age(since date: Date, now: Date) -> String {
-        let seconds = max(0, Int(now.timeIntervalSince(date)))
+    /// Returns the time between two dates in its largest unit: `59s`, `4m`, `2h`, `3d`.
+    private static func span(from start: Date, to end: Date) -> String {
+        let seconds = max(0, Int(end.timeIntervalSince(start)))
         switch seconds {
         case ..<60: return "\(seconds)s"
         case ..<3600: return "\(seconds / 60)m"
@@ -86,70 +116,7 @@ struct QueueTable {
         }
     }
 
-    // MARK: Widths
-
-    private static let gap = "  "
-    /// The maximum length of a URL if the output is not a terminal.
-    private static let defaultURLLength = 100
-    /// The minimum width of the URLs on a terminal, if they are long enough.
-    private static let shortestURL = 20
-    /// The minimum width of the reasons on a terminal, if they are long enough and the window has at least 100 columns.
-    private static let leastReason = 40
-    /// The minimum width of the reasons, if they are long enough. In a window that leaves less, they are left out.
-    private static let shortestReason = 12
-    /// The minimum length of a shortened id. It nearly always identifies a generated id.
-    private static let shortestID = 13
-
-    /// Shortens the cells of the columns before the reason, so that the reason is visible.
-    ///
-    /// - Returns: The columns to show. In a narrow window, the number of attempts and the method are left out, in a very
-    ///   narrow one also the reason.
-    private func fit(_ rows: inout [Row], into window: Int) -> [Column] {
-        var columns = Column.allCases
-        let needed = min(width(of: .reason, in: rows), Self.leastReason)
-        func room(_ rows: [Row]) -> Int {
-            let others = columns.filter { $0 != .url && $0 != .reason }
-            let gaps = (columns.count - 1) * Self.gap.count
-            return window - gaps - others.reduce(0) { $0 + max($1.title.count, width(of: $1, in: rows)) }
-        }
-        let shortest = min(Self.shortestURL, width(of: .url, in: rows))
-        if room(rows) < shortest + needed { shortenIDs(to: distinctIDLength(in: rows), in: &rows) }
-        for column in [Column.tries, .method] where room(rows) < shortest + needed {
-            columns.removeAll { $0 == column }
-        }
-        let isReasonShown = room(rows) - shortest >= min(needed, Self.shortestReason)
-        if !isReasonShown { columns.removeAll { $0 == .reason } }
-        shortenURLs(to: max(shortest, room(rows) - (isReasonShown ? needed : 0)), in: &rows)
-        return columns
-    }
-
-    /// The length at which the beginnings of the listed ids differ. The commands accept such a beginning as an id, if no
-    /// other request matches.
-    private func distinctIDLength(in rows: [Row]) -> Int {
-        let ids = rows.compactMap { $0[.id] }
-        let longest = ids.map(\.count).max() ?? 0
-        return (Self.shortestID..<max(Self.shortestID + 1, longest)).first { length in
-            Set(ids.map { $0.prefix(length) }).count == ids.count
-        } ?? longest
-    }
-
-    private func shortenIDs(to width: Int, in rows: inout [Row]) {
-        for index in rows.indices { rows[index][.id] = rows[index][.id]?.shortened(to: width, with: "") }
-    }
-
-    private func shortenURLs(to width: Int, in rows: inout [Row]) {
-        for index in rows.indices { rows[index][.url] = rows[index][.url]?.shortenedURL(to: width) }
-    }
-
-    private func width(of column: Column, in rows: [Row]) -> Int {
-        rows.map { $0[column]?.count ?? 0 }.max() ?? 0
-    }
-
-    private func line(_ cells: [String], _ widths: [Int]) -> String {
-        let line = zip(cells, widths).map { $0.padded(to: $1) }.joined(separator: Self.gap)
-            .trimmingCharacters(in: .whitespaces)
-        return window.map { line.shortened(to: $0) } ?? line
-    }
+    // MARK: Summary
 
     /// Returns the number of requests per state. The usual states are always listed, the others only if they occur.
     static func summary(_ counts: [String: Int]) -> String {

@@ -8,9 +8,14 @@ enum WaitText {
         ["lane", "resources"].contains(entry.waitsFor)
     }
 
-    /// Returns when the request is tried next, if it waits only for this time; otherwise `nil`.
+    /// Returns when the request is tried next, if it waits for a time; otherwise `nil`.
     static func nextAttempt(of entry: ControlMessage.Entry) -> Date? {
-        ["retry", "time"].contains(entry.waitsFor) ? entry.due : nil
+        switch entry.waitsFor {
+        case "retry", "time": entry.due
+        case "lane", "resources": entry.laneClosedUntil
+        case "constraint": entry.windowOpens
+        default: nil
+        }
     }
 
     /// Returns what the request waits for and, if possible, how to end the wait earlier. Returns `nil` if it does not
@@ -34,7 +39,9 @@ enum WaitText {
         case "rate": "because of a rate limit (`netwatch serve --rate`)"
         case "constraint": "until its constraint is met (`--only-unmetered`, `--interface-kind`, `--window`)"
         case "resources": "until this machine has free descriptors, memory, threads or ports"
-        case "earlier": "for earlier requests of its FIFO lane"
+        case "earlier":
+            "for earlier requests of its FIFO lane"
+                + (entry.waitsForRequest.map { "; the first is \($0)" } ?? "")
         case "dependencies": "until the requests that it depends on (`--after`) are delivered"
         case "time": "for the time of its first attempt (`--at`)"
         case "resume": "because its lane or the whole queue is paused; `netwatch queue resume` ends the pause"

@@ -38,10 +38,12 @@ enum WaitLimit: Hashable {
 struct CompletionWait {
     let client: ServiceClient
     let limit: WaitLimit
+    /// Shows meanwhile what the request waits for; `nil` for no output.
+    let status: StatusLine?
 
     /// The maximum wait in one call to the service. A longer wait takes several calls, because the service may end in
-    /// the meantime.
-    private static let longestCall: Duration = .seconds(60)
+    /// the meantime, and because each response updates the status.
+    private var longestCall: Duration { status == nil ? .seconds(60) : .seconds(2) }
 
     /// - Returns: The last known result. It is `queued` if the service does not respond any more: the service accepted
     ///   the request before this call.
@@ -49,11 +51,15 @@ struct CompletionWait {
     func result(of id: String) async throws(CommandError) -> ControlMessage.Sent {
         var deadline: ContinuousClock.Instant?
         if case .atMost(let limit) = limit { deadline = .now + limit }
+        status?.show("waiting")
+        defer { status?.clear() }
         while true {
             let left = deadline.map { max(.zero, ContinuousClock.now.duration(to: $0)) }
             do throws(CommandError) {
-                let sent = ControlMessage.Sent(try await details(of: id, waiting: left))
+                let details = try await details(of: id, waiting: left)
+                let sent = ControlMessage.Sent(details)
                 guard sent.state == "queued", left != .zero else { return sent }
+                status?.show(SendReport.progress(of: sent, details.request))
             } catch {
                 return try Self.acceptedResult(of: id, after: error)
             }
@@ -65,7 +71,7 @@ struct CompletionWait {
         of id: String,
         waiting left: Duration?
     ) async throws(CommandError) -> ControlMessage.Details {
-        let timeout = min(left ?? Self.longestCall, Self.longestCall)
+        let timeout = min(left ?? longestCall, longestCall)
         return try await client.get(
             "/v1/requests/\(id.urlEscaped)?wait=\(timeout.seconds)",
             extra: timeout,

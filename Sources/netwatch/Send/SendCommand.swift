@@ -122,7 +122,8 @@ struct SendCommand: AsyncParsableCommand {
         // Printed before the wait, so that a user who interrupts the wait has the id.
         if format == .text { show(id) }
         let known = sent.known
-        sent = try await CompletionWait(client: client, limit: wait).result(of: id)
+        let status = format == .text ? StatusLine() : nil
+        sent = try await CompletionWait(client: client, limit: wait, status: status).result(of: id)
         sent.known = known
         show(sent, withID: format == .json)
         if format == .text, sent.state == "queued" { Printer.note(Self.unfinishedNote) }

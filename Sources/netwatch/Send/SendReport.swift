@@ -1,3 +1,4 @@
+internal import Foundation
 internal import NetwatchService
 
 /// The result of `netwatch send` for people.
@@ -11,6 +12,17 @@ enum SendReport {
         let parts = [hold == nil ? state(of: sent) : nil, isRedundant ? nil : status, reason]
         let known = sent.known == true ? "the queue already has a request with this id" : nil
         return [known, parts.compactMap(\.self).joined(separator: ": "), hold].compactMap(\.self)
+    }
+
+    /// Returns what an unfinished request waits for, in one line.
+    static func progress(
+        of sent: ControlMessage.Sent,
+        _ entry: ControlMessage.Entry,
+        now: Date = Date()
+    ) -> String {
+        let distance = WaitText.nextAttempt(of: entry).map { max(0, $0.timeIntervalSince(now)) }
+        let next = distance.map { "next attempt in \(DurationText.format(.seconds($0)))" }
+        return (["waiting: \(sent.reason ?? sent.state)"] + [next].compactMap(\.self)).joined(separator: ", ")
     }
 
     /// A request without an id was sent without the queue, which therefore has not given it up.

@@ -60,10 +60,12 @@ struct BodyUpload {
         }
     }
 
-    /// Removes an upload that no request will use. Without this, the service removes it after ten minutes.
+    /// Removes an upload that no request will use, unless the service takes longer than 2 s. Without this, the service
+    /// removes it after ten minutes.
     func remove(_ body: ControlMessage.StagedBody?) async {
         guard let body else { return }
-        _ = try? await client.delete("/v1/bodies/\(body.id)", as: ControlMessage.RemovedBodies.self)
+        let target = "/v1/bodies/\(body.id)"
+        _ = try? await client.delete(target, within: .seconds(2), as: ControlMessage.RemovedBodies.self)
     }
 
     private func append(

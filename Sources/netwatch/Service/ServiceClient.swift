@@ -4,28 +4,23 @@ internal import NetwatchService
 /// A client of the control API. While the service is busy, it retries a request for a limited time.
 struct ServiceClient {
     private let transport: any ServiceTransport
-    private let timeout: Duration
+    /// How long to wait for a response.
+    private static let timeout: Duration = .seconds(10)
     private var busyTimeout: Duration
     /// Called each time the service was busy, before the retry.
     private var onBusy: (@Sendable () async -> Void)?
 
     /// - Parameters:
     ///   - transport: Sends the requests.
-    ///   - timeout: How long to wait for a response.
     ///   - busyTimeout: How long to retry while the service is busy. Default 5 s.
-    init(
-        _ transport: any ServiceTransport,
-        timeout: Duration = .seconds(10),
-        busyTimeout: Duration = .seconds(5)
-    ) {
+    init(_ transport: any ServiceTransport, busyTimeout: Duration = .seconds(5)) {
         self.transport = transport
-        self.timeout = timeout
         self.busyTimeout = busyTimeout
     }
 
     /// - Parameter path: The service's socket.
-    init(path: String, timeout: Duration = .seconds(10), busyTimeout: Duration = .seconds(5)) {
-        self.init(SocketTransport(path: path), timeout: timeout, busyTimeout: busyTimeout)
+    init(path: String, busyTimeout: Duration = .seconds(5)) {
+        self.init(SocketTransport(path: path), busyTimeout: busyTimeout)
     }
 
     /// Returns a client that retries longer while the service is busy, for work that would be expensive to repeat.
@@ -41,14 +36,17 @@ struct ServiceClient {
     ///
     /// - Parameters:
     ///   - extra: Additional time for the response.
+    ///   - limit: The maximum time of the whole call. Default: none.
     ///   - busyLimit: How long to retry while the service is busy. Default: the client's limit.
     func get<Message: Decodable>(
         _ target: String,
         extra: Duration = .zero,
+        within limit: Duration = ServiceRequest.longestCall,
         busyLimit: Duration? = nil,
         as _: Message.Type
     ) async throws(CommandError) -> Message {
-        var request = ServiceRequest(method: "GET", target: target, timeout: timeout + extra)
+        var request = ServiceRequest(method: "GET", target: target, timeout: Self.timeout + extra)
+        request.totalTimeout = limit
         request.isRepeatable = true
         request.busyLimit = busyLimit
         return try await decoded(request)
@@ -111,10 +109,15 @@ struct ServiceClient {
     }
 
     /// Sends a DELETE request and decodes the response.
-    func delete<Message: Decodable>(_ target: String, as _: Message.Type) async throws(CommandError)
-        -> Message
-    {
-        var request = ServiceRequest(method: "DELETE", target: target, timeout: timeout)
+    ///
+    /// - Parameter limit: The maximum time of the whole call. Default: none.
+    func delete<Message: Decodable>(
+        _ target: String,
+        within limit: Duration = ServiceRequest.longestCall,
+        as _: Message.Type
+    ) async throws(CommandError) -> Message {
+        var request = ServiceRequest(method: "DELETE", target: target, timeout: Self.timeout)
+        request.totalTimeout = limit
         request.isRepeatable = true
         return try await decoded(request)
     }

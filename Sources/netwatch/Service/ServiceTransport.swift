@@ -10,8 +10,10 @@ struct ServiceRequest: Sendable {
     let target: String
     var body: Data?
     var contentType: String?
-    /// The maximum time without any data from the service.
+    /// The maximum time without any data from the service. May be exceeded by up to 2 s.
     var timeout: Duration
+    /// The maximum time of the whole call.
+    var totalTimeout: Duration = ServiceRequest.longestCall
     /// Whether the request may reach the service twice, because it changes nothing or the service recognizes a second
     /// copy.
     var isRepeatable = false

@@ -2,6 +2,7 @@ internal import ClientCore
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
+internal import NetwatchService
 internal import Synchronization
 
 /// Sends requests to the service over its control socket.
@@ -26,10 +27,14 @@ struct SocketTransport: ServiceTransport {
     }
 
     func response(to request: ServiceRequest) async throws(CommandError) -> ServiceResponse {
-        // `ServiceRequest.timeout` limits the time without any data.
-        let transfer = await transfer(request, totalTimeout: ServiceRequest.longestCall).response()
-        guard transfer.response != nil, transfer.error == nil else { return try failure(of: transfer) }
-        return ServiceResponse(transfer, body: transfer.data ?? Data())
+        let isShort = request.timeout <= Self.checkPause + Self.checkTimeout
+        return try await (isShort ? call(request) : callWithChecks(request)).get()
+    }
+
+    private func call(_ request: ServiceRequest) async -> Result<ServiceResponse, CommandError> {
+        let transfer = await transfer(request, totalTimeout: request.totalTimeout).response()
+        guard transfer.response != nil, transfer.error == nil else { return failure(of: transfer) }
+        return .success(ServiceResponse(transfer, body: transfer.data ?? Data()))
     }
 
     func stream(
@@ -44,7 +49,7 @@ struct SocketTransport: ServiceTransport {
             }
             .response()
         // If the stream began, the service has ended it, or was killed.
-        guard transfer.response != nil else { return try failure(of: transfer) }
+        guard transfer.response != nil else { return try failure(of: transfer).get() }
         return ServiceResponse(transfer, body: start.bytes)
     }
 
@@ -64,10 +69,10 @@ struct SocketTransport: ServiceTransport {
         return session.transfer(urlRequest, policy: policy)
     }
 
-    /// Returns the response of a busy service if the service's backlog is full. Throws any other failure.
-    private func failure(of transfer: DefaultDataResponse) throws(CommandError) -> ServiceResponse {
-        if transfer.error?.transferFailure?.isBacklogFull == true { return Self.full }
-        throw unreachable(transfer.error)
+    /// Returns the response of a busy service if the service's backlog is full, otherwise the error.
+    private func failure(of transfer: DefaultDataResponse) -> Result<ServiceResponse, CommandError> {
+        if transfer.error?.transferFailure?.isBacklogFull == true { return .success(Self.full) }
+        return .failure(unreachable(transfer.error))
     }
 
     /// The response that is returned if the service's backlog is full and connect(2) fails with EAGAIN. It equals the
@@ -88,16 +93,14 @@ struct SocketTransport: ServiceTransport {
         default:
             let reason = failure?.message ?? error.map { "\($0)" } ?? "no response"
             if failure?.isLocalShortage == true { return localShortage(reason) }
-            return CommandError(
-                .unknown,
-                "\(name) did not respond: \(reason)",
-                hint: failure?.code == Self.timeoutCode ? Self.slowness : nil
-            ).withUnknownOutcome
+            return noResponse(reason, hint: failure?.isTimeout == true ? Self.slowness : nil)
         }
     }
 
-    /// `CURLE_OPERATION_TIMEDOUT`.
-    private static let timeoutCode: Int32 = 28
+    private func noResponse(_ reason: String, hint: String?) -> CommandError {
+        CommandError(.unknown, "\(name) did not respond: \(reason)", hint: hint).withUnknownOutcome
+    }
+
     private static let slowness =
         "the service may be short of descriptors (see its log), or busy with a large change"
 
@@ -108,6 +111,42 @@ struct SocketTransport: ServiceTransport {
             "could not connect to \(name), because this command is short of descriptors, memory or threads: \(reason)",
             hint: "nothing was changed; `ulimit -n` shows the limit of descriptors"
         )
+    }
+}
+
+/// Checks of the service during a call that may take long, such as a call that returns after an attempt. Without them, a
+/// command would wait for a service that hangs as long as for a service that works.
+extension SocketTransport {
+    /// The time before the first check, and between the response to a check and the next check.
+    private static let checkPause: Duration = .seconds(5)
+    /// How long the service may take to respond to a check.
+    private static let checkTimeout: Duration = .seconds(5)
+    /// The service responds to this request without using its store, which may be busy with a large change. Any
+    /// response shows that the service works, even a refusal.
+    private static let check = ServiceRequest(method: "GET", target: "/v1/names", timeout: checkTimeout)
+
+    /// Makes a call, and ends it as soon as the service does not respond to a check.
+    private func callWithChecks(_ request: ServiceRequest) async -> Result<ServiceResponse, CommandError> {
+        await withTaskGroup(of: Result<ServiceResponse, CommandError>?.self) { group in
+            group.addTask { await call(request) }
+            group.addTask { await failedCheck().map { .failure($0) } }
+            for await case let result? in group {
+                group.cancelAll()
+                return result
+            }
+            return .failure(unreachable(nil))
+        }
+    }
+
+    /// Checks the service repeatedly. Returns the error when it does not respond; `nil` when the task is cancelled.
+    private func failedCheck() async -> CommandError? {
+        while (try? await Task.sleep(for: Self.checkPause)) != nil {
+            let check = await transfer(Self.check, totalTimeout: Self.checkTimeout).response()
+            guard check.error?.transferFailure?.isTimeout == true else { continue }
+            let silence = DurationText.format(Self.checkPause + Self.checkTimeout)
+            return noResponse("it has sent nothing for \(silence)", hint: Self.slowness)
+        }
+        return nil
     }
 }
 
@@ -138,6 +177,9 @@ extension TransferFailure {
     /// Whether connect(2) failed because more connections wait than the service accepts. Before that phase, EAGAIN
     /// means that no thread could be started.
     fileprivate var isBacklogFull: Bool { osErrno == EAGAIN && phase == .connect }
+
+    /// Whether the code is `CURLE_OPERATION_TIMEDOUT`.
+    fileprivate var isTimeout: Bool { code == 28 }
 }
 
 /// The three errors after which the service has done nothing for a command. Each has its own exit status.

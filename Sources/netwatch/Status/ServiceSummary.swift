@@ -42,23 +42,33 @@ struct ServiceSummary: Encodable, Sendable {
     ///
     /// - Parameters:
     ///   - path: The path of its socket.
-    ///   - timeout: How long to wait for each response. Should be short, because all of the output waits for it.
+    ///   - timeout: How long to wait for the responses. Should be short, because all of the output waits for it.
     static func asking(_ path: String, timeout: Duration) async -> ServiceSummary {
         do throws(SystemError) {
             let pid = try ServiceProcess.id(listeningAt: path)
-            let client = ServiceClient(path: path, timeout: timeout, busyTimeout: .zero)
-            return await asking(client, at: path, pid: pid)
+            let client = ServiceClient(path: path, busyTimeout: .zero)
+            return await asking(client, at: path, pid: pid, within: timeout)
         } catch {
             return ServiceSummary(state: state(error), socket: path)
         }
     }
 
-    private static func asking(_ client: ServiceClient, at path: String, pid: Int32) async -> ServiceSummary {
+    private static func asking(
+        _ client: ServiceClient,
+        at path: String,
+        pid: Int32,
+        within limit: Duration
+    ) async -> ServiceSummary {
+        // A service of an earlier version does not have this route, and is still shown as running.
+        async let names = try? client.get("/v1/names", within: limit, as: ControlMessage.Names.self)
         do throws(CommandError) {
-            let queue = Queue(try await client.get("/v1/queue/stats", as: ControlMessage.Statistics.self))
-            // A service of an earlier version does not have this route, and is still shown as running.
-            let names = try? await client.get("/v1/names", as: ControlMessage.Names.self)
-            return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue, names: names)
+            let statistics = try await client.get(
+                "/v1/queue/stats",
+                within: limit,
+                as: ControlMessage.Statistics.self
+            )
+            let queue = Queue(statistics)
+            return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue, names: await names)
         } catch {
             return ServiceSummary(state: state(error.status), socket: path, pid: pid)
         }
@@ -81,6 +91,12 @@ struct ServiceSummary: Encodable, Sendable {
         case .unavailable: .notRunning
         default: .notAnswering
         }
+    }
+
+    /// 0 if the queue works by itself, 1 if it needs a user's attention, 2 if its state is unknown.
+    var queueStatus: ExitStatus {
+        guard let queue else { return .unknown }
+        return queue.needsAttention ? .no : .yes
     }
 
     // MARK: For people
@@ -111,6 +127,11 @@ struct ServiceSummary: Encodable, Sendable {
 }
 
 extension ServiceSummary.Queue {
+    /// Whether requests stay in the queue until a user acts: the queue is paused, or requests are held or dead.
+    fileprivate var needsAttention: Bool {
+        paused || [QueuedRequest.State.held, .dead].contains { counts[$0.rawValue, default: 0] > 0 }
+    }
+
     /// The number of closed lanes for people; empty if no lane is closed.
     fileprivate var closedText: [String] {
         switch closedLanes {

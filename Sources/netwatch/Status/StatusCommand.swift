@@ -13,13 +13,15 @@ struct StatusCommand: AsyncParsableCommand {
         discussion: """
             netwatch status
             netwatch status --format json
+            netwatch status --check-queue >/dev/null || echo look
 
             The command itself looks up the path to the Internet and the interfaces. The queue, the name \
             servers, and the names with the age of their addresses come from the service. They are missing if \
             the service is not running or does not respond in time.
 
-            Exit status: 0 if the public Internet is reachable, 1 if not, 2 if that is unknown. The state of \
-            the service does not affect the exit status.
+            Exit status: 0 if the public Internet is reachable, 1 if not, 2 if that is unknown. With \
+            --check-queue: 1 also if the queue needs attention, because it is paused or has held or dead requests; \
+            otherwise 2 also if the service does not respond.
             """
     )
 
@@ -29,6 +31,9 @@ struct StatusCommand: AsyncParsableCommand {
         transform: Duration.argument(in: .milliseconds(1)...(.seconds(9999 * 3600)), "1ms to 9999h")
     )
     var timeout: Duration = .milliseconds(200)
+
+    @Flag(help: "End with 1 if the queue needs attention, and with 2 if its state is unknown.")
+    var checkQueue = false
 
     @Option(name: .shortAndLong, help: "The output format: text, or json (a single JSON object).")
     var format = OutputFormat.text
@@ -47,7 +52,14 @@ struct StatusCommand: AsyncParsableCommand {
         case .text: Printer.rows(report.lines, indent: StatusReport.indent)
         case .json: Printer.json(report, with: ControlMessage.encoder)
         }
-        if report.path.reachability != .reachable { throw report.path.reachability.exitStatus.exitCode }
+        let status = exitStatus(of: report)
+        if status != .yes { throw status.exitCode }
+    }
+
+    private func exitStatus(of report: StatusReport) -> ExitStatus {
+        var findings = [report.path.reachability.exitStatus]
+        if checkQueue { findings.append(report.service.queueStatus) }
+        return [ExitStatus.no, .unknown].first { findings.contains($0) } ?? .yes
     }
 
     private static func path() async throws(CommandError) -> HostLine {

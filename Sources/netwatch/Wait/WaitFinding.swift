@@ -13,14 +13,14 @@ struct WaitFinding: Sendable {
 
     /// - Parameter interfaces: The interfaces that the path may use; empty for any.
     init(_ status: PathStatus, interfaces: [String]) {
-        let target = status.target == .general ? "the public Internet" : "`\(status.target)`"
         let isByThese =
             interfaces.isEmpty || status.path.map { interfaces.contains($0.interfaceName) } ?? false
         isMet = status.isReachable && isByThese
         generation = status.pathGeneration
         let names = interfaces.map { "`\($0)`" }.joined(separator: " or ")
         let restriction = status.isReachable && !isByThese ? ", but not over \(names)" : ""
-        summary = "\(target) is \(status.reachability.summary) (\(status.summary))\(restriction)"
+        let state = "\(status.reachability.summary) (\(status.summary))"
+        summary = "\(status.target.subject) is \(state)\(restriction)"
     }
 
     /// Creates the state of an interface, which is met if the interface has a carrier.
@@ -46,8 +46,7 @@ struct WaitFinding: Sendable {
     mutating func require(_ validated: ValidatedStatus) {
         guard validated.status.isReachable else { return }
         isMet = isMet && validated.validation == .valid
-        let target = validated.status.target
-        let subject = target == .general ? "the public Internet" : "`\(target)`"
+        let subject = validated.status.target.subject
         let answer =
             validated.validation == .none
             ? "has not responded yet" : "is \(validated.stateText) (\(validated.summary(separator: ", ")))"

@@ -1,0 +1,93 @@
+internal import Glibc
+internal import NetwatchEventLoop
+internal import Synchronization
+
+/// The terminal of a command that redraws its output in place. While it is entered, the cursor is hidden, and keys are
+/// read without Enter and without an echo.
+final class LiveTerminal: Sendable {
+    private struct State {
+        var isEntered = false
+        /// The mode to restore; `nil` if the mode was not changed.
+        var mode: termios?
+        var wasContinued = false
+        var isQuit = false
+    }
+
+    private let state = Mutex(State())
+    /// The controlling terminal; -1 if there is none. Standard input may be a file of hosts.
+    private let input = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)
+
+    deinit {
+        leave()
+        if input >= 0 { close(input) }
+    }
+
+    /// Whether the user has pressed `q`.
+    var isQuit: Bool { state.withLock { $0.isQuit } }
+
+    /// Returns whether the process was continued after a stop since the last call.
+    func takeContinued() -> Bool {
+        state.withLock { state in
+            defer { state.wasContinued = false }
+            return state.wasContinued
+        }
+    }
+
+    /// Writes text with control sequences. Has no effect while the terminal is not entered.
+    func write(_ text: String) {
+        state.withLock { if $0.isEntered { Printer.terminal(text) } }
+    }
+
+    // MARK: Modes
+
+    func enter() {
+        state.withLock { state in
+            state.isEntered = true
+            Printer.terminal(Terminal.hideCursor)
+            var mode = termios()
+            guard state.mode == nil, hasTerminal, tcgetattr(input, &mode) == 0 else { return }
+            state.mode = mode
+            mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
+            tcsetattr(input, TCSANOW, &mode)
+        }
+    }
+
+    /// Enters the terminal again after the process was continued.
+    func enterAgain() {
+        state.withLock { $0.wasContinued = true }
+        enter()
+    }
+
+    func leave() {
+        state.withLock { state in
+            guard state.isEntered else { return }
+            state.isEntered = false
+            Printer.terminal(Terminal.showCursor)
+            if var mode = state.mode, hasTerminal { tcsetattr(input, TCSANOW, &mode) }
+            state.mode = nil
+        }
+    }
+
+    /// Whether this process is in the foreground. The kernel stops a background process that changes the mode.
+    private var hasTerminal: Bool { tcgetpgrp(input) == getpgrp() }
+
+    // MARK: Keys
+
+    /// Reads keys on a separate thread until the terminal is closed.
+    ///
+    /// - Parameter onQuit: Called on that thread after `q`.
+    func readKeys(onQuit: @escaping @Sendable () -> Void) {
+        // If no thread can be started, only signals end the command.
+        try? startDetachedThread(named: "nw-keys") { [self] in
+            var key: UInt8 = 0
+            while true {
+                let count = read(input, &key, 1)
+                if count == -1, errno == EINTR { continue }
+                guard count == 1 else { return }
+                guard key == UInt8(ascii: "q") else { continue }
+                state.withLock { $0.isQuit = true }
+                onQuit()
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+/// The cells of a table of requests, fitted into a window.
+struct QueueTableLayout {
+    enum Column: String, CaseIterable {
+        case id, age, size, state, method, url, tries, next, reason
+
+        var title: String { rawValue.uppercased() }
+    }
+
+    typealias Row = [Column: String]
+
+    private var rows: [Row]
+    private var columns = Column.allCases
+
+    init(_ rows: [Row]) {
+        self.rows = rows
+    }
+
+    /// Returns the lines of the table, each cut to the window.
+    ///
+    /// - Parameter window: The number of columns; `nil` for no limit.
+    func lines(withHeader: Bool, window: Int?) -> [StyledText] {
+        let titles = Dictionary(uniqueKeysWithValues: columns.map { ($0, $0.title) })
+        let widths = columns.map { max(withHeader ? $0.title.count : 0, width(of: $0)) }
+        let header = withHeader ? [line(titles, widths) { StyledText($1, .title) }] : []
+        let lines =
+            header
+            + rows.map { row in
+                line(row, widths) { $0 == .state ? StyledText(state: $1) : StyledText($1) }
+            }
+        return window.map { window in lines.map { $0.shortened(to: window) } } ?? lines
+    }
+
+    /// - Parameter styled: Returns a cell with its style.
+    private func line(
+        _ row: Row,
+        _ widths: [Int],
+        styled: (Column, String) -> StyledText
+    ) -> StyledText {
+        let last = columns.last { row[$0]?.isEmpty == false }
+        var line = StyledText("")
+        for (column, width) in zip(columns, widths) {
+            let cell = row[column] ?? ""
+            line = line + styled(column, cell)
+            // Nothing follows the last cell, so that lines do not end with spaces.
+            if column == last { break }
+            line = line + StyledText("".padded(to: width - cell.count) + Self.gap)
+        }
+        return line
+    }
+
+    /// Shortens URLs to a width. If any URL is longer, the schemes of all are left out, so that the column looks the
+    /// same in each row.
+    mutating func shortenURLs(to width: Int) {
+        guard self.width(of: .url) > width else { return }
+        change(.url) { $0.withoutScheme.shortenedURL(to: width) }
+    }
+
+    // MARK: Windows
+
+    private static let gap = "  "
+    /// The minimum width of the URLs, if they are long enough.
+    private static let shortestURL = 20
+    /// The width of the reasons for which other columns are left out, if the reasons are long enough.
+    private static let wantedReason = 40
+    /// The minimum width of the reasons, if they are long enough. In a window that leaves less, they are left out.
+    private static let shortestReason = 12
+    /// The length of ids that are cut in the middle.
+    private static let cutID = 16
+
+    /// Shortens the cells of the columns before the reason, and leaves columns out, so that the reason is visible.
+    mutating func fit(into window: Int) {
+        for column in [Column.size, .tries, .method] where !hasRoom(forReason: Self.wantedReason, in: window)
+        {
+            leaveOut(column)
+        }
+        if !hasRoom(forReason: Self.wantedReason, in: window) {
+            change(.id) { $0.shortenedInMiddle(to: Self.cutID) }
+        }
+        for column in [Column.next, .reason] where !hasRoom(forReason: Self.shortestReason, in: window) {
+            leaveOut(column)
+        }
+        let reason = columns.contains(.reason) ? min(width(of: .reason), Self.wantedReason) : 0
+        shortenURLs(to: max(urlWidth, room(in: window) - reason))
+    }
+
+    /// Returns whether a window has room for URLs of the minimum width, and for the reasons up to a width.
+    private func hasRoom(forReason width: Int, in window: Int) -> Bool {
+        room(in: window) >= urlWidth + min(width, self.width(of: .reason))
+    }
+
+    /// The width that the URLs need at least.
+    private var urlWidth: Int { min(Self.shortestURL, width(of: .url)) }
+
+    /// Returns the number of columns of a window that the other columns leave to the URLs and the reasons.
+    private func room(in window: Int) -> Int {
+        let others = columns.filter { $0 != .url && $0 != .reason }
+        let gaps = (columns.count - 1) * Self.gap.count
+        return window - gaps - others.reduce(0) { $0 + max($1.title.count, width(of: $1)) }
+    }
+
+    private func width(of column: Column) -> Int {
+        rows.map { $0[column]?.count ?? 0 }.max() ?? 0
+    }
+
+    private mutating func leaveOut(_ column: Column) {
+        columns.removeAll { $0 == column }
+    }
+
+    private mutating func change(_ column: Column, _ change: (String) -> String) {
+        for index in rows.indices { rows[index][column] = rows[index][column].map(change) }
+    }
+}

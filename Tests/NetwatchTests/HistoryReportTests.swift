@@ -1,0 +1,67 @@
+internal import Foundation
+internal import Testing
+
+@testable internal import NetwatchService
+@testable internal import netwatch
+
+/// The output of `netwatch history` in windows of several widths.
+@Suite struct HistoryReportTests {
+    private static let start = Date(timeIntervalSince1970: 1_800_000_000)
+
+    private func lines(window: Int?) -> [String] {
+        let host = ControlMessage.Host(
+            name: "collector",
+            check: "https://api.example.com/healthz",
+            state: "down",
+            cause: "remote",
+            uptime: ControlMessage.Uptime(),
+            intervalSeconds: 30,
+            timeoutSeconds: 5,
+            fall: 3,
+            rise: 2
+        )
+        let steps = (0..<96).map { number in
+            ControlMessage.History.Step(
+                start: Self.start + Double(number) * 900,
+                upSeconds: number < 48 ? 900 : 0,
+                remoteSeconds: number < 48 ? 0 : 900,
+                localSeconds: 0,
+                probes: 30,
+                failures: 0
+            )
+        }
+        let outage = ControlMessage.History.Outage(
+            cause: "remote",
+            start: Self.start,
+            end: Self.start + 60,
+            reason: "timed out after 5 s while connecting"
+        )
+        let history = ControlMessage.History(
+            name: "collector",
+            window: "24h",
+            uptime: 0.5,
+            p50Seconds: 0.0124,
+            p95Seconds: 0.0401,
+            steps: steps,
+            outages: [outage]
+        )
+        return HistoryReport(host, history, window: window).lines.map(\.plain)
+    }
+
+    @Test func `without a terminal each text has one line`() {
+        let lines = lines(window: nil)
+        #expect(lines.count == 4)
+        #expect(lines[0].hasPrefix("collector  down (remote), 50.00 % up in 24h, p50 12.4 ms"), "\(lines)")
+        #expect(lines[1] == "  " + String(repeating: "█", count: 24) + String(repeating: "x", count: 24))
+    }
+
+    @Test(arguments: [35, 40, 50, 80]) func `no line is wider than the window`(window: Int) {
+        let lines = lines(window: window)
+        #expect(lines.allSatisfy { $0.count <= max(window, 42) }, "\(lines)")
+        #expect(lines.filter { !$0.contains("https") }.allSatisfy { $0.count <= window }, "\(lines)")
+        let states = lines.first { $0.hasSuffix("xx") } ?? ""
+        #expect(states.count(where: { $0 == "█" }) == states.count(where: { $0 == "x" }), "\(lines)")
+        let words = lines.joined(separator: " ").split(separator: " ")
+        #expect(words.suffix(7) == ["timed", "out", "after", "5", "s", "while", "connecting"])
+    }
+}
