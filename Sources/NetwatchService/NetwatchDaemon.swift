@@ -95,7 +95,11 @@ package struct NetwatchDaemon: Sendable {
         limits.bodyBytes = ControlMessage.maximumMessageBytes
         limits.userConnections = configuration.userConnections
         let history = openHistory()
-        let hosts = HostMonitor(monitor: monitor, history: history, logger: logger)
+        let hooks = HookReporter(logger: logger) { request, options in
+            _ = try await queue.enqueue(request, options: options)
+        }
+        await hooks.use(configuration.hooks)
+        let hosts = HostMonitor(monitor: monitor, history: history, hooks: hooks, logger: logger)
         let view = HostsView(monitor: hosts, history: history)
         let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: configuration.version)
         let access = AccessRules(policy: configuration.access, quota: configuration.quota)
@@ -113,7 +117,8 @@ package struct NetwatchDaemon: Sendable {
         let path = await monitor.statuses(of: .general).first { _ in true }
         try await queue.start()
         async let _ = hosts.run(configuration.hosts)
-        async let _ = reload(Reloadable(hosts: hosts, server: server, access: access), at: reloads)
+        let reloadable = Reloadable(hosts: hosts, hooks: hooks, server: server, access: access)
+        async let _ = reload(reloadable, at: reloads)
         async let _ = reportProgress(of: queue, monitor)
         announceReady(path, monitor)
         await logEncryption(of: queue)
@@ -147,6 +152,7 @@ package struct NetwatchDaemon: Sendable {
     /// The parts of the service that a reload changes.
     private struct Reloadable {
         let hosts: HostMonitor
+        let hooks: HookReporter
         let server: ControlServer
         let access: AccessRules
     }
@@ -170,6 +176,7 @@ package struct NetwatchDaemon: Sendable {
         try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
         parts.access.replace(policy: new.access, quota: new.quota)
         threshold.level = new.logLevel
+        await parts.hooks.use(new.hooks)
         await parts.hosts.update(new.hosts)
         let keys = SettingTable.restartKeys.filter { new.settings[$0] != configuration.settings[$0] }
         logger.notice("the configuration was read again", metadata: ["hosts": "\(new.hosts.count)"])
