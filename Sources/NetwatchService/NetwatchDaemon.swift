@@ -127,9 +127,11 @@ package struct NetwatchDaemon: Sendable {
         if failure == nil { await logStop(of: queue) }
         async let isServerStopped: Void = server.stop()
         async let isWebStopped: Void? = webServer?.stop()
+        async let areHooksStopped: Void = hooks.stop()
         await queue.stop()
         await isServerStopped
         await isWebStopped
+        await areHooksStopped
         if let failure { throw failure }
     }
 

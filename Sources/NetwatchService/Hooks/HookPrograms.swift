@@ -13,6 +13,7 @@ actor HookPrograms {
     private let slots = AsyncSemaphore(permits: HookPrograms.parallel)
     /// The runs of each program that have not ended, in their order.
     private var runs: [HookProgram: [Task<Void, Never>]] = [:]
+    private var isStopped = false
 
     init(logger: Logger) {
         self.logger = logger
@@ -20,6 +21,7 @@ actor HookPrograms {
 
     /// Runs a program when its earlier runs have ended. If too many runs wait, it is not run.
     func start(_ program: HookProgram, for alert: HostAlert) {
+        guard !isStopped else { return }
         let earlier = runs[program] ?? []
         guard earlier.count < Self.mostRuns else {
             logger.warning(
@@ -36,8 +38,9 @@ actor HookPrograms {
         runs[program] = earlier + [run]
     }
 
-    /// Ends the programs that run, and drops the runs that wait. Returns when all have ended.
+    /// Ends the programs that run, and starts no others. Returns when they have ended.
     func stop() async {
+        isStopped = true
         let tasks = runs.values.flatMap { $0 }
         for task in tasks { task.cancel() }
         for task in tasks { await task.value }

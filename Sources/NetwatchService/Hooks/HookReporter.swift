@@ -62,7 +62,7 @@ package actor HookReporter {
         }
     }
 
-    /// Ends the programs that run, and drops those that wait. Returns when they have ended.
+    /// Ends the programs that run, and starts no others. Returns when they have ended.
     func stop() async { await programs.stop() }
 
     // MARK: Outages

@@ -61,7 +61,7 @@ package actor HostMonitor {
     }
 
     /// Continues the outages of the history, and watches the hosts until the task is cancelled. Then writes the rest of
-    /// the history, and stops the programs of the hooks.
+    /// the history.
     package func run(_ hosts: [WatchedHost]) async {
         await resume(hosts)
         await update(hosts)
@@ -73,7 +73,6 @@ package actor HostMonitor {
         // The outages stay open in the history, so that the next run can continue them.
         for name in order { remove(name) }
         await write()
-        await hooks?.stop()
     }
 
     /// Watches these hosts from now on. A host whose settings did not change keeps its state. Another one keeps its

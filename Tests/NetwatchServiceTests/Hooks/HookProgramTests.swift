@@ -109,8 +109,10 @@ internal import Testing
         for _ in 0..<3 { await programs.start(program, for: Self.alert) }
         try await poll { (try? result) == ["started"] }
         await programs.stop()
+        await programs.start(program, for: Self.alert)
         let failures = try await failures(atLeast: 1)
         #expect(failures == ["the program `/program` of a hook failed for host `db`: signal 15"])
+        #expect(try result == ["started"])
     }
 
     @Test func `a program inherits no descriptor, no ignored signal and no blocked signal`() async throws {
