@@ -45,7 +45,9 @@ extension HostAlert {
     var environment: [String: String] {
         var variables: [String: String] = [:]
         for (name, value) in values {
-            let scalars = value.unicodeScalars.map { $0.properties.generalCategory == .control ? " " : $0 }
+            let scalars: [Unicode.Scalar] = value.unicodeScalars.map {
+                $0.properties.generalCategory == .control ? " " : $0
+            }
             variables["NETWATCH_\(name.uppercased())"] = String(String.UnicodeScalarView(scalars))
         }
         return variables

@@ -153,7 +153,7 @@ struct HookReporterTests {
         #expect(ids.count == 4 && ids[0] == ids[1] && ids[2] == ids[3] && ids[0] != ids[2])
     }
 
-    @Test func `only the end of an old outage is reported by a new run, because the queue may have forgotten it`()
+    @Test func `a new run reports only the end of an old outage, whose webhook the queue may have forgotten`()
         async throws
     {
         let reporter = await reporter(Self.hook())
