@@ -81,6 +81,10 @@ extern int malloc_trim(unsigned long pad);
 // pipe2(2). `ends` is an array of two descriptors.
 extern int pipe2(int *ends, int flags);
 
+// posix_spawn_file_actions_addclosefrom_np(3): the new program inherits no descriptors from `first` on. The actions are
+// a `posix_spawn_file_actions_t`.
+extern int posix_spawn_file_actions_addclosefrom_np(void *actions, int first);
+
 // adjtimex(2). If no mode is set, it reads the state of the clock, and returns TIME_ERROR (5) while the clock is not
 // synchronized. The array is larger than the structure, whose contents are ignored.
 extern int adjtimex(void *timex);

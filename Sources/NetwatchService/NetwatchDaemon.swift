@@ -98,7 +98,11 @@ package struct NetwatchDaemon: Sendable {
         limits.bodyBytes = ControlMessage.maximumMessageBytes
         limits.userConnections = configuration.userConnections
         let history = openHistory()
-        let hosts = HostMonitor(monitor: monitor, history: history, logger: logger)
+        let hooks = HookReporter(logger: logger) { request, options in
+            _ = try await queue.enqueue(request, options: options)
+        }
+        await hooks.use(configuration.hooks)
+        let hosts = HostMonitor(monitor: monitor, history: history, hooks: hooks, logger: logger)
         let view = HostsView(monitor: hosts, history: history)
         let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: configuration.version)
         let access = AccessRules(policy: configuration.access, quota: configuration.quota)
@@ -122,7 +126,7 @@ package struct NetwatchDaemon: Sendable {
         async let isLogged: Void = QueueLog(logger).run(events)
         async let _ = state.meter.run(events)
         async let _ = hosts.run(configuration.hosts)
-        let parts = Reloadable(hosts: hosts, server: server, access: access)
+        let parts = Reloadable(hosts: hosts, hooks: hooks, server: server, access: access)
         await state.reloads.use { await reload(parts) }
         async let _ = state.reloads.run(at: reloads)
         async let _ = reportProgress(of: state)
@@ -135,10 +139,12 @@ package struct NetwatchDaemon: Sendable {
         if failure == nil { await logStop(of: queue) }
         async let isServerStopped: Void = server.stop()
         async let isWebStopped: Void? = webServer?.stop()
+        async let areHooksStopped: Void = hooks.stop()
         await queue.stop()
         await isLogged
         await isServerStopped
         await isWebStopped
+        await areHooksStopped
         if let failure { throw failure }
     }
 
@@ -180,6 +186,7 @@ package struct NetwatchDaemon: Sendable {
     /// The parts of the service that a reload changes.
     private struct Reloadable {
         let hosts: HostMonitor
+        let hooks: HookReporter
         let server: ControlServer
         let access: AccessRules
     }
@@ -205,6 +212,7 @@ package struct NetwatchDaemon: Sendable {
         try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
         parts.access.replace(policy: new.access, quota: new.quota)
         threshold.level = new.logLevel
+        await parts.hooks.use(new.hooks)
         await parts.hosts.update(new.hosts)
         let keys = SettingTable.restartKeys.filter { new.settings[$0] != configuration.settings[$0] }
         logger.notice("the configuration was read again", metadata: ["hosts": "\(new.hosts.count)"])

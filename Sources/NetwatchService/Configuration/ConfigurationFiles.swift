@@ -29,7 +29,7 @@ package struct ConfigurationFiles: Sendable {
         /// The files that were read.
         package let files: [String]
         let origins: [String: ConfigurationReader.Origin]
-        let hosts: [ConfigurationReader.Origin]
+        let tables: [ConfigurationReader.ArrayTable]
     }
 
     /// Reads the files.
@@ -61,7 +61,7 @@ package struct ConfigurationFiles: Sendable {
             configuration: configuration,
             files: files,
             origins: reader.origins,
-            hosts: reader.hostOrigins
+            tables: reader.tables
         )
     }
 

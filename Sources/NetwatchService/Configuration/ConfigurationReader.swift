@@ -45,7 +45,15 @@ struct ConfigurationReader {
         var line: UInt32 { position.line }
     }
 
-    private struct Host {
+    /// A table of an array of tables.
+    struct ArrayTable: Sendable {
+        /// What the table describes. The raw value is the key of the array.
+        enum Kind: String, Sendable, CaseIterable {
+            case host
+            case hook
+        }
+
+        let kind: Kind
         let file: String
         let node: TOMLNode
         let entries: [(key: String, node: TOMLNode)]
@@ -59,16 +67,15 @@ struct ConfigurationReader {
     private(set) var problems: [ConfigurationProblem] = []
     /// By the path of the key.
     private(set) var origins: [String: Origin] = [:]
-    /// In the order of the files.
-    private(set) var hostOrigins: [Origin] = []
-    private var hosts: [Host] = []
+    /// The tables of all arrays, in the order of the files.
+    private(set) var tables: [ArrayTable] = []
     private var file = ""
 
     init(_ configuration: ServiceConfiguration) {
         self.configuration = configuration
     }
 
-    /// Reads a file. Its values replace those of earlier files, and its hosts are added to theirs.
+    /// Reads a file. Its values replace those of earlier files, and its hosts and hooks are added to theirs.
     mutating func read(_ file: String, _ document: [UInt8]) {
         self.file = file
         guard document.count <= ConfigurationFiles.longestFile else {
@@ -83,7 +90,8 @@ struct ConfigurationReader {
 
     /// Checks what several keys determine together, when all files were read.
     mutating func finish() {
-        buildHosts()
+        let names = buildHosts()
+        buildHooks(hosts: names)
         if configuration.queue.backoffCap < configuration.queue.backoffBase {
             let message = "`queue.backoff-cap` is less than `queue.backoff-base`"
             report(message, from: origins["queue.backoff-cap"] ?? origins["queue.backoff-base"])
@@ -96,20 +104,25 @@ struct ConfigurationReader {
         }
     }
 
-    /// Builds the hosts with the `[defaults]` of any file.
-    private mutating func buildHosts() {
+    /// Builds the hosts with the `[defaults]` of any file, and returns their names.
+    private mutating func buildHosts() -> Set<String> {
         var names: Set<String> = []
-        for host in hosts {
-            file = host.file
-            let table = HostTable(host.entries, defaults: configuration.hostDefaults)
-            for fault in table.faults {
-                let position = host.entries.first { $0.key == fault.key }?.node.position ?? host.node.position
-                report("host: \(fault.message)", at: position)
+        for table in tables where table.kind == .host {
+            let host = HostTable(table.entries, defaults: configuration.hostDefaults)
+            report(host.faults, in: table)
+            if let name = host.name, !names.insert(name).inserted {
+                report("there is already a host with the name `\(name)`", at: table.node.position)
             }
-            if let name = table.name, !names.insert(name).inserted {
-                report("there is already a host with the name `\(name)`", at: host.node.position)
-            }
-            if let watched = table.host { configuration.hosts.append(watched) }
+            if let watched = host.host { configuration.hosts.append(watched) }
+        }
+        return names
+    }
+
+    private mutating func buildHooks(hosts names: Set<String>) {
+        for table in tables where table.kind == .hook {
+            let hook = HookTable(table.entries, hosts: names)
+            report(hook.faults, in: table)
+            if let hook = hook.hook { configuration.hooks.append(hook) }
         }
     }
 
@@ -120,8 +133,8 @@ struct ConfigurationReader {
             let path = table.isEmpty ? key : "\(table).\(key)"
             if let setting = Self.settings[path] {
                 read(setting, node)
-            } else if path == "host" {
-                readHosts(node)
+            } else if let kind = ArrayTable.Kind(rawValue: path) {
+                readTables(of: kind, node)
             } else if Self.isTable(path) {
                 guard case .table(let entries) = node.value else {
                     report("`\(path)` is \(node.value.kind); it must be a table", at: node.position)
@@ -150,23 +163,23 @@ struct ConfigurationReader {
         origins[setting.path] = Origin(file: file, position: node.position, text: node.value.text)
     }
 
-    private mutating func readHosts(_ node: TOMLNode) {
+    private mutating func readTables(of kind: ArrayTable.Kind, _ node: TOMLNode) {
+        let name = kind.rawValue
         guard case .array(let nodes) = node.value else {
             return report(
-                "`host` is \(node.value.kind); write each host as a table `[[host]]`",
+                "`\(name)` is \(node.value.kind); write each \(name) as a table `[[\(name)]]`",
                 at: node.position
             )
         }
         for node in nodes {
             guard case .table(let entries) = node.value else {
                 report(
-                    "a host is \(node.value.kind); write each host as a table `[[host]]`",
+                    "a \(name) is \(node.value.kind); write each \(name) as a table `[[\(name)]]`",
                     at: node.position
                 )
                 continue
             }
-            hosts.append(Host(file: file, node: node, entries: entries))
-            hostOrigins.append(Origin(file: file, position: node.position, text: node.value.text))
+            tables.append(ArrayTable(kind: kind, file: file, node: node, entries: entries))
         }
     }
 
@@ -180,7 +193,16 @@ struct ConfigurationReader {
         let names = settings.keys.filter { $0.hasPrefix(prefix) }.map { path in
             String(path.dropFirst(prefix.count).prefix { $0 != "." })
         }
-        return Set(names + (table.isEmpty ? ["host"] : [])).sorted()
+        let arrays = table.isEmpty ? ArrayTable.Kind.allCases.map(\.rawValue) : []
+        return Set(names + arrays).sorted()
+    }
+
+    private mutating func report(_ faults: [TableEntries.Fault], in table: ArrayTable) {
+        file = table.file
+        for fault in faults {
+            let position = table.entries.first { $0.key == fault.key }?.node.position ?? table.node.position
+            report("\(table.kind.rawValue): \(fault.message)", at: position)
+        }
     }
 
     private mutating func report(_ message: String, from origin: Origin?) {

@@ -16,7 +16,7 @@ package enum ConfigurationText {
             }
             text += "\n" + comment(setting) + "#\(setting.name) = \(setting.example)\n"
         }
-        return text + "\n" + hostExample
+        return text + "\n" + hostExample + "\n" + hookExample
     }
 
     private static func comment(_ setting: Setting) -> String {
@@ -50,6 +50,25 @@ package enum ConfigurationText {
 
         """
 
+    private static let hookExample = """
+        ## What to do when a host goes down and when it is up again; repeat the table for each hook. It has one of
+        ## `webhook` (a URL that receives a POST request with a JSON object) and `program`. `hosts` limits it to these
+        ## hosts. `on` limits it to "down" or "up". `causes` is ["remote"] by default; with "local", it also reports
+        ## outages of this machine's own link.
+        #[[hook]]
+        #webhook = "https://alerts.example.com/netwatch"
+        #credential = "alerts"
+        #causes = ["local", "remote"]
+
+        #[[hook]]
+        #program = "/usr/local/bin/host-changed"
+        #arguments = ["--verbose"]
+        #timeout = "30s"
+        #hosts = ["api"]
+        #on = ["down"]
+
+        """
+
     /// The effective configuration, with the origin of each value.
     package static func effective(_ result: ConfigurationFiles.Result) -> String {
         var text = "", table = ""
@@ -64,8 +83,11 @@ package enum ConfigurationText {
             let source = origin.map { "\($0.file):\($0.line)" } ?? "default"
             text += "\(setting.name) = \(origin?.text ?? setting.example)  # \(source)\n"
         }
-        for host in result.hosts {
-            text += "\n[[host]]  # \(host.file):\(host.line)\n" + lines(of: host.text)
+        for kind in ConfigurationReader.ArrayTable.Kind.allCases {
+            for table in result.tables where table.kind == kind {
+                text += "\n[[\(kind.rawValue)]]  # \(table.file):\(table.node.position.line)\n"
+                text += lines(of: table.node.value.text)
+            }
         }
         return text
     }

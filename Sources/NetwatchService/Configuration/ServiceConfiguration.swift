@@ -32,6 +32,8 @@ package struct ServiceConfiguration: Sendable {
     package var hostDefaults = HostDefaults()
     /// The hosts to watch. Default: none.
     package var hosts: [WatchedHost] = []
+    /// What the service does when a host goes down and when it is up again. Default: nothing.
+    package var hooks: [Hook] = []
     /// The port on which the status page is served; `nil` for none.
     package var web: WebAddress?
     /// The version of netwatch, for clients.

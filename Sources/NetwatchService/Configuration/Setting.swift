@@ -142,12 +142,7 @@ extension Setting {
             example: "[]",
             hasDefault: true
         ) { (configuration, value) throws(SystemError) in
-            guard case .array(let nodes) = value else { return nil }
-            var texts: [String] = []
-            for node in nodes {
-                guard case .string(let text) = node.value else { return nil }
-                texts.append(text)
-            }
+            guard let texts = value.texts else { return nil }
             return try apply(&configuration, texts)
         }
     }

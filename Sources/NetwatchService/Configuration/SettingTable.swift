@@ -3,7 +3,7 @@ internal import Logging
 internal import OfflineQueue
 
 /// All keys of the configuration file, in the order of the default file. The keys of `[[host]]` are in
-/// ``HostTable``.
+/// ``HostTable``, those of `[[hook]]` in ``HookTable``.
 enum SettingTable {
     static let settings: [Setting] = service + access + quota + web + queue + limits + hosts
 

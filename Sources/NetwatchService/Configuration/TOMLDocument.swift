@@ -127,6 +127,19 @@ extension TOMLPosition: Comparable {
     }
 }
 
+extension TOMLNode.Value {
+    /// The strings of an array of strings; `nil` for any other value.
+    var texts: [String]? {
+        guard case .array(let nodes) = self else { return nil }
+        var texts: [String] = []
+        for node in nodes {
+            guard case .string(let text) = node.value else { return nil }
+            texts.append(text)
+        }
+        return texts
+    }
+}
+
 // MARK: - Text
 
 extension TOMLNode.Value {

@@ -42,6 +42,15 @@ package struct WatchedHost: Hashable, Sendable {
         rise = defaults.rise
     }
 
+    /// What is checked, for people: the URL, `tcp HOST:PORT` or `route HOST`.
+    package var checkText: String {
+        switch check {
+        case .web(let url, _): url
+        case .tcp(let host, let port): "tcp \(host.text.contains(":") ? "[\(host)]" : host.text):\(port)"
+        case .route(let host): "route \(host)"
+        }
+    }
+
     /// Whether a text can be a name: 1 to 64 ASCII letters, digits, `.`, `_`, `-` and `:`, the first one a letter or digit.
     package static func isValidName(_ text: String) -> Bool {
         guard let first = text.utf8.first, text.utf8.count <= longestName, isAlphanumeric(first) else {

@@ -3,7 +3,7 @@ internal import FoundationEssentials
 package import Logging
 package import NetworkReachability
 
-/// Watches the configured hosts, logs their changes and records their history.
+/// Watches the configured hosts, logs their changes, records their history and passes their changes to the hooks.
 package actor HostMonitor {
     private struct Entry {
         let watch: HostWatch
@@ -27,6 +27,7 @@ package actor HostMonitor {
 
     private let monitor: PathMonitor
     private let history: HostHistory?
+    private let hooks: HookReporter?
     private let logger: Logger
     private let clock: @Sendable () -> HostTracker.Moment
     private let observations: AsyncStream<Observation>
@@ -42,15 +43,18 @@ package actor HostMonitor {
 
     /// - Parameters:
     ///   - history: Where the history is written; `nil` for nowhere.
+    ///   - hooks: What reports the changes. Default: `nil`, nothing.
     ///   - clock: Returns the current time. Default: the system's clocks.
     package init(
         monitor: PathMonitor,
         history: HostHistory?,
+        hooks: HookReporter? = nil,
         logger: Logger,
         clock: @escaping @Sendable () -> HostTracker.Moment = { .now }
     ) {
         self.monitor = monitor
         self.history = history
+        self.hooks = hooks
         self.logger = logger
         self.clock = clock
         (observations, continuation) = AsyncStream.makeStream()
@@ -59,8 +63,8 @@ package actor HostMonitor {
     /// Continues the outages of the history, and watches the hosts until the task is cancelled. Then writes the rest of
     /// the history.
     package func run(_ hosts: [WatchedHost]) async {
-        await resume()
-        update(hosts)
+        await resume(hosts)
+        await update(hosts)
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.takeObservations() }
             group.addTask { await self.keepAccounts() }
@@ -73,7 +77,7 @@ package actor HostMonitor {
 
     /// Watches these hosts from now on. A host whose settings did not change keeps its state. Another one keeps its
     /// outage until it is observed again.
-    package func update(_ hosts: [WatchedHost]) {
+    package func update(_ hosts: [WatchedHost]) async {
         let names = Set(hosts.map(\.name))
         for name in order where !names.contains(name) { remove(name) }
         for host in hosts where entries[host.name]?.snapshot.host != host {
@@ -83,6 +87,7 @@ package actor HostMonitor {
         order = hosts.map(\.name)
         for name in outages.keys { batch.endOutage(of: name, at: clock().wall) }
         outages = [:]
+        await hooks?.watch(names)
     }
 
     /// What is known about each host, in the order of the configuration.
@@ -129,15 +134,27 @@ package actor HostMonitor {
 
     private func takeObservations() async {
         for await observation in observations {
-            // A change is written immediately, so that a crash does not lose the beginning or the end of an outage.
-            if take(observation) { await write() }
+            if let (change, host) = take(observation) { await publish(change, of: host) }
         }
     }
 
-    /// Returns whether the state of the host has changed.
-    private func take(_ observation: Observation) -> Bool {
+    /// Writes a change immediately, so that a crash does not lose the beginning or the end of an outage, and passes it
+    /// to the hooks.
+    ///
+    /// After a crash between these two steps, the next run passes the change to the hooks again. If it continues an
+    /// outage, it passes on the beginning when it starts, and the end when the host is up. The end is therefore written
+    /// last.
+    private func publish(_ change: HostTracker.Change, of host: WatchedHost) async {
+        let isEnd = change.new == .up
+        if !isEnd { await write() }
+        await hooks?.report(change, of: host)
+        if isEnd { await write() }
+    }
+
+    /// Returns the change of the host's state, if any.
+    private func take(_ observation: Observation) -> (change: HostTracker.Change, host: WatchedHost)? {
         let name = observation.name
-        guard watches[name] == observation.watch, var entry = entries[name] else { return false }
+        guard watches[name] == observation.watch, var entry = entries[name] else { return nil }
         let (change, spans) = entry.tracker.take(observation.report, at: observation.time)
         for span in spans { batch.add(span, of: name) }
         entry.snapshot.record(observation.report, at: observation.time.wall)
@@ -151,7 +168,7 @@ package actor HostMonitor {
         entries[name] = entry
         // Confirms the recovery soon, instead of after the interval.
         if case .success = observation.report, entry.tracker.state == .down(.remote) { entry.watch.check() }
-        return change != nil
+        return change.map { (change: $0, host: entry.snapshot.host) }
     }
 
     private func recordProbe(_ observation: Observation) {
@@ -182,13 +199,17 @@ package actor HostMonitor {
 
     // MARK: History
 
-    private func resume() async {
+    private func resume(_ hosts: [WatchedHost]) async {
         guard let history else { return }
+        let now = clock().wall
         do {
-            outages = try await history.resume(now: clock().wall)
+            outages = try await history.resume(now: now)
         } catch {
             guard !Task.isCancelled else { return }
             logger.warning("the history of the hosts cannot be read: \(error)")
+        }
+        for host in hosts {
+            if let outage = outages[host.name] { await hooks?.resume(outage, of: host, now: now) }
         }
     }
 
@@ -270,10 +291,4 @@ extension SuspendingClock.Instant {
     private static let start = SuspendingClock.now
 
     fileprivate var sinceStart: Duration { self - Self.start }
-}
-
-extension Date {
-    init(milliseconds: Int64) {
-        self.init(timeIntervalSince1970: Double(milliseconds) / 1000)
-    }
 }

@@ -107,13 +107,4 @@ extension WatchedHost {
             }
         }
     }
-
-    /// What is checked, for people: the URL, `tcp HOST:PORT` or `route HOST`.
-    package var checkText: String {
-        switch check {
-        case .web(let url, _): url
-        case .tcp(let host, let port): "tcp \(host.text.contains(":") ? "[\(host)]" : host.text):\(port)"
-        case .route(let host): "route \(host)"
-        }
-    }
 }

@@ -1,5 +1,3 @@
-internal import Foundation
-
 /// The ids of webhooks.
 enum WebhookID {
     /// Returns the id of the webhook that reports an end, which is also its idempotency key. The position in the history
@@ -13,6 +11,6 @@ enum WebhookID {
         let (id, position): (String, Int64) = try (row["id"], row["position"])
         let (created, finished): (Int64, Int64) = try (row["created_at"], row["finished_at"])
         let end = "netwatch webhook \(position) \(created) \(finished) \(id)"
-        return UUIDv8.make(from: try SHA256.digest(of: Data(end.utf8)))
+        return try UUIDv8.make(hashing: end)
     }
 }

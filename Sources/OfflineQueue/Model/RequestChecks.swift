@@ -140,7 +140,7 @@ extension RequestChecks {
         }
     }
 
-    private static func check(_ webhook: Webhook, for purpose: Purpose) throws(QueueError) {
+    package static func check(_ webhook: Webhook, for purpose: Purpose = .store) throws(QueueError) {
         do throws(QueueError) {
             try check(webhook.request(reporting: Data()), for: purpose)
             if let name = webhook.credential { try CredentialName.check(name) }

@@ -1,3 +1,5 @@
+internal import Foundation
+
 /// Generates ids that sort by the millisecond of their creation (RFC 9562 §5.7).
 ///
 /// Their order is only a convenience for readers. The queue orders requests by the store's sequence numbers.
@@ -22,8 +24,12 @@ enum UUIDv4 {
 }
 
 /// Derives ids from other values (RFC 9562 §5.8): the same values always have the same id.
-enum UUIDv8 {
-    static func make(from digest: SHA256Digest) -> String {
+package enum UUIDv8 {
+    /// Returns the id of a text.
+    ///
+    /// - Throws: ``QueueError/Code/spoolFailed`` when SHA-256 is not available.
+    package static func make(hashing text: String) throws(QueueError) -> String {
+        let digest = try SHA256.digest(of: Data(text.utf8))
         let (high, low) = (number(digest.bytes[0..<8]), number(digest.bytes[8..<16]))
         return UUIDText.make(high: high & ~0xf000 | 0x8000, low: low)
     }

@@ -1,4 +1,4 @@
-internal import Foundation
+package import Foundation
 
 /// A URL that receives the outcome of a request when the request ends.
 ///
@@ -46,8 +46,8 @@ extension Webhook {
     /// fits when the request ends.
     var reservedBytes: Int64 { Int64(url.utf8.count + Self.headBytes + Self.maximumBodyBytes) }
 
-    /// Returns the request that reports an outcome.
-    func request(reporting body: Data) -> QueueRequest {
+    /// Returns the request that sends a JSON object.
+    package func request(reporting body: Data) -> QueueRequest {
         QueueRequest(
             method: "POST",
             url: url,

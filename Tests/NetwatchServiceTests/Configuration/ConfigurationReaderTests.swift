@@ -173,6 +173,90 @@ internal import Testing
         #expect(hosts.allSatisfy { $0.fall == 5 && $0.rise == 2 })
     }
 
+    @Test func `hooks report all outages of the hosts that they name, remote ones by default`() throws {
+        let reader = Self.read(
+            """
+            [[hook]]
+            webhook = "https://alerts.example.com/a"
+            credential = "alerts"
+            [[hook]]
+            program = "/usr/local/bin/alert"
+            arguments = ["--host", "a b"]
+            timeout = "5s"
+            hosts = ["db"]
+            on = ["down"]
+            causes = ["local", "remote"]
+            """,
+            """
+            [[host]]
+            name = "db"
+            route = "192.0.2.1"
+            [[hook]]
+            program = "/bin/true"
+            """
+        )
+        #expect(reader.problems == [])
+        let hooks = reader.configuration.hooks
+        try #require(hooks.count == 3)
+        #expect(
+            hooks[0].action == .webhook(Webhook(url: "https://alerts.example.com/a", credential: "alerts"))
+        )
+        #expect(hooks[0].events == [.down, .up] && hooks[0].hosts == nil && hooks[0].causes == [.remote])
+        var program = HookProgram(path: "/usr/local/bin/alert")
+        program.arguments = ["--host", "a b"]
+        program.timeout = .seconds(5)
+        #expect(hooks[1].action == .program(program))
+        #expect(
+            hooks[1].events == [.down] && hooks[1].hosts == ["db"] && hooks[1].causes == [.local, .remote]
+        )
+        #expect(hooks[2].action == .program(HookProgram(path: "/bin/true")))
+    }
+
+    @Test func `all faults of hooks are reported, with their positions`() {
+        let problems = Self.problems(
+            """
+            [[host]]
+            name = "db"
+            route = "192.0.2.1"
+            [[hook]]
+            webhook = "https://alerts.example.com/?access_token=x"
+            program = "/bin/true"
+            [[hook]]
+            hosts = ["dbb"]
+            on = []
+            causes = ["own"]
+            program = "alert"
+              arguments = ["a", 1]
+            timeout = "0s"
+            credential = "a"
+            [[hook]]
+            webhook = "https://alerts.example.com/"
+            credential = ".hidden"
+            timeout = "5s"
+            url = "https://alerts.example.com/"
+            """
+        )
+        let places = problems.map { $0.prefix { $0 != " " } }
+        #expect(
+            places.sorted()
+                == [
+                    "0:10:1:", "0:11:1:", "0:12:3:", "0:13:1:", "0:14:1:", "0:17:1:", "0:18:1:", "0:19:1:",
+                    "0:4:1:", "0:5:1:", "0:8:1:", "0:9:1:",
+                ],
+            "\(problems)"
+        )
+        let words = [
+            "hook: the hook has more than one of `webhook` and `program`; it must have exactly one",
+            "`access_token`", "there is no host with the name `dbb`; did you mean `db`?",
+            "`on` is []; it must be an array of at least one of \"down\" and \"up\"",
+            "`causes` is [\"own\"]; it must be an array of at least one of \"local\" and \"remote\"",
+            "`program` is \"alert\"; it must be an absolute path", "`arguments` is [\"a\", 1]",
+            "`timeout` is \"0s\"", "`credential` requires `webhook`", "`timeout` requires `program`",
+            "the credential name", "`url` is not a key",
+        ]
+        for word in words { #expect(problems.contains { $0.contains(word) }, "\(word): \(problems)") }
+    }
+
     @Test func `a later file replaces values and adds hosts`() {
         let reader = Self.read(
             "[queue]\ninflight = 7\n[[host]]\nroute = \"192.0.2.1\"",
@@ -241,6 +325,8 @@ internal import Testing
         ("queue = 3", "must be a table"),
         ("host = \"a\"", "[[host]]"),
         ("[[host]]\n", "none of `url`, `tcp` and `route`"),
+        ("hook = \"a\"", "[[hook]]"),
+        ("[[hook]]\n", "none of `webhook` and `program`"),
         ("[[host]]\nurl = \"http://a/\"\nroute = \"b\"", "more than one"),
         ("[[host]]\nurl = \"http://a/\"\n[[host]]\nurl = \"http://a/b\"", "already a host with the name `a`"),
         ("[[host]]\nurl = \"http://a/\"\nexpect-status = \"300-200\"", "statuses like"),
@@ -269,7 +355,7 @@ internal import Testing
         let reader = Self.read(active)
         #expect(reader.problems == [])
         #expect(Set(reader.origins.keys) == Set(SettingTable.settings.map(\.path)))
-        #expect(reader.configuration.hosts.count == 3)
+        #expect(reader.configuration.hosts.count == 3 && reader.configuration.hooks.count == 2)
         // The defaults in the file are those of the program.
         #expect(reader.configuration.queue == Self.base.queue)
         #expect(reader.configuration.hostDefaults == HostDefaults())
@@ -278,10 +364,9 @@ internal import Testing
 
     @Test func `the effective configuration is a configuration with the same values`() throws {
         let directory = try ScratchDirectory()
-        let file = try directory.write(
-            Array("[queue]\ninflight = 7\n[[host]]\nname = \"a\"\nroute = \"192.0.2.1\"\nfall = 1\n".utf8),
-            to: "a.toml"
-        )
+        let host = "[[host]]\nname = \"a\"\nroute = \"192.0.2.1\"\nfall = 1\n"
+        let hook = "[[hook]]\nprogram = \"/bin/true\"\nhosts = [\"a\"]\n"
+        let file = try directory.write(Array("[queue]\ninflight = 7\n\(hook)\(host)".utf8), to: "a.toml")
         let result = try ConfigurationFiles(path: file).read(into: Self.base)
         let text = ConfigurationText.effective(result)
         #expect(text.contains("inflight = 7  # \(file):2\n"))
@@ -290,6 +375,8 @@ internal import Testing
         #expect(again.problems == [])
         #expect(again.configuration.queue == result.configuration.queue)
         #expect(again.configuration.hosts == result.configuration.hosts)
+        #expect(again.configuration.hooks == result.configuration.hooks)
+        #expect(again.configuration.hooks.count == 1)
     }
 
     @Test func `drop-ins are read in the order of their names, and other files are not`() throws {

@@ -1,0 +1,130 @@
+internal import CNetwatchLinux
+internal import Glibc
+internal import NetwatchEventLoop
+internal import Synchronization
+
+/// A program in a child process, with a process group of its own. Standard input is empty. Both outputs go to standard
+/// error of this process, so the output of a program of the service is in its log.
+final class ChildProcess: Sendable {
+    /// How a program ended.
+    enum Ending: Hashable, Sendable, CustomStringConvertible {
+        case exited(CInt)
+        case signalled(CInt)
+
+        /// - Parameter status: The status of `waitpid(2)`.
+        fileprivate init(status: CInt) {
+            self = status & 0x7f == 0 ? .exited(status >> 8 & 0xff) : .signalled(status & 0x7f)
+        }
+
+        var description: String {
+            switch self {
+            case .exited(let status): "exit status \(status)"
+            case .signalled(let signal): "signal \(signal)"
+            }
+        }
+    }
+
+    /// The time between SIGTERM and SIGKILL: 2 s.
+    private static let grace = Duration.seconds(2)
+    /// The thread of a program only waits.
+    private static let stackSize = 256 * 1024
+
+    /// The id of the process while it may receive signals: it runs, or it has ended and still has its id.
+    private let pid = Mutex<pid_t?>(nil)
+
+    /// Runs a program until it ends. Must be called only once.
+    ///
+    /// - Parameters:
+    ///   - command: The path of the program, and its arguments.
+    ///   - environment: All variables of its environment.
+    func run(_ command: [String], environment: [String: String]) async -> Result<Ending, SystemError> {
+        await withCheckedContinuation { continuation in
+            do throws(SystemError) {
+                try startDetachedThread(named: "nw-hook", stackSize: Self.stackSize) {
+                    continuation.resume(returning: self.runAndWait(command, environment))
+                }
+            } catch {
+                continuation.resume(returning: .failure(error))
+            }
+        }
+    }
+
+    /// Sends SIGTERM to the process group, and SIGKILL if the program has not ended 2 s later.
+    func terminate() async {
+        signal(SIGTERM)
+        try? await Task.sleep(for: Self.grace)
+        signal(SIGKILL)
+    }
+
+    private func signal(_ signal: CInt) {
+        pid.withLock { pid in
+            guard let pid else { return }
+            _ = kill(-pid, signal)
+        }
+    }
+
+    private func runAndWait(
+        _ command: [String],
+        _ environment: [String: String]
+    ) -> Result<Ending, SystemError> {
+        let child: pid_t
+        switch Self.spawn(command, environment) {
+        case .success(let started): child = started
+        case .failure(let error): return .failure(error)
+        }
+        pid.withLock { $0 = child }
+        // The process keeps its id until `waitpid`. Afterwards another process may get it, which must get no signal.
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) == -1, errno == EINTR {}
+        pid.withLock { $0 = nil }
+        var status: CInt = 0
+        while waitpid(child, &status, 0) == -1, errno == EINTR {}
+        return .success(Ending(status: status))
+    }
+
+    // MARK: Starting
+
+    private static func spawn(
+        _ command: [String],
+        _ environment: [String: String]
+    ) -> Result<pid_t, SystemError> {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO)
+        // Libraries may have opened files without O_CLOEXEC.
+        posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1)
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer {
+            posix_spawn_file_actions_destroy(&actions)
+            posix_spawnattr_destroy(&attributes)
+        }
+        // The thread that starts the program blocks all signals, and the service ignores some.
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        var all = sigset_t()
+        sigfillset(&all)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setpgroup(&attributes, 0)
+        let flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
+        posix_spawnattr_setflags(&attributes, Int16(flags))
+        var pid: pid_t = 0
+        let error = withCStrings(command) { argv in
+            withCStrings(environment.map { "\($0)=\($1)" }) { envp in
+                posix_spawn(&pid, command[0], &actions, &attributes, argv, envp)
+            }
+        }
+        return error == 0 ? .success(pid) : .failure(SystemError(call: "posix_spawn", errno: error))
+    }
+
+    private static func withCStrings<Result>(
+        _ strings: [String],
+        _ body: ([UnsafeMutablePointer<CChar>?]) -> Result
+    ) -> Result {
+        let pointers = strings.map { strdup($0) }
+        defer { for pointer in pointers { free(pointer) } }
+        return body(pointers + [nil])
+    }
+}

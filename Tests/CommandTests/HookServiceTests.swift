@@ -1,0 +1,137 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+/// Hooks of the built service.
+@Suite(.timeLimit(.minutes(5))) struct HookServiceTests {
+    private let directory = try! ScratchDirectory()
+
+    private func write(_ text: String) throws -> String {
+        try directory.write(Array(text.utf8), to: "netwatch.toml")
+    }
+
+    private func program(_ commands: String) throws -> String {
+        let path = try directory.write(Array("#!/bin/sh\n\(commands)\n".utf8), to: "program")
+        chmod(path, 0o755)
+        return path
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable))
+    func `an alert about an outage of the own link arrives after it, once, even if the service crashes`()
+        async throws
+    {
+        let testbed = try VethTestbed()
+        let server = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far)
+        let file = try write(
+            """
+            [[host]]
+            name = "far"
+            route = "\(VethTestbed.farAddress)"
+            [[hook]]
+            webhook = "\(server.url)/alert"
+            causes = ["local"]
+            """
+        )
+        func start() async throws -> RunningService {
+            try await RunningService(in: directory, namespace: testbed.near, options: ["--config", file])
+        }
+        var service = try await start()
+        try await service.hasLogged("host `far` is up")
+        try testbed.setCable(connected: false)
+        try await service.hasLogged("host `far` is down (local)")
+        // Wherever the crash interrupts the report, the next run completes it.
+        try await service.kill()
+        service = try await start()
+        try testbed.setCable(connected: true)
+        let requests = await server.requests(atLeast: 2)
+        let alerts = try requests.map { try Command.json(String(decoding: $0.body, as: UTF8.self)) }
+        #expect(alerts.map { $0["event"] as? String } == ["down", "up"])
+        #expect(alerts.allSatisfy { $0["host"] as? String == "far" && $0["cause"] as? String == "local" })
+        #expect(alerts[0]["down_since"] as? String == alerts[1]["down_since"] as? String)
+        let keys = requests.flatMap { $0.values(of: "Idempotency-Key") }
+        #expect(keys.count == 2 && keys[0] != keys[1])
+        #expect(requests.allSatisfy { $0.method == "POST" && $0.target == "/alert" })
+        try await service.stop()
+        #expect(server.requests.count == 2)
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable))
+    func `a program runs after fall and rise, and its output is in the log`() async throws {
+        let namespace = try NetworkNamespace()
+        var server: ScriptedServer? = try ScriptedServer(in: namespace)
+        let port = try #require(server?.port)
+        let program = try program("echo \"to stderr: $1\" >&2; echo \"to stdout: $NETWATCH_TEXT\"")
+        let file = try write(
+            """
+            [[host]]
+            name = "db"
+            tcp = "127.0.0.1:\(port)"
+            interval = "1s"
+            fall = 2
+            rise = 1
+            [[hook]]
+            program = "\(program)"
+            arguments = ["argument"]
+            """
+        )
+        let service = try await RunningService(
+            in: directory,
+            namespace: namespace,
+            options: ["--config", file]
+        )
+        try await service.hasLogged("host `db` is up")
+        server = nil
+        try await service.hasLogged("to stdout: db is down (remote: connection refused) since ")
+        server = try ScriptedServer(port: port, in: namespace)
+        try await service.hasLogged("to stdout: db is up again; it was down (remote) since ")
+        try await service.stop()
+        let lines = service.process.errors.values
+        #expect(lines.filter { $0 == "to stderr: argument" }.count == 2, "\(lines)")
+        #expect(lines.filter { $0.hasPrefix("to stdout: ") }.count == 2, "\(lines)")
+        withExtendedLifetime(server) {}
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable))
+    func `a reload applies the hooks with the hosts, or neither`() async throws {
+        let namespace = try NetworkNamespace()
+        let host = "[[host]]\nname = \"NAME\"\nroute = \"192.0.2.1\"\n"
+        let program = try program("echo alert $NETWATCH_EVENT")
+        let hook = "[[hook]]\nprogram = \"\(program)\"\ncauses = [\"local\"]\n"
+        let file = try write(host.replacing("NAME", with: "first"))
+        let service = try await RunningService(
+            in: directory,
+            namespace: namespace,
+            options: ["--config", file]
+        )
+        try await service.hasLogged("host `first` is down (local)")
+        _ = try write(host.replacing("NAME", with: "second") + hook + "hosts = [\"third\"]\n")
+        service.process.signal(SIGHUP)
+        try await service.hasLogged("\(file):7:1: hook: `hosts`: there is no host with the name `third`")
+        try await service.hasLogged("the service keeps the old values")
+        _ = try write(host.replacing("NAME", with: "second") + hook)
+        service.process.signal(SIGHUP)
+        try await service.hasLogged("alert down")
+        #expect(service.process.errors.values.filter { $0.hasPrefix("alert ") } == ["alert down"])
+        #expect(service.process.errors.values.contains { $0.contains("host `second` is down (local)") })
+    }
+
+    @Test func `a stop does not wait for a program that runs`() async throws {
+        let program = try program("echo running; exec sleep 300")
+        let file = try write(
+            """
+            [[host]]
+            name = "closed"
+            tcp = "127.0.0.1:1"
+            fall = 1
+            [[hook]]
+            program = "\(program)"
+            """
+        )
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        try await service.hasLogged("running")
+        try await service.stop()
+        let ending = "the program `\(program)` of a hook failed for host `closed`: signal 15"
+        #expect(service.process.errors.values.contains { $0.contains(ending) })
+    }
+}

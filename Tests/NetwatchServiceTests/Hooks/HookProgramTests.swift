@@ -1,0 +1,149 @@
+internal import Foundation
+internal import Glibc
+internal import Logging
+internal import NetwatchTestSupport
+internal import NetworkReachability
+internal import Testing
+
+@testable internal import NetwatchService
+
+/// The programs of hooks. Each ends with a status other than 0, because the service logs nothing for a success.
+@Suite(.timeLimit(.minutes(5))) struct HookProgramTests {
+    private let directory = try! ScratchDirectory()
+    private let messages = Recorder<String>()
+
+    /// Creates a program that runs commands of the shell. `$1` is the path of a file for its results.
+    private func program(_ commands: String, timeout: Duration = .seconds(60)) throws -> HookProgram {
+        let path = try directory.write(Array("#!/bin/sh\n\(commands)\n".utf8), to: "program")
+        chmod(path, 0o755)
+        var program = HookProgram(path: path)
+        program.arguments = [directory.file("result")]
+        program.timeout = timeout
+        return program
+    }
+
+    private var result: [String] {
+        get throws {
+            let text = try String(contentsOfFile: directory.file("result"), encoding: .utf8)
+            return text.split(separator: "\n").map(String.init)
+        }
+    }
+
+    private static let alert = HostAlert(
+        event: .up,
+        host: "db",
+        check: "tcp db:5432",
+        cause: .remote,
+        reason: "two\nlines",
+        downSince: 1000,
+        upSince: 2000
+    )
+
+    private func failures(atLeast count: Int) async throws -> [String] {
+        try await messages.wait { $0.count { $0.contains(" failed for host `db`: ") } >= count }
+        return messages.values.map { $0.replacing(directory.path, with: "") }
+    }
+
+    @Test func `a program gets its arguments and the alert, without a shell and without other variables`()
+        async throws
+    {
+        var program = try program("env >$1; printf '%s' \"$2\" >>$1; exit 3")
+        program.arguments.append("$HOME; `id` 'x'")
+        let programs = HookPrograms(logger: .recording(messages))
+        await programs.start(program, for: Self.alert)
+        let failures = try await failures(atLeast: 1)
+        #expect(failures == ["the program `/program` of a hook failed for host `db`: exit status 3"])
+        let lines = try result
+        #expect(lines.last == "$HOME; `id` 'x'")
+        #expect(
+            lines.filter { $0.hasPrefix("NETWATCH_") }.sorted()
+                == [
+                    "NETWATCH_CAUSE=remote", "NETWATCH_CHECK=tcp db:5432",
+                    "NETWATCH_DOWN_SINCE=1970-01-01T00:00:01.000Z", "NETWATCH_EVENT=up", "NETWATCH_HOST=db",
+                    "NETWATCH_REASON=two lines",
+                    "NETWATCH_TEXT=db is up again; it was down (remote: two lines) since 1970-01-01T00:00:01.000Z",
+                    "NETWATCH_UP_SINCE=1970-01-01T00:00:02.000Z",
+                ]
+        )
+        // The shell itself sets the first four.
+        let known: Set = [
+            "PWD", "OLDPWD", "SHLVL", "_", "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ",
+            "CREDENTIALS_DIRECTORY",
+        ]
+        let names = lines.dropLast().map { String($0.prefix { $0 != "=" }) }
+        #expect(Set(names).subtracting(known).allSatisfy { $0.hasPrefix("NETWATCH_") }, "\(names)")
+    }
+
+    @Test func `the runs of a program follow one another in the order of the changes`() async throws {
+        let program = try program("echo begin >>$1; sleep 0.1; echo end >>$1; exit 1")
+        let programs = HookPrograms(logger: .recording(messages))
+        for _ in 0..<3 { await programs.start(program, for: Self.alert) }
+        _ = try await failures(atLeast: 3)
+        #expect(try result == ["begin", "end", "begin", "end", "begin", "end"])
+    }
+
+    @Test func `a program that exceeds its timeout is killed with its children`() async throws {
+        let program = try program("trap '' TERM; sleep 300 & echo $! >$1; wait; wait", timeout: .seconds(1))
+        let programs = HookPrograms(logger: .recording(messages))
+        await programs.start(program, for: Self.alert)
+        let failures = try await failures(atLeast: 1)
+        #expect(
+            failures == [
+                "the program `/program` of a hook exceeded its timeout",
+                "the program `/program` of a hook failed for host `db`: signal 9",
+            ]
+        )
+        let child = try #require(try pid_t(result[0]))
+        // The kernel ends the child at the same time, but removes it later.
+        try await poll { kill(child, 0) == -1 || isZombie(child) }
+    }
+
+    private func isZombie(_ pid: pid_t) -> Bool {
+        let status = try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
+        return status?.contains("State:\tZ") ?? true
+    }
+
+    @Test func `a stop ends the program that runs, and starts none of those that wait`() async throws {
+        let program = try program("echo started >$1; exec sleep 300")
+        let programs = HookPrograms(logger: .recording(messages))
+        for _ in 0..<3 { await programs.start(program, for: Self.alert) }
+        try await poll { (try? result) == ["started"] }
+        await programs.stop()
+        await programs.start(program, for: Self.alert)
+        let failures = try await failures(atLeast: 1)
+        #expect(failures == ["the program `/program` of a hook failed for host `db`: signal 15"])
+        #expect(try result == ["started"])
+    }
+
+    @Test func `a program inherits no descriptor, no ignored signal and no blocked signal`() async throws {
+        // Without O_CLOEXEC, and with a number that the shell does not use itself.
+        let descriptor = fcntl(STDERR_FILENO, F_DUPFD, 200)
+        defer { close(descriptor) }
+        let handler = signal(SIGUSR2, SIG_IGN)
+        defer { signal(SIGUSR2, handler) }
+        let program = try program(
+            "[ -e /proc/$$/fd/\(descriptor) ] && exit 9; grep -E 'Sig(Blk|Ign)' /proc/self/status >$1; exit 4"
+        )
+        let programs = HookPrograms(logger: .recording(messages))
+        await programs.start(program, for: Self.alert)
+        let failures = try await failures(atLeast: 1)
+        #expect(failures == ["the program `/program` of a hook failed for host `db`: exit status 4"])
+        #expect(try result == ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"])
+    }
+
+    @Test func `a missing program is logged when the hooks are set and when it should run`() async throws {
+        let reporter = HookReporter(logger: .recording(messages)) { _, _ in }
+        await reporter.use([Hook(.program(HookProgram(path: "/nonexistent/program")))])
+        let host = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "192.0.2.1")))
+        let outage = HostTracker.Outage(cause: .remote, since: 1000)
+        // A program is not run again for an outage of the previous run.
+        await reporter.resume(outage, of: host, now: 2000)
+        #expect(messages.values.count == 1)
+        let up = HostTracker.Change(old: .down(.remote), new: .up, oldSince: 1000, since: 3000, reason: nil)
+        await reporter.report(up, of: host)
+        try await messages.wait { $0.count == 2 }
+        let message = "the program `/nonexistent/program` of a hook cannot be executed: "
+        #expect(messages.values.allSatisfy { $0.hasPrefix(message) })
+        #expect(messages.values.allSatisfy { $0.hasSuffix("No such file or directory") })
+    }
+}
