@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 demo:
 	@scripts/setup $(DEMO_PACKAGES)
 	@scripts/build --product netwatch
-	@scripts/demo .build/debug/netwatch "$$(scripts/find-nginx)"
+	@scripts/demo .build/debug/netwatch "$$(scripts/find-program nginx)"
 
 ## test: run every test once, then the demo; minutes on a fresh clone, later a minute or two
 test:
