@@ -12,7 +12,8 @@ DEB_PACKAGES := dpkg-dev binutils chrpath python3
 BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
 
-.PHONY: demo test quick systemd sanitize random soak fuzz bench check docs run release deb check-deb install uninstall clean
+.PHONY: demo test quick systemd sanitize random soak fuzz bench check docs run release deb check-deb new-release install \
+	uninstall clean
 
 ## demo: show the main job in private network namespaces: disconnect, keep requests, reconnect, deliver them
 demo:
@@ -96,6 +97,10 @@ deb: release
 check-deb:
 	@scripts/setup iproute2 util-linux -- systemd
 	@scripts/check-deb
+
+## new-release: build, check and commit a new version, e.g. make new-release VERSION=1.2.0; publishes nothing
+new-release:
+	@scripts/release $(or $(VERSION),$(error VERSION is missing, e.g. make new-release VERSION=1.2.0))
 
 ## install: install the built command and the systemd units in PREFIX (default /usr/local); never compiles
 install:
