@@ -211,12 +211,7 @@ private struct MutatedBodies {
         for number in 0..<count {
             var body = whole
             for _ in 0...Int.random(in: 0...3, using: &generator) {
-                let index = Int.random(in: 0..<body.count, using: &generator)
-                switch Int.random(in: 0...2, using: &generator) {
-                case 0: body[index] = UInt8.random(in: 0...255, using: &generator)
-                case 1: body.remove(at: index)
-                default: body.insert(body[index], at: index)
-                }
+                body.changeByte(using: &generator)
             }
             let response = try RawClient(path).post("/v1/requests", body)
             if response.status == 202 { accepted += 1 }
