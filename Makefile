@@ -101,9 +101,9 @@ deb: release
 	@scripts/setup $(DEB_PACKAGES)
 	@scripts/deb
 
-## check-deb: check the installation, upgrade, removal and purge of the built package with systemd; needs root
+## check-deb: check the program, installation, upgrade, removal and purge of the built package with systemd; needs root
 check-deb:
-	@scripts/setup iproute2 util-linux -- systemd
+	@scripts/setup iproute2 util-linux binutils -- systemd
 	@scripts/check-deb
 
 ## new-release: build, check and commit a new version, e.g. make new-release VERSION=1.2.0; publishes nothing
