@@ -110,7 +110,7 @@ check-deb:
 new-release:
 	@scripts/release $(or $(VERSION),$(error VERSION is missing, e.g. make new-release VERSION=1.2.0))
 
-## install: install the built command and the systemd units in PREFIX (default /usr/local); never compiles
+## install: install the built command, man pages and systemd units in PREFIX (default /usr/local); never compiles
 install:
 	@scripts/install install "$(DESTDIR)" "$(PREFIX)"
 
