@@ -50,7 +50,7 @@ struct HowToTests {
         try await service.stop()
     }
 
-    @Test func `a request waits until someone has logged in at the portal`() async throws {
+    @Test func `a request waits until a user has logged in at the portal`() async throws {
         let portal = CaptivePortal()
         let server = try server { portal.answer($0) }
         defer { server.stop() }
