@@ -6,19 +6,21 @@ DEMO_PACKAGES := $(BUILD_PACKAGES) iproute2 util-linux
 # Each is needed by some tests, which are skipped without it.
 TEST_PACKAGES := curl jq openssl systemd python3-httpbin gunicorn
 CONFORMANCE_PACKAGES := curl jq python3-venv
+PAGE_PACKAGES := python3-venv chromium-headless-shell
 SYSTEMD_PACKAGES := systemd jq openssl python3
 DEB_PACKAGES := dpkg-dev binutils chrpath python3
 # For the compared clients and queues: Redis's programs without its service, and the tools that install Python queues.
 BENCH_PACKAGES := $(DEMO_PACKAGES) curl redis-tools python3-venv
 PREFIX ?= /usr/local
 
-.PHONY: demo test quick systemd sanitize random soak fuzz bench check docs run release deb check-deb install uninstall clean
+.PHONY: demo test quick systemd page sanitize random soak fuzz bench check docs run release deb check-deb new-release \
+	install uninstall clean
 
 ## demo: show the main job in private network namespaces: disconnect, keep requests, reconnect, deliver them
 demo:
 	@scripts/setup $(DEMO_PACKAGES)
 	@scripts/build --product netwatch
-	@scripts/demo .build/debug/netwatch "$$(scripts/find-nginx)"
+	@scripts/demo .build/debug/netwatch "$$(scripts/find-program nginx)"
 
 ## test: run every test once, then the demo; minutes on a fresh clone, later a minute or two
 test:
@@ -37,6 +39,12 @@ systemd:
 	@scripts/build --product netwatch
 	@scripts/check-systemd
 
+## page: check the status page in headless Chromium, in light and dark; writes screenshots to .build/page
+page:
+	@scripts/setup $(DEMO_PACKAGES) -- $(PAGE_PACKAGES)
+	@scripts/build --product netwatch
+	@scripts/check-page
+
 ## sanitize: run the tests under the thread and the address sanitizer
 sanitize:
 	@scripts/setup $(DEMO_PACKAGES) -- $(TEST_PACKAGES)
@@ -51,6 +59,7 @@ random:
 soak:
 	@scripts/setup $(DEMO_PACKAGES) $(CONFORMANCE_PACKAGES) -- $(TEST_PACKAGES)
 	@scripts/build --product netwatch
+	@$(MAKE) page
 	@scripts/conformance 10
 	@scripts/random full
 	@scripts/soak-service .build/debug/netwatch
@@ -92,12 +101,16 @@ deb: release
 	@scripts/setup $(DEB_PACKAGES)
 	@scripts/deb
 
-## check-deb: check the installation, upgrade, removal and purge of the built package with systemd; needs root
+## check-deb: check the program, installation, upgrade, removal and purge of the built package with systemd; needs root
 check-deb:
-	@scripts/setup iproute2 util-linux -- systemd
+	@scripts/setup iproute2 util-linux binutils -- systemd
 	@scripts/check-deb
 
-## install: install the built command, its man pages and completions, and the units in PREFIX; never compiles
+## new-release: build, check and commit a new version, e.g. make new-release VERSION=1.2.0; publishes nothing
+new-release:
+	@scripts/release $(or $(VERSION),$(error VERSION is missing, e.g. make new-release VERSION=1.2.0))
+
+## install: install the built command, man pages, completions and units in PREFIX (default /usr/local)
 install:
 	@scripts/install install "$(DESTDIR)" "$(PREFIX)"
 

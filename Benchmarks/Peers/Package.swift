@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// Other HTTP clients that the benchmark compares with netwatch. This is a separate package, so that netwatch does not
+// Other programs that the benchmarks compare with netwatch. This is a separate package, so that netwatch does not
 // depend on them.
 let package = Package(
     name: "peers",
@@ -17,7 +17,15 @@ let package = Package(
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ]
-        )
+        ),
+        .executableTarget(
+            name: "NIOServerPeer",
+            dependencies: [
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]
+        ),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import ClientCore
 internal import Glibc
 
 /// The root command.
@@ -24,7 +25,7 @@ struct Netwatch: AsyncParsableCommand {
             75 service busy or request not finished, 77 permission denied, 78 the queue's store or the configuration \
             is unusable.
             """,
-        version: "0.1.0",
+        version: NetwatchVersion.current,
         subcommands: [
             HostCommand.self, MonitorCommand.self, StatusCommand.self, WaitCommand.self,
             HistoryCommand.self, SendCommand.self, QueueCommand.self, ServeCommand.self,

@@ -30,13 +30,19 @@ final class AdministratedService {
         process?.signal(SIGKILL)
     }
 
-    /// The variables that systemd sets for the unit. The commands use them, too, instead of the default paths.
+    /// The variables that systemd sets for the unit. The commands use them, too, instead of the default paths. If there
+    /// are credentials, the service reads the files themselves, not copies.
     private var environment: [String: String] {
-        [
+        var environment = [
             "STATE_DIRECTORY": directory.file("var/lib/netwatch"), "RUNTIME_DIRECTORY": directory.file("run"),
             "CONFIGURATION_DIRECTORY": directory.file("etc/netwatch"),
             "PATH": "\(directory.file("bin")):/usr/bin:/bin:/usr/sbin:/sbin",
         ]
+        let credentials = directory.file("etc/netwatch/credentials")
+        if FileManager.default.fileExists(atPath: credentials) {
+            environment["CREDENTIALS_DIRECTORY"] = credentials
+        }
+        return environment
     }
 
     /// Starts the service, and waits until it is ready.
@@ -81,6 +87,7 @@ final class AdministratedService {
 
     private func control(_ command: String) async throws {
         switch command {
+        case "systemctl daemon-reload": break
         case "systemctl start netwatch": try await start()
         case "systemctl stop netwatch": try await stop()
         case "systemctl restart netwatch":
@@ -98,6 +105,14 @@ final class AdministratedService {
         let outcome = try await shell.outcome()
         #expect(outcome.ending == .exited(0), "\(text)\n\(outcome.output + outcome.errors)")
         return outcome.output
+    }
+
+    /// Returns the command that cron(8) would run for the only entry of a file in `/etc/cron.d`.
+    func cronCommand(_ name: String) throws -> String {
+        let entry = try String(contentsOfFile: directory.file("etc/cron.d/\(name)"), encoding: .utf8)
+        let fields = entry.split(separator: " root ", maxSplits: 1)
+        try #require(fields.count == 2)
+        return String(fields[1]).replacing(directory.path, with: "")
     }
 
     /// The ids of the unfinished requests, in the order in which they were accepted.

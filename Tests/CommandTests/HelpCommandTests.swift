@@ -8,7 +8,8 @@ internal import Testing
         #expect(help.ending == .exited(0) && help.errors.isEmpty)
         #expect(help.output.contains { $0.contains("netwatch send URL") })
         let version = try await Command.run("--version")
-        #expect(version.ending == .exited(0) && version.output == ["0.1.0"])
+        #expect(version.ending == .exited(0) && version.output.count == 1)
+        #expect(version.output.first?.wholeMatch(of: /\d+\.\d+\.\d+/) != nil)
     }
 
     @Test func `help on a subcommand of queue can be asked in both orders`() async throws {

@@ -4,12 +4,13 @@ internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import Synchronization
 
-/// Concurrent clients of a control socket that wait, send nothing, send slowly, or do not read their responses. They
-/// continue until ``release()``.
+/// Concurrent clients of a control socket that wait, send nothing, send nothing after a call, send slowly, or do not
+/// read their responses. They continue until ``release()``.
 final class OverloadLoad: Sendable {
     struct Size {
         var waits = 0
         var silent = 0
+        var idle = 0
         var slow = 0
         var listings = 0
         var uploads = 0
@@ -25,6 +26,8 @@ final class OverloadLoad: Sendable {
         self.path = path
         try hold(size.waits, "GET /v1/requests/\(id)?wait=300 HTTP/1.1\r\nHost: x\r\n\r\n")
         try hold(size.silent, "")
+        // The service keeps fewer idle connections than this. Each connection that replaces a closed one makes a call.
+        try hold(size.idle, atOnce: 10, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         try hold(size.listings, "GET /v1/requests?limit=1000 HTTP/1.1\r\nHost: x\r\n\r\n")
         for number in 0..<size.uploads {
             let half = String(repeating: "x", count: 1 << 19)
@@ -43,14 +46,16 @@ final class OverloadLoad: Sendable {
     }
 
     /// Keeps `count` connections open that have sent `text`. Replaces the connections that the service has closed ten
-    /// times per second, so that the load does not depend on how fast the service closes them.
-    private func hold(_ count: Int, _ text: String) throws {
+    /// times per second, at most `limit` of them each time, so that the load does not depend on how fast the service
+    /// closes them.
+    private func hold(_ count: Int, atOnce limit: Int = .max, _ text: String) throws {
         guard count > 0 else { return }
         try startThread { [self] in
             var clients: [RawClient] = []
             while !isReleased.load(ordering: .relaxed) {
                 clients.removeAll { $0.isAtEnd() }
-                while clients.count < count, let client = try? RawClient(path) {
+                for _ in 0..<min(count - clients.count, limit) {
+                    guard let client = try? RawClient(path) else { break }
                     try? client.send(text)
                     clients.append(client)
                 }

@@ -4,7 +4,7 @@ internal import NetwatchTestSupport
 internal import Synchronization
 internal import Testing
 
-/// Service behavior for normal clients while other clients wait, send nothing, send slowly, or do not read.
+/// Service behavior for normal clients while other clients wait, are idle, send nothing, send slowly, or do not read.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct OverloadTests {
     private static let many = CheckSize.choose(small: 64, medium: 1000, full: 1000)
 
@@ -79,10 +79,10 @@ internal import Testing
     }
 
     @Test func `all abuse at once delays no short call and loses nothing; memory is returned`() async throws {
-        let size = CheckSize.choose(
-            small: OverloadLoad.Size(waits: 100, silent: 20, slow: 20, listings: 5, uploads: 16),
-            medium: OverloadLoad.Size(waits: 500, silent: 100, slow: 50, listings: 10, uploads: 32),
-            full: OverloadLoad.Size(waits: 1000, silent: 200, slow: 200, listings: 20, uploads: 64)
+        let size: OverloadLoad.Size = CheckSize.choose(
+            small: .init(waits: 100, silent: 20, idle: 50, slow: 20, listings: 5, uploads: 16),
+            medium: .init(waits: 500, silent: 100, idle: 250, slow: 50, listings: 10, uploads: 32),
+            full: .init(waits: 1000, silent: 200, idle: 500, slow: 200, listings: 20, uploads: 64)
         )
         let seconds = CheckSize.choose(small: 0, medium: 10, full: 60)
         let bodies = CheckSize.choose(small: 100, medium: 1000, full: 5000)
@@ -211,12 +211,7 @@ private struct MutatedBodies {
         for number in 0..<count {
             var body = whole
             for _ in 0...Int.random(in: 0...3, using: &generator) {
-                let index = Int.random(in: 0..<body.count, using: &generator)
-                switch Int.random(in: 0...2, using: &generator) {
-                case 0: body[index] = UInt8.random(in: 0...255, using: &generator)
-                case 1: body.remove(at: index)
-                default: body.insert(body[index], at: index)
-                }
+                body.changeByte(using: &generator)
             }
             let response = try RawClient(path).post("/v1/requests", body)
             if response.status == 202 { accepted += 1 }

@@ -10,23 +10,8 @@ internal import Testing
     .timeLimit(.minutes(5))
 )
 struct PortalTests {
-    /// A network whose portal responds with its page to every request until a user has logged in.
-    private final class Portal: Sendable {
-        static let page = "http://portal.example/login"
-        private let isOpen = Mutex(false)
-
-        func logIn() { isOpen.withLock { $0 = true } }
-
-        func answer(_ request: ScriptedServer.Request) -> ScriptedServer.Action {
-            guard isOpen.withLock({ $0 }) else {
-                return .respond(status: 302, headers: [.init("Location", Self.page)])
-            }
-            return .respond(status: request.target == "/generate_204" ? 204 : 201)
-        }
-    }
-
     @Test func `the service sends nothing over plain HTTP while its probe finds a portal`() async throws {
-        let (cuts, portal) = (try NetworkCuts(), Portal())
+        let (cuts, portal) = (try NetworkCuts(), CaptivePortal())
         let server = try ScriptedServer(address: TwoCableTestbed.host, in: cuts.far) { portal.answer($0) }
         let url = "http://\(TwoCableTestbed.host):\(server.port)"
         let service = try await RunningService(
@@ -35,12 +20,13 @@ struct PortalTests {
             options: ["--portal-probe", "\(url)/generate_204"]
         )
         let sent = try await service.run("send", "\(url)/order", "-d", "x", "--id", "order-1")
-        #expect(sent.errors.joined() == "queued: a captive portal intercepts plain HTTP: \(Portal.page)")
+        let reason = "a captive portal intercepts plain HTTP: \(CaptivePortal.page)"
+        #expect(sent.errors.joined() == "queued: \(reason)")
         let waiting = try await service.request("order-1")
         #expect(waiting["waits_for"] as? String == "portal", "\(waiting)")
         #expect(waiting["attempts"] as? Int == 0 && waiting["deferrals"] as? Int == 0, "\(waiting)")
         let shown = try await service.run("queue", "show", "order-1").output.joined(separator: "\n")
-        #expect(shown.contains(Portal.page) && shown.contains("until the captive portal"), "\(shown)")
+        #expect(shown.contains(CaptivePortal.page) && shown.contains("until the captive portal"), "\(shown)")
         portal.logIn()
         try cuts.cut(.route)
         try cuts.restore(.route)

@@ -38,7 +38,7 @@ struct TutorialTests {
 
         try cable.setCable(connected: false)
         try await service.hasLogged("host `collector` is down (local)")
-        for _ in 1...2 { try await service.run(try program(inCronOf: service)) }
+        for _ in 1...2 { try await service.run(service.cronCommand("send-reading")) }
         let offline = try await service.run(blocks[4])
         #expect(offline.count(where: { $0.hasSuffix("no route to host") }) == 2, "\(offline)")
         #expect(offline.contains(#"netwatch_host_outage{cause="local",host="collector"} 1"#), "\(offline)")
@@ -53,13 +53,5 @@ struct TutorialTests {
         try await service.stop()
         // Each reading begins with its time.
         #expect(readings.values.count == 3 && readings.values == readings.values.sorted())
-    }
-
-    /// Returns the command that cron(8) would run.
-    private func program(inCronOf service: AdministratedService) throws -> String {
-        let file = service.directory.file("etc/cron.d/send-reading")
-        let entry = try String(contentsOfFile: file, encoding: .utf8)
-        let command = try #require(entry.split(separator: "* * * * * root ").first)
-        return String(command).replacing(service.directory.path, with: "")
     }
 }

@@ -1,5 +1,4 @@
 internal import Glibc
-internal import Testing
 
 /// An nginx server with one worker process.
 package final class Nginx: Sendable {
@@ -21,7 +20,7 @@ package final class Nginx: Sendable {
         on listener: ServerProcess.Listener = .tcp,
         _ configuration: (UInt16) -> String
     ) async throws {
-        let path = try await Self.path()
+        let path = try await TestProgram.path("nginx")
         self.scratch = scratch
         server = try ServerProcess(in: scratch, on: listener) { port in
             let text = Self.text(configuration(port), in: scratch.path)
@@ -32,15 +31,7 @@ package final class Nginx: Sendable {
     }
 
     /// Skips the current test if nginx is not installed.
-    package static func require() async throws { _ = try await path() }
-
-    private static func path() async throws -> String {
-        let found = try await Subprocess("scripts/find-nginx", []).outcome()
-        guard found.ending == .exited(0), let path = found.output.last else {
-            try Test.cancel("needs nginx: \(found.errors.joined(separator: " "))")
-        }
-        return path
-    }
+    package static func require() async throws { _ = try await TestProgram.path("nginx") }
 
     /// The `user` directive if the tests run as root; otherwise empty.
     ///

@@ -2,7 +2,7 @@ internal import NetwatchTransport
 
 extension TransferRequest {
     /// The `User-Agent` of requests that do not set one.
-    static let defaultUserAgent = "netwatch/0.1.0"
+    static let defaultUserAgent = "netwatch/\(NetwatchVersion.current)"
 }
 
 /// The `User-Agent` field (RFC 9110 §10.1.5).

@@ -74,15 +74,16 @@ internal import Testing
         )
         #expect(
             UserAgent.text(for: info)
-                == "mytool/2.1 (Debian GNU/Linux 12 bookworm; Linux 6.1) netwatch/0.1.0"
+                == "mytool/2.1 (Debian GNU/Linux 12 bookworm; Linux 6.1) netwatch/\(NetwatchVersion.current)"
         )
     }
 
     @Test func `unknown parts of the user agent are omitted`() {
-        #expect(UserAgent.text(for: ProgramInfo()) == "netwatch/0.1.0")
-        #expect(UserAgent.text(for: ProgramInfo(program: "tool")) == "tool netwatch/0.1.0")
+        let own = "netwatch/\(NetwatchVersion.current)"
+        #expect(UserAgent.text(for: ProgramInfo()) == own)
+        #expect(UserAgent.text(for: ProgramInfo(program: "tool")) == "tool \(own)")
         let nameless = ProgramInfo(program: "/", kernelRelease: "5")
-        #expect(UserAgent.text(for: nameless) == "netwatch/0.1.0 (Linux 5)")
+        #expect(UserAgent.text(for: nameless) == "\(own) (Linux 5)")
     }
 
     @Test(arguments: [
@@ -99,10 +100,9 @@ internal import Testing
         #expect(text.utf8.allSatisfy { (0x20...0x7e).contains($0) })
         #expect(text.utf8.count < 300)
         #expect(text.count { $0 == "(" } == text.count { $0 == ")" })
-        #expect(
-            text.hasPrefix("netwatch/0.1.0") || HTTPToken.isValid(String(text.prefix { !" /".contains($0) }))
-        )
-        #expect(text.contains("netwatch/0.1.0"))
+        let own = "netwatch/\(NetwatchVersion.current)"
+        #expect(text.hasPrefix(own) || HTTPToken.isValid(String(text.prefix { !" /".contains($0) })))
+        #expect(text.contains(own))
     }
 
     @Test(
@@ -126,7 +126,7 @@ internal import Testing
         let name = lines[0].filter { !"()".contains($0) }
         let kernel = lines[1].split(separator: ".").prefix(2).joined(separator: ".")
         let agent = try #require(headers["User-Agent"])
-        #expect(agent.hasSuffix("(\(name); Linux \(kernel)) netwatch/0.1.0"))
+        #expect(agent.hasSuffix("(\(name); Linux \(kernel)) netwatch/\(NetwatchVersion.current)"))
         #expect(agent.hasPrefix(ProcessInfo.processInfo.processName.prefix(8)))
     }
 }

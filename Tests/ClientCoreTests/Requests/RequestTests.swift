@@ -31,7 +31,7 @@ internal import Testing
         let received = try #require(server.requests.first)
         #expect(received.values(of: "X-One") == ["1"])
         #expect(received.values(of: "Accept") == ["text/plain"])
-        #expect(received.values(of: "User-Agent") == ["netwatch/0.1.0"])
+        #expect(received.values(of: "User-Agent") == ["netwatch/\(NetwatchVersion.current)"])
     }
 
     @Test func `a URLRequest is sent with its body`() async throws {

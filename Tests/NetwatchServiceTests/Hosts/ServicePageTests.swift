@@ -16,18 +16,20 @@ internal import Testing
     ///
     /// - Parameters:
     ///   - up: The name of a host that must be up before that; `nil` for none.
-    ///   - request: A request that waits in the queue, which sends nothing.
+    ///   - hasHistory: Whether the history can be recorded.
+    ///   - prepare: Called with the queue, which sends nothing.
     private func serving(
         _ hosts: [WatchedHost],
         untilUp up: String? = nil,
         hosts allowed: HostAllowList? = nil,
-        keeping request: QueueRequest? = nil,
+        hasHistory: Bool = true,
+        preparing prepare: (OfflineQueue) async throws -> Void = { _ in },
         _ body: (ControlRouter) async throws -> Void
     ) async throws {
         let configuration = OfflineQueue.Configuration(directory: directory.file("state"))
         let queue = try await OfflineQueue(configuration: configuration)
-        if let request { _ = try await queue.enqueue(request) }
-        let history = try HostHistory(path: directory.file("history.sqlite"))
+        try await prepare(queue)
+        let history = hasHistory ? try HostHistory(path: directory.file("history.sqlite")) : nil
         let log = Recorder<String>()
         let monitor = HostMonitor(monitor: .shared, history: history, logger: .recording(log))
         let view = HostsView(monitor: monitor, history: history)
@@ -105,7 +107,7 @@ internal import Testing
             let page = try await get(router, "/")
             #expect(page.status == 200)
             #expect(page.text.contains("http://127.0.0.1:1/?a=&lt;b&gt;&amp;c"))
-            #expect(!page.text.contains("<b>"))
+            #expect(!page.text.contains("<b>") && !page.text.contains("The history cannot be recorded"))
             #expect(page.headers["content-security-policy"].first?.contains("default-src 'none'") == true)
         }
     }
@@ -115,6 +117,17 @@ internal import Testing
             let page = try await get(router, "/").text
             #expect(page.contains("No host is watched") && page.contains("<code>[[host]]</code>"))
             #expect(page.contains("<p>The queue is empty.</p>"))
+            #expect(page.contains(#"<noscript><meta http-equiv="refresh" content="30"></noscript>"#))
+        }
+    }
+
+    @Test func `the page says that there is no history, and that the queue is paused`() async throws {
+        let hosts = [WatchedHost(name: "db", check: .route(try NetworkHost(validating: "127.0.0.1")))]
+        let pause = { (queue: OfflineQueue) in _ = try await queue.pause() }
+        try await serving(hosts, untilUp: "db", hasHistory: false, preparing: pause) { router in
+            let page = try await get(router, "/").text
+            #expect(page.contains("The history cannot be recorded") && page.contains("● up"))
+            #expect(page.contains("The queue is paused."))
         }
     }
 
@@ -156,6 +169,29 @@ internal import Testing
     @Test(arguments: [(1.0, "100 %"), (0.99999, "99.99 %"), (0.5, "50.00 %"), (0.9005, "90.05 %")])
     func `uptime is rounded down`(part: Double, text: String) {
         #expect(TextFormat.percentage(part) == text)
+    }
+
+    @Test(arguments: [
+        ("status.svg", "db: up"), ("uptime.svg", "uptime 24h: 100 %"),
+        ("uptime.svg?window=30d", "uptime 30d: 100 %"), ("latency.svg", "latency: unknown"),
+    ])
+    func `a badge is an image with its text as title`(target: String, text: String) async throws {
+        let now = Int64(Date().timeIntervalSince1970) * 1000
+        var batch = HistoryBatch()
+        batch.add(.init(state: .up, start: now - 3_600_000, end: now - 1_800_000), of: "db")
+        try await HostHistory(path: directory.file("history.sqlite")).write(batch, now: now)
+        let hosts = [WatchedHost(name: "db", check: .route(try NetworkHost(validating: "127.0.0.1")))]
+        try await serving(hosts, untilUp: "db") { router in
+            let badge = try await get(router, "/badge/db/\(target)")
+            #expect(badge.status == 200 && badge.headers["content-type"] == ["image/svg+xml"])
+            #expect(badge.text.hasPrefix("<svg xmlns=") && badge.text.hasSuffix("</svg>\n"))
+            #expect(badge.text.contains("<title>\(text)</title>"), "\(badge.text)")
+        }
+    }
+
+    @Test(arguments: [(0.99, "#1a7f37"), (0.98, "#9a6700"), (0.9, "#b42318"), (nil, "#57606a")])
+    func `the colour of a badge shows the uptime`(uptime: Double?, colour: String) {
+        #expect(Badge.uptime(uptime, .day).svg.text.contains(#"fill="\#(colour)""#))
     }
 
     // MARK: The TCP port
@@ -213,29 +249,26 @@ internal import Testing
         defer { server.stop() }
         let host = try Self.tcp("db", port: server.port)
         let waiting = QueueRequest(method: "GET", url: server.url)
-        let documented = try DocumentationPage("docs/operations.md").rows.compactMap { row in
-            row[0].wholeMatch(of: /`((?:netwatch|process)_[a-z_]+).*`/)?.1
-        }
-        try await serving([host], untilUp: "db", keeping: waiting) { router in
+        let documented = try DocumentationPage("docs/operations.md").metrics
+        let enqueue = { (queue: OfflineQueue) in _ = try await queue.enqueue(waiting) }
+        try await serving([host], untilUp: "db", preparing: enqueue) { router in
             let metrics = try await get(router, "/metrics").text
-            let names = metrics.matches(of: /TYPE ([a-z_]+)/).map { $0.1 }
+            let names = metrics.matches(of: /TYPE ([a-z_]+)/).map { String($0.1) }
             #expect(names.count > 20)
-            #expect(Set(names) == Set(documented))
+            #expect(Set(names) == documented)
         }
     }
 
-    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: promtool), "promtool is not installed"))
-    func `promtool accepts the metrics`() async throws {
+    @Test func `promtool accepts the metrics`() async throws {
+        let promtool = try await TestProgram.path("promtool")
         let local = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "127.0.0.1")))
         let hosts = [local, try Self.tcp("a-b.c:1", port: 1)]
         try await serving(hosts, untilUp: "db") { router in
             let text = try await get(router, "/metrics").text
             let file = try directory.write(Array(text.utf8), to: "metrics")
-            let check = try Subprocess("/bin/sh", ["-c", "\(Self.promtool) check metrics < \(file)"])
+            let check = try Subprocess("/bin/sh", ["-c", "\(promtool) check metrics < \(file)"])
             let outcome = try await check.outcome()
             #expect(outcome.ending == .exited(0), "\(outcome.output + outcome.errors)")
         }
     }
-
-    private static let promtool = "/usr/bin/promtool"
 }
