@@ -41,10 +41,10 @@ final class LiveTerminal: Sendable {
 
     // MARK: Modes
 
-    /// Must be called again after the process was continued.
+    /// Must be called again after the process was continued, once or several times.
     func enter() {
         state.withLock { state in
-            (state.isEntered, state.isFresh) = (true, true)
+            if !state.isEntered { (state.isEntered, state.isFresh) = (true, true) }
             Printer.terminal(Terminal.hideCursor)
             var mode = termios()
             guard state.mode == nil, hasTerminal, tcgetattr(input, &mode) == 0 else { return }
