@@ -125,7 +125,7 @@ package struct NetwatchDaemon: Sendable {
         try await queue.start()
         async let isLogged: Void = QueueLog(logger).run(events)
         async let _ = state.meter.run(events)
-        async let _ = hosts.run(configuration.hosts)
+        let monitoring = Task { await hosts.run(configuration.hosts) }
         let parts = Reloadable(hosts: hosts, hooks: hooks, server: server, access: access)
         await state.reloads.use { await reload(parts) }
         async let _ = state.reloads.run(at: reloads)
@@ -140,6 +140,10 @@ package struct NetwatchDaemon: Sendable {
         async let isServerStopped: Void = server.stop()
         async let isWebStopped: Void? = webServer?.stop()
         async let areHooksStopped: Void = hooks.stop()
+        // The monitor stops before the queue, which stores the webhooks of its last changes. Otherwise the history would
+        // record the end of an outage that no hook has reported.
+        monitoring.cancel()
+        await monitoring.value
         await queue.stop()
         await isLogged
         await isServerStopped
