@@ -116,6 +116,30 @@ internal import Testing
         #expect(service.process.errors.values.contains { $0.contains("host `second` is down (local)") })
     }
 
+    @Test func `the failure of a program is logged even if the parent of the service ignores SIGCHLD`()
+        async throws
+    {
+        let program = try program("exit 3")
+        let file = try write(
+            """
+            [[host]]
+            name = "closed"
+            tcp = "127.0.0.1:1"
+            fall = 1
+            [[hook]]
+            program = "\(program)"
+            """
+        )
+        let paths = ["--state-dir", directory.file("state"), "--socket", directory.file("socket")]
+        let service = try Subprocess(
+            "/usr/bin/env",
+            ["--ignore-signal=CHLD", Command.path, "serve", "--config", file] + paths
+        )
+        defer { service.signal(SIGTERM) }
+        let ending = "the program `\(program)` of a hook failed for host `closed`: exit status 3"
+        try await service.errors.wait { $0.contains { $0.contains(ending) } }
+    }
+
     @Test func `a stop does not wait for a program that runs`() async throws {
         let program = try program("echo running; exec sleep 300")
         let file = try write(
