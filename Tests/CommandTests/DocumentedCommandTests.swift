@@ -113,7 +113,7 @@ internal import Testing
 }
 
 /// A machine on which the commands of the documentation run: a service that watches a host, the files that the commands
-/// name, and a server at the other end of a cable in place of the hosts that they name.
+/// name, and a server at the other end of a cable instead of the hosts that they name.
 struct DocumentedMachine {
     /// The id that README.md abbreviates.
     private static let id = "01a1fd77-5b52"
