@@ -26,7 +26,7 @@ final class QueueOwner: FailedRequestOwner {
 
     var takesUnsentRequests: Bool { if case .unsent = scope { true } else { false } }
 
-    func prepare(_ request: URLRequest) -> URLRequest { options.addingKey(to: request) }
+    func addedFields(for request: URLRequest) -> HTTPHeaders { options.key(for: request) }
 
     func offer(_ request: FailedRequest) {
         switch scope {

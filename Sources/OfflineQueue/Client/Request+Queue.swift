@@ -31,8 +31,10 @@ extension DataRequest {
     /// cancelled.
     ///
     /// A request without an idempotency key that the server may have received is not taken over, because it would be
-    /// sent twice. Set the header field `Idempotency-Key` yourself, or use
-    /// ``ClientCore/SessionManager/queuesFailedRequests(in:options:matching:)``, which adds one to each request.
+    /// sent twice. If the request has not been started, this function adds a key to it, as
+    /// ``ClientCore/SessionManager/queuesFailedRequests(in:options:matching:)`` does, and all attempts carry the same
+    /// key. Most requests start when they are created: set ``ClientCore/SessionManager/startRequestsImmediately`` to
+    /// `false`, or set the header field `Idempotency-Key` yourself.
     ///
     /// - Parameters:
     ///   - queue: The queue. It must be started and not stopped.
