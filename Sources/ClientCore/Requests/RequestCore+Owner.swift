@@ -69,7 +69,9 @@ extension RequestCore {
         switch answer {
         case .response(let response, let error):
             handle(.answered(attempt: attempt, failure: take(response, failingWith: error)))
-        case .failure(let error): handle(.answered(attempt: attempt, failure: error))
+        case .failure(let error, let refusal):
+            snapshot.change { $0.ownerRefusal = refusal }
+            handle(.answered(attempt: attempt, failure: error))
         case .declined: offer(attempt, after: error)
         }
     }

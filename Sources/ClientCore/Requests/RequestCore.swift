@@ -223,10 +223,10 @@ actor RequestCore {
         let request = adapted.value ?? outcome.request ?? plan.original.value
         outcome.request = request
         snapshot.change { values in
-            values.request = request
-            values.current = request
+            (values.request, values.current) = (request, request)
             values.head = nil
             values.retryCount = attempt - 1
+            values.ownerRefusal = nil
         }
         handle(.prepared(attempt: attempt, failure: adapted.error))
     }
