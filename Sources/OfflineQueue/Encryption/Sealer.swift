@@ -81,11 +81,14 @@ struct Sealer: Sendable {
     /// - Throws: ``QueueError/Code/encryptionKeyMissing``.
     func requireUnlocked() throws(QueueError) {
         guard isLocked, let lastKeyID else { return }
+        let fault =
+            keys == nil
+            ? "without its encryption key `\(lastKeyID)`"
+            : "with the wrong encryption key, \(keys.ids.listed) instead of `\(lastKeyID)`"
         throw QueueError(
             .encryptionKeyMissing,
-            "the queue was opened without its encryption key `\(lastKeyID)`, and accepts no requests; add the key to "
-                + "the key file and restart, or if the key is lost, drop all unfinished requests and restart with "
-                + "a new key"
+            "the queue was opened \(fault), and accepts no requests; add the key to the key file and restart, or if the "
+                + "key is lost, drop all unfinished requests and restart with a new key"
         )
     }
 }
@@ -132,7 +135,7 @@ extension Sealer {
     ) throws(SealFault) -> Data {
         guard let keys else {
             let keyID = EncryptionKey.id(of: sealed) ?? lastKeyID ?? ""
-            throw SealFault(cause: .keyMissing(id: keyID), part: part.name)
+            throw SealFault.keyMissing(keyID, in: nil, part: part.name)
         }
         return try keys.open(sealed, context: part.context(of: id, bound), part: part.name)
     }
