@@ -10,6 +10,7 @@ enum SealedPart: String, Hashable, Sendable {
     case headers
     case key
     case digest
+    case inlineDigest = "inline-digest"
     case body
     case responseHeaders = "response-headers"
     case responseBody = "response-body"
@@ -19,7 +20,7 @@ enum SealedPart: String, Hashable, Sendable {
         switch self {
         case .headers: "header fields"
         case .key: "bytes of the idempotency key"
-        case .digest: "bytes of the body's hash"
+        case .digest, .inlineDigest: "bytes of the body's hash"
         case .body: "bytes of the body"
         case .responseHeaders: "header fields of the response"
         case .responseBody: "bytes of the response"
