@@ -28,7 +28,7 @@ struct MisdirectedNameTests {
         try testbed.far.ip("addr add \(Self.otherAddress)/24 dev far0")
         names = try ScriptedNameServer(in: testbed.far)
         files = try ResolverFiles()
-        let arrivals = arrivals
+        let arrivals = self.arrivals
         real = try ScriptedServer(address: VethTestbed.farAddress, in: testbed.far) { request in
             arrivals.add(request.target, toReal: true)
             return .respond(status: 201, headers: [.init("X-Server", "real")])
@@ -49,7 +49,11 @@ struct MisdirectedNameTests {
 
         func add(_ target: String, toReal isReal: Bool) {
             targets.withLock { targets in
-                if isReal { targets.real.append(target) } else { targets.other.insert(target) }
+                guard isReal else {
+                    targets.other.insert(target)
+                    return
+                }
+                targets.real.append(target)
             }
             changed.post()
         }
