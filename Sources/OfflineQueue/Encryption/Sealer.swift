@@ -88,8 +88,8 @@ struct Sealer: Sendable {
             : "with the wrong encryption key, \(keys.ids.listed) instead of `\(lastKeyID)`"
         throw QueueError(
             .encryptionKeyMissing,
-            "the queue was opened \(fault), and accepts no requests; add the key to the key file and restart, or if the "
-                + "key is lost, drop all unfinished requests and restart with a new key"
+            "the queue was opened \(fault), and accepts no requests; add the key to the key file and restart, or if "
+                + "the key is lost, drop all unfinished requests and restart with a new key"
         )
     }
 }
