@@ -196,11 +196,12 @@ actor RequestCore {
     private func prepare(_ attempt: Int) {
         outcome.head = nil
         ownerOffer.beginAttempt()
-        guard case .success(let original) = plan.original else {
+        guard let original = original.value else {
             return handle(.prepared(attempt: attempt, failure: plan.original.error))
         }
         let hooks = context.hooks
-        let adapted = attempt == 1 ? firstRequest : Result { try hooks.adapter?.adapt(original) ?? original }
+        let first = firstRequest.map { $0.adding(ownerOffer.addedFields) }
+        let adapted = attempt == 1 ? first : Result { try hooks.adapter?.adapt(original) ?? original }
         guard let interceptor = hooks.interceptor, !plan.policy.isAdapted, let request = adapted.value else {
             return prepared(attempt, adapted)
         }
@@ -222,10 +223,10 @@ actor RequestCore {
         let request = adapted.value ?? outcome.request ?? plan.original.value
         outcome.request = request
         snapshot.change { values in
-            values.request = request
-            values.current = request
+            (values.request, values.current) = (request, request)
             values.head = nil
             values.retryCount = attempt - 1
+            values.ownerRefusal = nil
         }
         handle(.prepared(attempt: attempt, failure: adapted.error))
     }
@@ -366,12 +367,6 @@ actor RequestCore {
         case .interrupted(.cancelled, let failure): URLError.cancelled(after: failure)
         case .interrupted(.sessionDropped, _): ownerOffer.abandonment ?? AFError.sessionDeinitialized
         }
-    }
-}
-
-extension FailedAttempt {
-    init(_ request: Request, _ error: any Error) {
-        self.init(error: error, url: request.task?.currentRequest?.url, retryCount: request.retryCount)
     }
 }
 
