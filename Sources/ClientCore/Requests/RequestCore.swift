@@ -12,7 +12,7 @@ actor RequestCore {
     /// A check of a complete response. Returns an error to reject the response, or `nil` to accept it.
     typealias Validator = @Sendable (RequestOutcome) -> (any Error)?
 
-    nonisolated let queue = SerialQueue()
+    nonisolated let queue: SerialQueue
     nonisolated let identifier: Int
     nonisolated let context: SessionContext
     nonisolated let plan: RequestPlan
@@ -63,6 +63,7 @@ actor RequestCore {
     init(_ plan: RequestPlan, firstRequest: Result<URLRequest, any Error>, context: SessionContext) {
         self.plan = plan
         self.context = context
+        queue = SerialQueue(context.threads)
         identifier = context.nextIdentifier()
         self.firstRequest = firstRequest
         let hooks = context.hooks
