@@ -8,6 +8,7 @@ extension NetwatchDaemon {
         let hooks: HookReporter
         let server: ControlServer
         let access: AccessRules
+        let defaults: RequestDefaults
     }
 
     func reload(_ parts: Reloadable) async -> ConfigurationReloads.Outcome {
@@ -30,6 +31,7 @@ extension NetwatchDaemon {
         // Only this can fail, so it is the first change.
         try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
         parts.access.replace(policy: new.access, quota: new.quota)
+        parts.defaults.replace(new.requestDefaults)
         threshold.level = new.logLevel
         await parts.hooks.use(new.hooks)
         await parts.hosts.update(new.hosts)

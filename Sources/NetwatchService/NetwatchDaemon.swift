@@ -46,10 +46,6 @@ package struct NetwatchDaemon: Sendable {
         settings.captivePortalProbe = configuration.portalProbe
         settings.encryptionKeyFile = configuration.encryptionKey
         if configuration.encryptionKey != nil { ProcessLimits.forbidCoreDumps() }
-        // The queue must stop before the control server's grace period ends. Then a client that waits for the first
-        // attempt of its request still gets the response that the request is stored.
-        settings.stopTimeout =
-            ControlServer.Limits().stopGrace - OfflineQueue.cancellationTimeout - .seconds(1)
         let queue = try await OfflineQueue(
             configuration: settings,
             session: .bare(monitor: monitor),
@@ -93,6 +89,7 @@ package struct NetwatchDaemon: Sendable {
         limits.fit(descriptors: descriptors)
         limits.bodyBytes = ControlMessage.maximumMessageBytes
         limits.userConnections = configuration.userConnections
+        limits.stopGrace = configuration.stopGrace
         let history = openHistory()
         let hooks = HookReporter(logger: logger) { request, options in
             _ = try await queue.enqueue(request, options: options)
@@ -102,7 +99,8 @@ package struct NetwatchDaemon: Sendable {
         let view = HostsView(monitor: hosts, history: history)
         let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: configuration.version)
         let access = AccessRules(policy: configuration.access, quota: configuration.quota)
-        let server = try makeServer(state, access, limits)
+        let defaults = RequestDefaults(configuration.requestDefaults)
+        let server = try makeServer(state.routes(access: access, defaults: defaults), access, limits)
         let webServer = try configuration.web.map { (address) throws(ControlSocketError) in
             let router = ControlRouter(state.readOnlyRoutes, hosts: HostAllowList(address))
             return try ControlServer(
@@ -122,7 +120,7 @@ package struct NetwatchDaemon: Sendable {
         async let isLogged: Void = QueueLog(logger).run(events)
         async let _ = state.meter.run(events)
         async let _ = hosts.run(configuration.hosts)
-        let parts = Reloadable(hosts: hosts, hooks: hooks, server: server, access: access)
+        let parts = Reloadable(hosts: hosts, hooks: hooks, server: server, access: access, defaults: defaults)
         await state.reloads.use { await reload(parts) }
         async let _ = state.reloads.run(at: reloads)
         async let _ = reportProgress(of: state)
@@ -149,7 +147,7 @@ package struct NetwatchDaemon: Sendable {
     private func openHistory() -> HostHistory? {
         let path = "\(configuration.stateDirectory)/history.sqlite"
         do {
-            return try HostHistory(path: path)
+            return try HostHistory(path: path, retention: configuration.historyRetention)
         } catch {
             logger.warning("the uptime of the hosts is not recorded: \(error)")
             return nil
@@ -158,7 +156,7 @@ package struct NetwatchDaemon: Sendable {
 
     /// Creates the server of the control socket. It uses the socket of the service manager if there is one for its path.
     private func makeServer(
-        _ state: ServiceState,
+        _ routes: [ControlRouter.Route],
         _ access: AccessRules,
         _ limits: ControlServer.Limits
     ) throws(ControlSocketError) -> ControlServer {
@@ -167,7 +165,7 @@ package struct NetwatchDaemon: Sendable {
         return try ControlServer(
             path: configuration.socket,
             mode: configuration.access.socketMode,
-            router: ControlRouter(state.routes(access: access), access: access),
+            router: ControlRouter(routes, access: access),
             limits: limits,
             logger: logger,
             inherited: inherited

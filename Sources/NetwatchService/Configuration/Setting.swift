@@ -103,6 +103,28 @@ extension Setting {
         }
     }
 
+    /// A number that is more than 0 and at most 1.
+    static func share(_ table: String, _ name: String, _ path: Path<Double>, _ help: String) -> Setting {
+        Setting(
+            table: table,
+            name: name,
+            accepted: "a number that is more than 0 and at most 1",
+            help: help,
+            example: "\(defaults[keyPath: path])",
+            hasDefault: true
+        ) { configuration, value in
+            let number: Double
+            switch value {
+            case .float(let value): number = value
+            case .integer(let value): number = Double(value)
+            default: return nil
+            }
+            guard number > 0, number <= 1 else { return nil }
+            configuration[keyPath: path] = number
+            return ()
+        }
+    }
+
     /// A text that another type parses.
     static func text(
         _ table: String,

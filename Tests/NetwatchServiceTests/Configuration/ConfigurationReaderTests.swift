@@ -51,6 +51,44 @@ internal import Testing
         #expect(configuration.queue.limits.bytes == 256 << 20)
     }
 
+    @Test func `the defaults of requests, retention, stop and history have keys`() {
+        let reader = Self.read(
+            """
+            [queue]
+            ttl = "2d"
+            connect-timeout = "3s"
+            response-timeout = "4s"
+            durability = "normal"
+            stop-timeout = "10s"
+            [queue.limits]
+            lane-share = 1
+            [queue.retention]
+            done = "2h"
+            done-requests = 5
+            dead = "3d"
+            bytes = "1 MiB"
+            [history]
+            retention = "40d"
+            """
+        )
+        #expect(reader.problems == [])
+        let (configuration, queue) = (reader.configuration, reader.configuration.queue)
+        let defaults = configuration.requestDefaults
+        #expect(defaults.timeToLive == .seconds(2 * 86_400) && defaults.durability == .normal)
+        #expect(defaults.timeouts.connect == .seconds(3) && defaults.timeouts.response == .seconds(4))
+        #expect(queue.limits.laneShare == 1 && queue.stopTimeout == .seconds(10))
+        #expect(configuration.stopGrace > queue.stopTimeout + OfflineQueue.cancellationTimeout)
+        #expect(queue.retention.done == .seconds(7200) && queue.retention.doneCount == 5)
+        #expect(queue.retention.dead == .seconds(3 * 86_400) && queue.retention.bytes == 1 << 20)
+        #expect(configuration.historyRetention == .seconds(40 * 86_400))
+    }
+
+    @Test func `a reload applies the defaults of requests`() {
+        let keys = ["ttl", "connect-timeout", "response-timeout", "durability"].map { "queue.\($0)" }
+        #expect(Set(SettingTable.settings.map(\.path)).isSuperset(of: keys))
+        #expect(Set(SettingTable.restartKeys).isDisjoint(with: keys))
+    }
+
     @Test func `groups of the access must exist`() {
         let reader = Self.read(
             """
@@ -335,6 +373,10 @@ internal import Testing
         ("[defaults]\ntimeout = \"61s\"", "from 10ms to 1m"),
         ("[queue]\nbackoff-base = \"20m\"", "less than `queue.backoff-base`"),
         ("[web]\nlisten = \"0.0.0.0:80\"", "loopback"),
+        ("[queue.limits]\nlane-share = 0", "more than 0 and at most 1"),
+        ("[queue.limits]\nlane-share = 1.5", "more than 0 and at most 1"),
+        ("[queue]\ndurability = \"none\"", "one of \"full\", \"normal\""),
+        ("[queue.retention]\ndead = \"1s\"", "from 1m to 366d"),
         ("a = 1979-05-27", "`a` is not a key"),
         ("a = [1,", "0:1:"),
         ("a = [1,", "; the rest of this file was not checked"),
@@ -358,6 +400,8 @@ internal import Testing
         #expect(reader.configuration.hosts.count == 3 && reader.configuration.hooks.count == 2)
         // The defaults in the file are those of the program.
         #expect(reader.configuration.queue == Self.base.queue)
+        #expect(reader.configuration.requestDefaults == EnqueueOptions())
+        #expect(reader.configuration.historyRetention == HostHistory.defaultRetention)
         #expect(reader.configuration.hostDefaults == HostDefaults())
         #expect(reader.configuration.logLevel == Self.base.logLevel)
     }
