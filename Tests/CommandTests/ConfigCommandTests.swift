@@ -81,6 +81,36 @@ internal import Testing
         #expect(missing == [])
     }
 
+    @Test func `a variable replaces the value of the file, and an option that of the variable`() async throws {
+        let file = try write("[service]\nlog-level = \"error\"\n")
+        for (level, options) in [("info", []), ("error", ["--log-level", "info"])] {
+            let service = try await RunningService(
+                in: directory,
+                environment: ["NETWATCH_SERVICE_LOG_LEVEL": "\"\(level)\""],
+                options: ["--config", file] + options
+            )
+            // The line `ready` has the level `info`. Waiting for it was the test.
+            service.process.signal(SIGTERM)
+            #expect(try await service.process.end() == .exited(0))
+        }
+    }
+
+    @Test func `config check names the variables that it has read, and refuses wrong ones`() async throws {
+        let file = try write("")
+        let good = try await Command.run(
+            "config",
+            "check",
+            file,
+            environment: ["NETWATCH_QUEUE_INFLIGHT": "3"]
+        )
+        #expect(good.ending == .exited(0) && good.output == ["no faults: \(file), NETWATCH_QUEUE_INFLIGHT"])
+        let environment = ["NETWATCH_QUEUE_INFLIGHT": "0"]
+        let bad = try await Command.run("config", "check", file, environment: environment)
+        #expect(bad.ending == .exited(78))
+        let fault = "error: NETWATCH_QUEUE_INFLIGHT: `queue.inflight` is 0; it must be an integer from 1 to 65536"
+        #expect(bad.errors == [fault])
+    }
+
     @Test func `options replace the values of the file`() async throws {
         let file = try write("[service]\nlog-level = \"error\"\n")
         let service = try await RunningService(

@@ -42,7 +42,7 @@ package struct ServiceConfiguration: Sendable {
     package var web: WebAddress?
     /// The version of netwatch, for clients.
     package var version = ""
-    /// The values of the keys in configuration files, as TOML. A reload compares them.
+    /// The values of the keys in configuration files and environment variables, as TOML. A reload compares them.
     package var settings: [String: String] = [:]
 
     package init(stateDirectory: String, socket: String, credentials: String? = nil) {

@@ -19,6 +19,11 @@ struct Setting: Sendable {
     let apply: @Sendable (inout ServiceConfiguration, TOMLNode.Value) throws(SystemError) -> Void?
 
     var path: String { table.isEmpty ? name : "\(table).\(name)" }
+
+    /// The environment variable that replaces the values of files: `NETWATCH_QUEUE_LIMITS_BYTES`.
+    var variable: String {
+        "NETWATCH_" + String(path.uppercased().map { $0 == "." || $0 == "-" ? "_" : $0 })
+    }
 }
 
 // MARK: - Kinds of values

@@ -303,7 +303,7 @@ internal import Testing
         #expect(reader.configuration.queue.inflight == 9)
         #expect(reader.configuration.hosts.count == 2)
         let origin = reader.origins["queue.inflight"]
-        #expect(origin?.file == "1" && origin?.line == 2 && origin?.text == "9")
+        #expect(origin?.place == "1:2" && origin?.text == "9")
     }
 
     @Test func `all faults are reported at once, with their positions`() {
@@ -421,6 +421,80 @@ internal import Testing
         #expect(again.configuration.hosts == result.configuration.hosts)
         #expect(again.configuration.hooks == result.configuration.hooks)
         #expect(again.configuration.hooks.count == 1)
+    }
+
+    /// Reads a file, and then environment variables.
+    private func read(
+        _ text: String,
+        _ environment: [String: String]
+    ) throws -> ConfigurationFiles.Result {
+        let directory = try ScratchDirectory()
+        let file = try directory.write(Array(text.utf8), to: "a.toml")
+        return try ConfigurationFiles(path: file, environment: environment).read(into: Self.base)
+    }
+
+    @Test func `environment variables replace the values of files, and are named as their origin`() throws {
+        let result = try read(
+            "[queue]\ninflight = 7\nbackoff-base = \"3s\"\n[queue.limits]\nbytes = 5\n",
+            [
+                "NETWATCH_QUEUE_INFLIGHT": "9", "NETWATCH_QUEUE_LIMITS_BYTES": "\"1 KiB\"",
+                "NETWATCH_QUEUE_RATES": "[\"10/s\"]", "NETWATCH_QUEUE_HOST_WEIGHTS": "{ \"a.example\" = 3 }",
+                "NETWATCH_QUEUE_BACKOFF_BASE": "", "NETWATCH_SERVICE_HOST": "192.0.2.1", "OTHER": "x",
+            ]
+        )
+        let queue = result.configuration.queue
+        #expect(queue.inflight == 9 && queue.limits.bytes == 1024 && queue.rates.count == 1)
+        #expect(queue.hostWeights == ["a.example": 3])
+        #expect(queue.backoffBase == .seconds(3), "an empty variable counts as unset")
+        #expect(
+            result.variables == [
+                "NETWATCH_QUEUE_HOST_WEIGHTS", "NETWATCH_QUEUE_INFLIGHT", "NETWATCH_QUEUE_LIMITS_BYTES",
+                "NETWATCH_QUEUE_RATES",
+            ]
+        )
+        let text = ConfigurationText.effective(result)
+        #expect(text.contains("\ninflight = 9  # NETWATCH_QUEUE_INFLIGHT\n"))
+        #expect(text.contains("\nbackoff-base = \"3s\"  # \(result.files[0]):3\n"))
+        #expect(result.configuration.settings["queue.inflight"] == "9", "a reload compares this value")
+    }
+
+    @Test func `faults of environment variables come after those of files and name the variable`() throws {
+        let error = #expect(throws: InvalidConfiguration.self) {
+            try read(
+                "[queue]\ninflght = 7\n",
+                [
+                    "NETWATCH_QUEUE_TTL": "1m", "NETWATCH_QUEUE_INFLIGHT": "0",
+                    "NETWATCH_QUEUE_INFLIGHT_PER_LANE": "3\n[queue]\ninflight = 5",
+                    "NETWATCH_ACCESS_QUOTA_BYTES": "1 GiB",
+                ]
+            )
+        }
+        let faults = error?.problems.dropFirst().map(\.description) ?? []
+        #expect(error?.problems.first?.line == 2 && faults.count == 4, "\(faults)")
+        let expected = [
+            "NETWATCH_ACCESS_QUOTA_BYTES: `1 GiB` is not a TOML value like `\"1 GiB\"`",
+            "NETWATCH_QUEUE_INFLIGHT: `queue.inflight` is 0; it must be an integer from 1 to 65536",
+            "NETWATCH_QUEUE_INFLIGHT_PER_LANE: `3\n[queue]\ninflight = 5` is not a TOML value like `8`",
+            "NETWATCH_QUEUE_TTL: `1m` is not a TOML value like `\"7d\"`",
+        ]
+        #expect(faults == expected)
+    }
+
+    @Test func `a fault of two keys names the variable that one of them comes from`() throws {
+        let error = #expect(throws: InvalidConfiguration.self) {
+            try read("[queue]\nbackoff-base = \"5s\"\n", ["NETWATCH_QUEUE_BACKOFF_CAP": "\"1s\""])
+        }
+        #expect(
+            error?.description
+                == "NETWATCH_QUEUE_BACKOFF_CAP: `queue.backoff-cap` is less than `queue.backoff-base`"
+        )
+    }
+
+    @Test func `each key has its own variable, which no other use has`() {
+        let names = SettingTable.settings.map(\.variable)
+        #expect(Set(names).count == names.count)
+        #expect(Set(names).isDisjoint(with: ["NETWATCH_CONFIG", "NETWATCH_SOCKET"]))
+        #expect(names.contains("NETWATCH_ACCESS_QUOTA_STAGED_BYTES"))
     }
 
     @Test func `drop-ins are read in the order of their names, and other files are not`() throws {
