@@ -31,20 +31,13 @@ extension NetwatchDaemon {
         return status
     }
 
-    /// Tells the service manager's watchdog three times per interval that the store, the queue, the path monitor, the
-    /// host monitor and the thread of the transfers make progress.
+    /// Tells the service manager's watchdog three times per interval that all parts of the service make progress.
     func reportProgress(of state: ServiceState) async {
         let environment = ProcessInfo.processInfo.environment
         guard let interval = SystemdNotifier.watchdogInterval(environment) else { return }
         let heartbeat = Heartbeat(
             interval: interval / 3,
-            parts: [
-                // An error is progress, too. The service ends by itself after errors that last.
-                { _ = try? await state.queue.counts },
-                { _ = await state.monitor.statuses(of: .general).first { _ in true } },
-                { _ = await state.hosts.monitor.snapshots },
-                { await SessionManager.awaitTransportTurn() },
-            ],
+            parts: state.progressChecks,
             report: { logFailure(notifier.notify(.watchdog)) }
         )
         await heartbeat.run()
@@ -86,5 +79,19 @@ extension NetwatchDaemon {
         guard let counts = try? await queue.counts else { return [:] }
         let values = states.map { ($0.rawValue, Logger.MetadataValue.stringConvertible(counts[$0])) }
         return Dictionary(uniqueKeysWithValues: values)
+    }
+}
+
+extension ServiceState {
+    /// Functions that return when the queue and its store, the path monitor, the host monitor and the thread of the
+    /// transfers have responded.
+    var progressChecks: [@Sendable () async -> Void] {
+        [
+            // An error is progress, too. The service ends by itself after errors that last.
+            { _ = try? await queue.counts },
+            { _ = await monitor.statuses(of: .general).first { _ in true } },
+            { _ = await hosts.monitor.snapshots },
+            { await SessionManager.awaitTransportTurn() },
+        ]
     }
 }

@@ -107,8 +107,8 @@ internal import Testing
         let environment = ["NETWATCH_QUEUE_INFLIGHT": "0"]
         let bad = try await Command.run("config", "check", file, environment: environment)
         #expect(bad.ending == .exited(78))
-        let fault = "error: NETWATCH_QUEUE_INFLIGHT: `queue.inflight` is 0; it must be an integer from 1 to 65536"
-        #expect(bad.errors == [fault])
+        let fault = "NETWATCH_QUEUE_INFLIGHT: `queue.inflight` is 0; it must be an integer from 1 to 65536"
+        #expect(bad.errors == ["error: \(fault)"])
     }
 
     @Test func `options replace the values of the file`() async throws {
