@@ -1,4 +1,5 @@
 internal import Logging
+internal import OfflineQueue
 
 /// Reading the configuration again while the service runs.
 extension NetwatchDaemon {
@@ -8,6 +9,7 @@ extension NetwatchDaemon {
         let hooks: HookReporter
         let server: ControlServer
         let access: AccessRules
+        let queue: OfflineQueue
         let defaults: RequestDefaults
     }
 
@@ -31,6 +33,7 @@ extension NetwatchDaemon {
         // Only this can fail, so it is the first change.
         try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
         parts.access.replace(policy: new.access, quota: new.quota)
+        parts.queue.use(new.queue.limits, new.queue.retention)
         parts.defaults.replace(new.requestDefaults)
         threshold.level = new.logLevel
         await parts.hooks.use(new.hooks)

@@ -120,7 +120,14 @@ package struct NetwatchDaemon: Sendable {
         async let isLogged: Void = QueueLog(logger).run(events)
         async let _ = state.meter.run(events)
         async let _ = hosts.run(configuration.hosts)
-        let parts = Reloadable(hosts: hosts, hooks: hooks, server: server, access: access, defaults: defaults)
+        let parts = Reloadable(
+            hosts: hosts,
+            hooks: hooks,
+            server: server,
+            access: access,
+            queue: queue,
+            defaults: defaults
+        )
         await state.reloads.use { await reload(parts) }
         async let _ = state.reloads.run(at: reloads)
         async let _ = reportProgress(of: state)

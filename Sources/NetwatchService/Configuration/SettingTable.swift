@@ -247,8 +247,9 @@ enum SettingTable {
             1...Int.max,
             \.queue.limits.requests,
             "The maximum number of unfinished requests."
-        ),
-        .size("queue.limits", "bytes", \.queue.limits.bytes, "The maximum size of all unfinished requests."),
+        ).reloadable(),
+        .size("queue.limits", "bytes", \.queue.limits.bytes, "The maximum size of all unfinished requests.")
+            .reloadable(),
         .size(
             "queue.limits",
             "disk-reserve",
@@ -260,7 +261,7 @@ enum SettingTable {
             "lane-share",
             \.queue.limits.laneShare,
             "The share of `requests` and `bytes` that one lane may use."
-        ),
+        ).reloadable(),
     ]
 
     private static let retention: [Setting] = [
@@ -270,27 +271,27 @@ enum SettingTable {
             shortestRetention...longest,
             \.queue.retention.done,
             "How long delivered, dropped and replaced requests are kept."
-        ),
+        ).reloadable(),
         .integer(
             "queue.retention",
             "done-requests",
             1...Int.max,
             \.queue.retention.doneCount,
             "The maximum number of delivered, of dropped and of replaced requests that are kept for each user."
-        ),
+        ).reloadable(),
         .duration(
             "queue.retention",
             "dead",
             shortestRetention...longest,
             \.queue.retention.dead,
             "How long dead requests are kept, with their bodies."
-        ),
+        ).reloadable(),
         .size(
             "queue.retention",
             "bytes",
             \.queue.retention.bytes,
             "The maximum size of all finished requests. Beyond it, the oldest ones of the user with most bytes are removed."
-        ),
+        ).reloadable(),
     ]
 
     /// Clients need time to read the outcome of a request.

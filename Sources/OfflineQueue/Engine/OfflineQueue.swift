@@ -233,36 +233,6 @@ public actor OfflineQueue {
     }
 }
 
-extension StoreSettings {
-    package init(_ configuration: OfflineQueue.Configuration) {
-        self.init()
-        limits = configuration.limits
-        longestDelay = configuration.backoffCap
-        retention = configuration.retention
-        encryptionKeyFile = configuration.encryptionKeyFile
-    }
-}
-
-extension Scheduler.Settings {
-    fileprivate init(_ configuration: OfflineQueue.Configuration, checksPortals: Bool) {
-        self.init()
-        backoff = Backoff(base: configuration.backoffBase, cap: configuration.backoffCap)
-        inflightPerLane = configuration.inflightPerLane
-        inflightPerOrigin = configuration.inflightPerOrigin
-        inflight = configuration.inflight
-        reconnectSpread = configuration.reconnectSpread
-        retryRate = configuration.retryRate
-        gateTimeout = configuration.gateTimeout
-        lossGrace = configuration.lossGrace
-        rates = configuration.rates
-        let weights = configuration.hostWeights.map { (Origin.host(named: $0.key) ?? $0.key, $0.value) }
-        // The check of the configuration has refused equal hosts.
-        hostWeights = Dictionary(weights) { first, _ in first }
-        laneWeights = configuration.laneWeights
-        self.checksPortals = checksPortals
-    }
-}
-
 extension OfflineQueue {
     /// Notes about the opening of the store that an operator must know, such as a dropped commit: one sentence each.
     package nonisolated var openingNotes: [String] { store.openingNotes }

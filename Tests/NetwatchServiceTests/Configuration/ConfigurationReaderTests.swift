@@ -83,8 +83,13 @@ internal import Testing
         #expect(configuration.historyRetention == .seconds(40 * 86_400))
     }
 
-    @Test func `a reload applies the defaults of requests`() {
-        let keys = ["ttl", "connect-timeout", "response-timeout", "durability"].map { "queue.\($0)" }
+    @Test func `a reload applies the defaults of requests, the limits and the retention`() {
+        let keys = [
+            "ttl", "connect-timeout", "response-timeout", "durability", "limits.requests",
+            "limits.bytes", "limits.lane-share", "retention.done", "retention.done-requests",
+            "retention.dead", "retention.bytes",
+        ].map { "queue.\($0)" }
+        #expect(SettingTable.restartKeys.contains("queue.limits.disk-reserve"))
         #expect(Set(SettingTable.settings.map(\.path)).isSuperset(of: keys))
         #expect(Set(SettingTable.restartKeys).isDisjoint(with: keys))
     }
