@@ -154,6 +154,24 @@ internal import Testing
         #expect(try await states(service).keys.sorted() == ["db"])
     }
 
+    @Test func `a reload applies the limits of the queue and the defaults of requests`() async throws {
+        let file = try write("")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        func send(_ id: String) async throws -> [String: Any] {
+            let body = #"{"url":"http://127.0.0.1:1/","queue":"always","id":"\#(id)"}"#
+            return try Command.json(try await service.curl("/v1/requests -d '\(body)'"))
+        }
+        #expect(try await send("first")["state"] as? String == "queued")
+        _ = try write(
+            "[queue]\nconnect-timeout = \"2s\"\n[queue.limits]\nrequests = 2\nlane-share = 1\n"
+        )
+        #expect(try await service.curl("/v1/reload -X POST") == #"{"hosts":0,"restart_keys":[],"v":1}"#)
+        #expect(try await send("second")["state"] as? String == "queued")
+        #expect(try await send("third")["code"] as? String == "queue_full")
+        #expect(try await service.details(of: "first")["connect_timeout_seconds"] as? Double == 15)
+        #expect(try await service.details(of: "second")["connect_timeout_seconds"] as? Double == 2)
+    }
+
     private func states(_ service: RunningService) async throws -> [String: String] {
         let outcome = try await service.run("history", "--format", "json")
         #expect(outcome.ending == .exited(0), "\(outcome.errors)")
