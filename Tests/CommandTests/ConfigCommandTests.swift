@@ -81,9 +81,11 @@ internal import Testing
         #expect(missing == [])
     }
 
-    @Test func `a variable replaces the value of the file, and an option that of the variable`() async throws {
+    @Test func `a variable replaces the value of the file, and an option that of the variable`() async throws
+    {
         let file = try write("[service]\nlog-level = \"error\"\n")
-        for (level, options) in [("info", []), ("error", ["--log-level", "info"])] {
+        let cases: [(level: String, options: [String])] = [("info", []), ("error", ["--log-level", "info"])]
+        for (level, options) in cases {
             let service = try await RunningService(
                 in: directory,
                 environment: ["NETWATCH_SERVICE_LOG_LEVEL": "\"\(level)\""],
