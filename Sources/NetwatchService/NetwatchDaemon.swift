@@ -119,7 +119,7 @@ package struct NetwatchDaemon: Sendable {
         try await queue.start()
         async let isLogged: Void = QueueLog(logger).run(events)
         async let _ = state.meter.run(events)
-        async let _ = hosts.run(configuration.hosts)
+        let monitoring = Task { await hosts.run(configuration.hosts) }
         let parts = Reloadable(
             hosts: hosts,
             hooks: hooks,
@@ -141,6 +141,10 @@ package struct NetwatchDaemon: Sendable {
         async let isServerStopped: Void = server.stop()
         async let isWebStopped: Void? = webServer?.stop()
         async let areHooksStopped: Void = hooks.stop()
+        // The monitor stops before the queue, which stores the webhooks of its last changes. Otherwise the history
+        // would record the end of an outage that no hook has reported.
+        monitoring.cancel()
+        await monitoring.value
         await queue.stop()
         await isLogged
         await isServerStopped
@@ -161,7 +165,8 @@ package struct NetwatchDaemon: Sendable {
         }
     }
 
-    /// Creates the server of the control socket. It uses the socket of the service manager if there is one for its path.
+    /// Creates the server of the control socket. It uses the socket of the service manager if there is one for its
+    /// path.
     private func makeServer(
         _ routes: [ControlRouter.Route],
         _ access: AccessRules,
@@ -179,7 +184,8 @@ package struct NetwatchDaemon: Sendable {
         ) { () throws(ControlSocketError) in try makeSocketDirectory() }
     }
 
-    /// Warns about sockets of the service manager that no part of the service uses: their clients would get no response.
+    /// Warns about sockets of the service manager that no part of the service uses: their clients would get no
+    /// response.
     private func reportUnusedSockets() {
         let used = [
             inheritedSockets.routeNetlink, inheritedSockets.listener(at: configuration.socket),

@@ -5,9 +5,9 @@ internal import OfflineQueue
 /// All keys of the configuration file, in the order of the default file. The keys of `[[host]]` are in
 /// ``HostTable``, those of `[[hook]]` in ``HookTable``.
 enum SettingTable {
-    static let settings = [
+    static let settings: [Setting] = [
         service, access, quota, web, queue, requests, limits, retention, hosts, history,
-    ].flatMap(\.self)
+    ].flatMap { $0 }
 
     /// The paths of the keys that a reload does not change.
     static var restartKeys: [String] { settings.filter { !$0.isReloadable }.map(\.path) }
