@@ -90,6 +90,38 @@ internal import Testing
         #expect(missing == [])
     }
 
+    @Test func `a variable replaces the value of the file, and an option that of the variable`() async throws
+    {
+        let file = try write("[service]\nlog-level = \"error\"\n")
+        let cases: [(level: String, options: [String])] = [("info", []), ("error", ["--log-level", "info"])]
+        for (level, options) in cases {
+            let service = try await RunningService(
+                in: directory,
+                environment: ["NETWATCH_SERVICE_LOG_LEVEL": "\"\(level)\""],
+                options: ["--config", file] + options
+            )
+            // The line `ready` has the level `info`. Waiting for it was the test.
+            service.process.signal(SIGTERM)
+            #expect(try await service.process.end() == .exited(0))
+        }
+    }
+
+    @Test func `config check names the variables that it has read, and refuses wrong ones`() async throws {
+        let file = try write("")
+        let good = try await Command.run(
+            "config",
+            "check",
+            file,
+            environment: ["NETWATCH_QUEUE_INFLIGHT": "3"]
+        )
+        #expect(good.ending == .exited(0) && good.output == ["no faults: \(file), NETWATCH_QUEUE_INFLIGHT"])
+        let environment = ["NETWATCH_QUEUE_INFLIGHT": "0"]
+        let bad = try await Command.run("config", "check", file, environment: environment)
+        #expect(bad.ending == .exited(78))
+        let fault = "NETWATCH_QUEUE_INFLIGHT: `queue.inflight` is 0; it must be an integer from 1 to 65536"
+        #expect(bad.errors == ["error: \(fault)"])
+    }
+
     @Test func `options replace the values of the file`() async throws {
         let file = try write("[service]\nlog-level = \"error\"\n")
         let service = try await RunningService(
@@ -131,6 +163,24 @@ internal import Testing
         #expect(refused["code"] as? String == "configuration_refused")
         #expect((refused["detail"] as? String)?.hasPrefix("\(file):2:1: `queue.inflight` is 0") == true)
         #expect(try await states(service).keys.sorted() == ["db"])
+    }
+
+    @Test func `a reload applies the limits of the queue and the defaults of requests`() async throws {
+        let file = try write("")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        func send(_ id: String) async throws -> [String: Any] {
+            let body = #"{"url":"http://127.0.0.1:1/","queue":"always","id":"\#(id)"}"#
+            return try Command.json(try await service.curl("/v1/requests -d '\(body)'"))
+        }
+        #expect(try await send("first")["state"] as? String == "queued")
+        _ = try write(
+            "[queue]\nconnect-timeout = \"2s\"\n[queue.limits]\nrequests = 2\nlane-share = 1\n"
+        )
+        #expect(try await service.curl("/v1/reload -X POST") == #"{"hosts":0,"restart_keys":[],"v":1}"#)
+        #expect(try await send("second")["state"] as? String == "queued")
+        #expect(try await send("third")["code"] as? String == "queue_full")
+        #expect(try await service.details(of: "first")["connect_timeout_seconds"] as? Double == 15)
+        #expect(try await service.details(of: "second")["connect_timeout_seconds"] as? Double == 2)
     }
 
     private func states(_ service: RunningService) async throws -> [String: String] {

@@ -53,7 +53,10 @@ struct DocumentedCommands: Sendable {
             DocumentedCommands("Events", .lines(interrupted: ["netwatch queue events"])),
             DocumentedCommands("Encryption", .script("scripts/check-systemd")),
         ],
-        "docs/configuration.md": [DocumentedCommands("Access", .script("scripts/check-systemd"))],
+        "docs/configuration.md": [
+            DocumentedCommands("Precedence", .shell),
+            DocumentedCommands("Access", .script("scripts/check-systemd")),
+        ],
         "docs/control-api.md": [DocumentedCommands("`export`", .suite("QueueArchiveTests"))],
         "docs/how-to.md": suite(
             "HowToTests",

@@ -86,6 +86,9 @@ public actor OfflineQueue {
         /// 10 s.
         public var stopTimeout: Duration = .seconds(10)
 
+        /// How long, and how many, finished requests are kept.
+        package var retention = StoreSettings.Retention()
+
         /// The time limit for a call of a credential's provider, which is its function, adapter or interceptor: 1 ms to
         /// 1 h. Default 30 s. A request waits for the call for at most 2 s. Then the request is postponed, and its next
         /// attempt uses the result of the call.
@@ -196,10 +199,7 @@ public actor OfflineQueue {
         portals: (any PortalDetector)? = nil
     ) async throws {
         try configuration.check()
-        var settings = StoreSettings()
-        settings.limits = configuration.limits
-        settings.longestDelay = configuration.backoffCap
-        settings.encryptionKeyFile = configuration.encryptionKeyFile
+        let settings = StoreSettings(configuration)
         let store = try await SQLiteQueueStore(directory: configuration.directory, settings: settings)
         self.init(configuration: configuration, store: store, sender: sender, gate: gate, portals: portals)
     }
@@ -231,26 +231,6 @@ public actor OfflineQueue {
         (warnings, warningContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(16))
         let settings = Scheduler.Settings(configuration, checksPortals: portals != nil)
         scheduler = Scheduler(settings: settings, seed: UInt64.random(in: 0 ... .max))
-    }
-}
-
-extension Scheduler.Settings {
-    fileprivate init(_ configuration: OfflineQueue.Configuration, checksPortals: Bool) {
-        self.init()
-        backoff = Backoff(base: configuration.backoffBase, cap: configuration.backoffCap)
-        inflightPerLane = configuration.inflightPerLane
-        inflightPerOrigin = configuration.inflightPerOrigin
-        inflight = configuration.inflight
-        reconnectSpread = configuration.reconnectSpread
-        retryRate = configuration.retryRate
-        gateTimeout = configuration.gateTimeout
-        lossGrace = configuration.lossGrace
-        rates = configuration.rates
-        let weights = configuration.hostWeights.map { (Origin.host(named: $0.key) ?? $0.key, $0.value) }
-        // The check of the configuration has refused equal hosts.
-        hostWeights = Dictionary(weights) { first, _ in first }
-        laneWeights = configuration.laneWeights
-        self.checksPortals = checksPortals
     }
 }
 

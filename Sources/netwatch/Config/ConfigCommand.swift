@@ -24,10 +24,11 @@ struct ConfigCommand: ParsableCommand {
                 netwatch config check ./netwatch.toml
 
                 Prints every fault with its file, line and column, in the order of the files and lines. After a fault \
-                in the syntax, the rest of that file is not checked.
+                in the syntax, the rest of that file is not checked. Environment variables such as \
+                NETWATCH_QUEUE_INFLIGHT are checked after the files.
 
-                Exit status: 0 if the service would accept the files; 78 if they have faults; 75 if the group \
-                database cannot be read.
+                Exit status: 0 if the service would accept the files and variables; 78 if they have faults; 75 if the \
+                group database cannot be read.
                 """
         )
 
@@ -49,12 +50,13 @@ struct ConfigCommand: ParsableCommand {
         }
 
         func run() throws {
-            let files = path.map { ConfigurationFiles(path: $0) } ?? file.files
+            let files = ServicePaths().configurationFiles(named: path ?? file.config)
             let result = try file.reading { () throws(InvalidConfiguration) in try files.read() }
-            if result.files.isEmpty {
+            let sources = result.files + result.variables
+            if sources.isEmpty {
                 Printer.line("there is no configuration file, so the defaults apply")
             } else {
-                Printer.line("no faults: \(Printer.printable(result.files.joined(separator: ", ")))")
+                Printer.line("no faults: \(Printer.printable(sources.joined(separator: ", ")))")
             }
         }
     }
@@ -67,11 +69,11 @@ struct ConfigCommand: ParsableCommand {
             discussion: """
                 netwatch config show
 
-                The output is a configuration file. If options of `netwatch serve` replace values, the output does not \
-                show that.
+                The output is a configuration file. The origin of a value is a line of a file, an environment variable \
+                or `default`. If options of `netwatch serve` replace values, the output does not show that.
 
-                Exit status: 0 if the configuration was printed; 78 if the files have faults; 75 if the group \
-                database cannot be read.
+                Exit status: 0 if the configuration was printed; 78 if the files or variables have faults; 75 if the \
+                group database cannot be read.
                 """
         )
 
@@ -102,7 +104,7 @@ struct ConfigCommand: ParsableCommand {
 }
 
 extension ConfigurationFiles {
-    /// Reads the files alone.
+    /// Reads the files and the environment variables alone.
     fileprivate func read() throws(InvalidConfiguration) -> Result {
         let paths = ServicePaths()
         return try read(
