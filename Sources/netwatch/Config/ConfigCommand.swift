@@ -51,11 +51,7 @@ struct ConfigCommand: ParsableCommand {
         func run() throws {
             let files = path.map { ConfigurationFiles(path: $0) } ?? file.files
             let result = try file.reading { () throws(InvalidConfiguration) in try files.read() }
-            if result.files.isEmpty {
-                Printer.line("there is no configuration file, so the defaults apply")
-            } else {
-                Printer.line("no faults: \(Printer.printable(result.files.joined(separator: ", ")))")
-            }
+            Printer.line(result.verdict)
         }
     }
 
@@ -103,11 +99,20 @@ struct ConfigCommand: ParsableCommand {
 
 extension ConfigurationFiles {
     /// Reads the files alone.
-    fileprivate func read() throws(InvalidConfiguration) -> Result {
+    func read() throws(InvalidConfiguration) -> Result {
         let paths = ServicePaths()
         return try read(
             into: ServiceConfiguration(stateDirectory: paths.stateDirectory, socket: paths.socket)
         )
+    }
+}
+
+extension ConfigurationFiles.Result {
+    /// The result of a check for people: the files, none of which has a fault.
+    var verdict: String {
+        files.isEmpty
+            ? "there is no configuration file, so the defaults apply"
+            : "no faults: \(files.joined(separator: ", "))"
     }
 }
 
