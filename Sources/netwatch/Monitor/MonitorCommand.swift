@@ -15,8 +15,9 @@ struct MonitorCommand: AsyncParsableCommand {
             The command first prints the current state, then one line per change. It does not show changes that \
             are reverted within 30 ms. --raw prints every notification of the kernel as it arrives.
 
-            --record also writes each notification to a file that only this user can read. --replay prints \
-            such a file as --raw does, without querying the kernel.
+            --record also writes the interfaces and addresses of the beginning, and then each notification, to a \
+            file that only this user can read. --replay prints the notifications of such a file as --raw does, \
+            without querying the kernel.
 
             Without --replay, the command runs until a signal ends it. Exit status: 0 after --replay; 2 if \
             netlink is unavailable or a write to the recording fails; 64 for wrong arguments, a recording that \
