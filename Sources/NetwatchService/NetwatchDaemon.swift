@@ -313,7 +313,8 @@ package struct NetwatchDaemon: Sendable {
 
     /// Logs the beginning of a stop, with the number of requests that wait and that are in flight.
     private func logStop(of queue: OfflineQueue) async {
-        logger.info("stopping", metadata: await counts(of: queue, [.pending, .inflight, .held]))
+        let counts = await counts(of: queue, [.pending, .inflight, .held])
+        logger.info("stopping", metadata: counts)
     }
 
     /// Returns the numbers of requests in some states for a log line; nothing if the store cannot be read.

@@ -17,7 +17,8 @@ struct HostAlert: Hashable, Sendable {
 
     /// A sentence for people.
     var text: String {
-        let cause = reason.map { "\(cause.rawValue): \($0)" } ?? cause.rawValue
+        let kind = cause.rawValue
+        let cause = reason.map { "\(kind): \($0)" } ?? kind
         switch event {
         case .down: return "\(host) is down (\(cause)) since \(Self.time(downSince))"
         case .up: return "\(host) is up again; it was down (\(cause)) since \(Self.time(downSince))"

@@ -115,8 +115,10 @@ struct LaneOptions: ParsableArguments {
 
     /// Whether the options select a lane with this host and label.
     ///
-    /// - Parameter host: A host as the service lists it, in lower case.
-    func contain(host: String, label: String) -> Bool {
+    /// - Parameters:
+    ///   - host: A host as the service lists it, in lower case.
+    ///   - label: The lane's label, in the form of the service.
+    func contain(host: String?, label: String?) -> Bool {
         host == self.host?.lowercased() ?? host && label == lane ?? label
     }
 
