@@ -50,6 +50,28 @@ struct MonitorCommandTests {
         #expect(process.errors.values.isEmpty)
     }
 
+    @Test func `--dev restricts the lines to an interface`() async throws {
+        let testbed = try VethTestbed()
+        let process = try monitor("--dev", "near0", in: testbed)
+        defer { process.signal(9) }
+        try await process.output.wait { $0.contains { $0.contains("2001:db8::1/64") } }
+        try testbed.near.ip("addr add 127.0.0.9/8 dev lo", "addr add 203.0.113.5/28 dev near0")
+        try await process.output.wait { $0.last?.contains("203.0.113.5/28") == true }
+        #expect(process.output.values.allSatisfy { $0.contains("  near0  ") }, "\(process.output.values)")
+        #expect(try await Command.run("monitor", "--dev", "").ending == .exited(64))
+    }
+
+    @Test func `--dev restricts the notifications of a recording to an interface`() async throws {
+        let directory = try ScratchDirectory()
+        let (file, lines) = try await recordRoutes(in: directory)
+        let routes = lines.filter { $0.contains(" dev near0 ") }
+        let near = try await Command.run("monitor", "--replay", file, "--dev", "near0")
+        #expect(near.ending == .exited(0) && !routes.isEmpty)
+        #expect(near.output.filter { $0.contains(" dev near0 ") } == routes)
+        let other = try await Command.run("monitor", "--replay", file, "--dev", "eth7", "--dev", "eth8")
+        #expect(other.ending == .exited(0) && other.output == [])
+    }
+
     @Test func `a replay prints what --raw printed`() async throws {
         let testbed = try VethTestbed()
         let directory = try ScratchDirectory()
@@ -83,12 +105,11 @@ struct MonitorCommandTests {
     ///
     /// - Returns: The path of the recording, and the lines that were printed meanwhile.
     private func recordRoutes(
-        in directory: ScratchDirectory,
-        _ options: String...
+        in directory: ScratchDirectory
     ) async throws -> (file: String, lines: [String]) {
         let testbed = try VethTestbed()
         let file = directory.file("recording")
-        let process = try Command.start(["monitor", "--raw", "--record", file] + options, in: testbed.near)
+        let process = try Command.start(["monitor", "--raw", "--record", file], in: testbed.near)
         defer { process.signal(9) }
         while process.output.values.isEmpty {
             let route = "203.0.113.0/24 via \(VethTestbed.farAddress) metric 7"

@@ -19,6 +19,8 @@ struct MonitorSession {
 
     private let format: OutputFormat
     private let isRaw: Bool
+    /// The interfaces whose lines are printed; empty for all, and for the path.
+    private let devices: Set<String>
     private let inbox = Inbox<Event>()
     private let encoder = ControlMessage.encoder
     /// The printed interfaces; `nil` at the beginning.
@@ -28,9 +30,10 @@ struct MonitorSession {
     private var due: ContinuousClock.Instant?
     private var path = HostRecord(.general)
 
-    init(format: OutputFormat, isRaw: Bool) {
+    init(format: OutputFormat, isRaw: Bool, devices: Set<String>) {
         self.format = format
         self.isRaw = isRaw
+        self.devices = devices
     }
 
     /// Runs until an error occurs.
@@ -61,7 +64,7 @@ struct MonitorSession {
 
     private func handlers(_ recorder: NotificationRecorder?) -> NotificationWatch.Handlers {
         let inbox = inbox
-        let printer = isRaw ? Mutex(NotificationPrinter(format: format)) : nil
+        let printer = isRaw ? Mutex(NotificationPrinter(format: format, devices: devices)) : nil
         return NotificationWatch.Handlers { record in
             do throws(CommandError) {
                 try recorder?.add(record)
@@ -82,7 +85,7 @@ struct MonitorSession {
         switch event {
         case .failure(let error): throw error
         case .snapshot(let snapshot):
-            let pathChanged = newest?.general != snapshot.general
+            let pathChanged = devices.isEmpty && newest?.general != snapshot.general
             newest = snapshot
             if interfaces == nil { printInterfaces() }
             if snapshot.interfaces != interfaces, due == nil {
@@ -98,7 +101,8 @@ struct MonitorSession {
         guard let newest else { return }
         let now = Date()
         for difference in newest.interfaces.differences(from: interfaces) {
-            print(NetworkLine(difference, time: now))
+            let line = NetworkLine(difference, time: now)
+            if devices.isEmpty || devices.contains(line.interface) { print(line) }
         }
         interfaces = newest.interfaces
     }

@@ -5,11 +5,14 @@ internal import NetwatchService
 /// Prints notifications with the names that the interfaces had when the kernel sent them.
 struct NotificationPrinter {
     let format: OutputFormat
+    private let devices: Set<String>
     private var names: [UInt32: String] = [:]
     private let encoder = ControlMessage.encoder
 
-    init(format: OutputFormat) {
+    /// - Parameter devices: The interfaces whose notifications are printed; empty for all notifications.
+    init(format: OutputFormat, devices: Set<String>) {
         self.format = format
+        self.devices = devices
     }
 
     /// Prints the notifications of a record. The initial state only provides names.
@@ -33,6 +36,7 @@ struct NotificationPrinter {
     }
 
     private func print(_ line: NotificationLine) {
+        guard line.concerns(devices) else { return }
         switch format {
         case .text: Printer.line(line.text)
         case .json: Printer.json(line, with: encoder)
