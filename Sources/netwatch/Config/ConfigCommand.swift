@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import NetwatchService
 
 /// The `netwatch config` commands.
-struct ConfigCommand: ParsableCommand {
+struct ConfigCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",
         abstract: "Check and show the configuration of the service.",
@@ -15,19 +15,23 @@ struct ConfigCommand: ParsableCommand {
     )
 
     /// The `netwatch config check` command.
-    struct Check: ParsableCommand {
+    struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "check",
             abstract: "Check the configuration files.",
             discussion: """
                 netwatch config check && systemctl reload netwatch
                 netwatch config check ./netwatch.toml
+                netwatch config check --credentials ./credentials
 
                 Prints every fault with its file, line and column, in the order of the files and lines. After a fault \
                 in the syntax, the rest of that file is not checked.
 
-                Exit status: 0 if the service would accept the files; 78 if they have faults; 75 if the group \
-                database cannot be read.
+                Without --credentials, the credential files are not checked. The service starts even if some of them \
+                have faults, and holds the requests that use them.
+
+                Exit status: 0 if the files have no faults; 78 if they have faults; 75 if the group database cannot \
+                be read.
                 """
         )
 
@@ -39,19 +43,41 @@ struct ConfigCommand: ParsableCommand {
         )
         var path: String?
 
+        @Option(
+            help: .init(
+                "Also check the credential files in this directory. Default: none is checked.",
+                valueName: "directory"
+            )
+        )
+        var credentials: String?
+
         @OptionGroup var file: ConfigurationOption
 
         func validate() throws {
+            if credentials == "" { throw ValidationError("`--credentials` must not be empty") }
             if path == "" { throw ValidationError("the file must not be empty") }
             if path != nil, file.config != nil {
                 throw ValidationError("a file cannot be combined with `--config`")
             }
         }
 
-        func run() throws {
+        mutating func run() async throws {
+            let directory = CredentialDirectory(path: credentials)
+            let faults = await Self.faults(in: directory)
+            for fault in faults { Printer.error(Printer.printable(fault)) }
             let files = path.map { ConfigurationFiles(path: $0) } ?? file.files
             let result = try file.reading { () throws(InvalidConfiguration) in try files.read() }
+            if !faults.isEmpty { throw ExitStatus.unusableStore.exitCode }
             Printer.line(result.verdict)
+            if credentials != nil { Printer.line(await directory.verdict) }
+        }
+
+        private static func faults(in directory: CredentialDirectory) async -> [String] {
+            do {
+                return try await directory.check()
+            } catch {
+                return ["\(error)"]
+            }
         }
     }
 
@@ -113,6 +139,16 @@ extension ConfigurationFiles.Result {
         files.isEmpty
             ? "there is no configuration file, so the defaults apply"
             : "no faults: \(files.joined(separator: ", "))"
+    }
+}
+
+extension CredentialDirectory {
+    /// The result of a check for people: the number of credentials, none of which has a fault.
+    var verdict: String {
+        get async {
+            let count = CountText.format(await names().count, "credential")
+            return "no faults: \(count)" + (path.map { " in `\($0)`" } ?? "")
+        }
     }
 }
 

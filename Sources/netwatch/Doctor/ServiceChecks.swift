@@ -72,8 +72,7 @@ enum ServiceChecks {
                     .warning($0, advice: "requests with this credential are held until the file is correct")
                 }
             }
-            let count = CountText.format(await directory.names().count, "credential")
-            return [.ok("no faults: \(count) in `\(path)`")]
+            return [.ok(await directory.verdict)]
         } catch {
             return [.problem("\(error)")]
         }
