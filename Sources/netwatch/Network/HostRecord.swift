@@ -42,7 +42,10 @@ struct HostRecord {
     /// changes, but not the path, the validator reports the last result again.
     private func newResult(in status: ValidatedStatus) -> ProbeResult? {
         guard let newest, newest.probe != nil, newest.status != status.status else { return status.probe }
-        return newest.status.pathGeneration == status.status.pathGeneration ? nil : status.probe
+        let (old, new) = (newest.status, status.status)
+        let isSamePath =
+            old.pathGeneration == new.pathGeneration && old.path?.destination == new.path?.destination
+        return isSamePath ? nil : status.probe
     }
 
     /// `up, 2 changes, up 98.2 % of 3 min 4 s; 21 probes, 19 ok, p50 12.6 ms, p95 14.8 ms`
