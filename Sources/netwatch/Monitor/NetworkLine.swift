@@ -1,5 +1,6 @@
 internal import Foundation
 internal import NetwatchService
+internal import NetworkReachability
 
 /// A change of an interface or an address: an output line of `netwatch monitor`.
 struct NetworkLine: Encodable {
