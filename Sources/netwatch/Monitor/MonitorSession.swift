@@ -39,8 +39,8 @@ struct MonitorSession {
     /// Runs until an error occurs.
     mutating func run(_ recorder: NotificationRecorder?) async throws(CommandError) {
         let inbox = inbox
-        let notifications =
-            isRaw || recorder != nil ? try NotificationWatch.starting(handlers(recorder)) : nil
+        let needsNotifications = isRaw || recorder != nil
+        let notifications = try needsNotifications ? NotificationWatch.starting(handlers(recorder)) : nil
         let snapshots = isRaw ? nil : watchSnapshots()
         let timer = try CommandTimer(deadline: nil) { inbox.wake() }
         defer { withExtendedLifetime((notifications, snapshots, timer)) {} }

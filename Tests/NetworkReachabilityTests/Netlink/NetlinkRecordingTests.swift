@@ -48,7 +48,8 @@ internal import Testing
         let state = NetlinkRecording.Record(.initialState([4, 5]), monotonic: 6, wall: 7)
         try write([state] + records)
         #expect(try read() == [state] + records)
-        #expect(try bytes()[8] == 2 && bytes()[16] == 3)
+        let bytes = try bytes()
+        #expect(bytes[8] == 2 && bytes[16] == 3)
     }
 
     @Test func `a recording of version 1, which has no initial state, is read`() throws {
