@@ -282,7 +282,7 @@ struct HostLiveTableTests {
             { tail -n +1 -F \(script) 2>/dev/null | grep -q reachable; kill -TSTP $(cat \(pid)); } &
             sh -c 'echo $$ >\(pid); exec \(Command.path) host 127.0.0.1 --live'
             echo stopped $?
-            { tail -n +1 -F \(script) 2>/dev/null | sed -u '1,/^stopped/d' | grep -q reachable
+            { tail -n +1 -F \(script) 2>/dev/null | sed -u '1,/stopped/d' | grep -q reachable
                 kill -TERM $(cat \(pid)); } &
             fg %sh
             echo status $?
