@@ -125,7 +125,7 @@ package struct NetwatchDaemon: Sendable {
         try await queue.start()
         async let isLogged: Void = QueueLog(logger).run(events)
         async let _ = state.meter.run(events)
-        async let _ = hosts.run(configuration.hosts)
+        let monitoring = Task { await hosts.run(configuration.hosts) }
         let parts = Reloadable(hosts: hosts, hooks: hooks, server: server, access: access)
         await state.reloads.use { await reload(parts) }
         async let _ = state.reloads.run(at: reloads)
@@ -140,6 +140,10 @@ package struct NetwatchDaemon: Sendable {
         async let isServerStopped: Void = server.stop()
         async let isWebStopped: Void? = webServer?.stop()
         async let areHooksStopped: Void = hooks.stop()
+        // The monitor stops before the queue, which stores the webhooks of its last changes. Otherwise the history
+        // would record the end of an outage that no hook has reported.
+        monitoring.cancel()
+        await monitoring.value
         await queue.stop()
         await isLogged
         await isServerStopped
@@ -235,7 +239,8 @@ package struct NetwatchDaemon: Sendable {
         }
     }
 
-    /// Creates the server of the control socket. It uses the socket of the service manager if there is one for its path.
+    /// Creates the server of the control socket. It uses the socket of the service manager if there is one for its
+    /// path.
     private func makeServer(
         _ state: ServiceState,
         _ access: AccessRules,
@@ -253,7 +258,8 @@ package struct NetwatchDaemon: Sendable {
         ) { () throws(ControlSocketError) in try makeSocketDirectory() }
     }
 
-    /// Warns about sockets of the service manager that no part of the service uses: their clients would get no response.
+    /// Warns about sockets of the service manager that no part of the service uses: their clients would get no
+    /// response.
     private func reportUnusedSockets() {
         let used = [
             inheritedSockets.routeNetlink, inheritedSockets.listener(at: configuration.socket),

@@ -139,6 +139,8 @@ struct ServeCommand: AsyncParsableCommand {
         let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         // Their default action would end the service.
         for unused in [SIGUSR1, SIGUSR2] { signal(unused, SIG_IGN) }
+        // If the parent process ignores it, the kernel keeps no exit statuses of the programs of hooks.
+        signal(SIGCHLD, SIG_DFL)
         let signals = SignalWatch([SIGTERM, SIGINT], of: .service) { continuation.yield() }
         let hangUps = SignalWatch([SIGHUP], of: .service) { reload.yield() }
         defer { withExtendedLifetime((signals, hangUps)) {} }

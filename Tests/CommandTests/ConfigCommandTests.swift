@@ -27,6 +27,15 @@ internal import Testing
         }
     }
 
+    @Test func `the examples of the documentation have no faults`() async throws {
+        let examples = try DocumentationPage.all().flatMap { $0.codeBlocks(in: "toml") }
+        #expect(!examples.isEmpty)
+        for example in examples {
+            let checked = try await Command.run("config", "check", try write(example.text))
+            #expect(checked.ending == .exited(0), "\(example.text)\n\(checked.errors)")
+        }
+    }
+
     @Test func `the file may be an argument, and the faults are in the order of their lines`() async throws {
         let file = try write(
             """

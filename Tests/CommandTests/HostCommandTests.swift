@@ -298,6 +298,8 @@ struct HostLiveTableTests {
             #expect(shown.lowerBound > hidden.lowerBound, "\(output)")
         }
         #expect(parts[1].contains("HOST ") && parts[1].contains("status 143"), "\(output)")
+        // Only the first drawing does not replace another one.
+        #expect(parts[1].ranges(of: "\r\u{1B}[J").count == 1, "\(output)")
     }
 
     @Test(arguments: ["TERM=dumb", "TERM=", "-u TERM"])

@@ -130,7 +130,6 @@ package final class SQLiteQueueStore: QueueStore {
         try await DispatchQueue.global().run { [batcher] in try batcher.checkLocation() }
     }
 
-    /// The number of committed transactions.
     package var commitDurations: DurationHistogram { batcher.durations }
 
     /// Returns the value that SQLite reports for a pragma of the writing connection, for tests and diagnosis.

@@ -30,9 +30,9 @@ struct HostCommand: AsyncParsableCommand {
             If any line is invalid, the command reports the line with the reason and does not start. At most \
             \(HostList.limit) hosts are watched. A host that is named twice is watched once.
 
-            With text output, SIGINT (Ctrl-C), SIGTERM, and q with --live print a summary of each host before the command ends: \
-            its state, the number of changes, and for how much of the time it was reachable. Time in which the \
-            state was unknown does not count. With --probe, the summary also has the number of probes, of \
+            With text output, SIGINT (Ctrl-C), SIGTERM, and q with --live print a summary of each host before the \
+            command ends: its state, the number of changes, and for how much of the time it was reachable. Time in \
+            which the state was unknown does not count. With --probe, the summary also has the number of probes, of \
             successes, and percentiles of the latencies.
 
             Exit status with --once: 0 if every host is reachable, 1 if any host is not reachable, 2 if the \

@@ -124,7 +124,7 @@ struct HostSession {
         return JobSignals {
             terminal.leave()
         } afterContinue: {
-            terminal.enterAgain()
+            terminal.enter()
             inbox.wake()
         }
     }
@@ -197,7 +197,7 @@ struct HostSession {
     /// Prints a summary of each host on standard output.
     private func summarize(now: ContinuousClock.Instant) {
         terminal?.leave()
-        // The terminal has just echoed `^C`.
+        // The terminal may have just echoed `^C`. Otherwise the line separates the summary from the table.
         if Terminal.isAvailable { Printer.data("") }
         for record in records {
             guard let summary = record.summary(now: now) else { continue }
@@ -238,11 +238,11 @@ struct HostSession {
     }
 
     private mutating func draw(now: ContinuousClock.Instant) {
-        guard let terminal else { return }
-        // The shell has written below the table.
-        if terminal.takeContinued() { table = LiveTable() }
         let (columns, rows) = Terminal.size
-        terminal.write(table.drawing(records, now: now, columns: columns, rows: rows))
+        terminal?.draw { isFresh in
+            if isFresh { table = LiveTable() }
+            return table.drawing(records, now: now, columns: columns, rows: rows)
+        }
     }
 }
 

@@ -21,23 +21,31 @@ extension [NetworkInterface] {
     /// - Parameter old: The older list; `nil` at the beginning, when all interfaces and addresses are present.
     func differences(from old: [NetworkInterface]?) -> [NetworkDifference] {
         let new: NetworkDifference.Change = old == nil ? .present : .added
-        let before = Dictionary((old ?? []).map { ($0.index, $0) }) { _, last in last }
-        let after = Dictionary(map { ($0.index, $0) }) { _, last in last }
-        let lostAddresses = (old ?? []).flatMap { $0.addresses(missingIn: after[$0.index]) }
-        let lostInterfaces = (old ?? []).filter { after[$0.index] == nil }
-        return lostAddresses.map { .init(change: .removed, interface: $0.0, address: $0.1) }
-            + lostInterfaces.map { .init(change: .removed, interface: $0) }
-            + compactMap { $0.difference(from: before[$0.index], new) }
-            + flatMap { $0.addressDifferences(from: before[$0.index], new) }
+        let before = (old ?? []).byIndex
+        let after = byIndex
+        var differences: [NetworkDifference] = []
+        for interface in old ?? [] {
+            differences += interface.removedAddresses(after[interface.index])
+        }
+        for interface in old ?? [] where after[interface.index] == nil {
+            differences.append(NetworkDifference(change: .removed, interface: interface))
+        }
+        differences += compactMap { $0.difference(from: before[$0.index], new) }
+        differences += flatMap { $0.addressDifferences(from: before[$0.index], new) }
+        return differences
+    }
+
+    private var byIndex: [UInt32: NetworkInterface] {
+        Dictionary(map { ($0.index, $0) }) { _, last in last }
     }
 }
 
 extension NetworkInterface {
-    /// Returns the addresses that another state of the interface does not have.
-    fileprivate func addresses(
-        missingIn other: NetworkInterface?
-    ) -> [(NetworkInterface, AssignedAddress)] {
-        sortedAddresses.filter { other?.address(like: $0) == nil }.map { (self, $0) }
+    /// Returns the differences for the addresses that a newer state of the interface does not have.
+    fileprivate func removedAddresses(_ newer: NetworkInterface?) -> [NetworkDifference] {
+        sortedAddresses.filter { newer?.address(like: $0) == nil }.map {
+            NetworkDifference(change: .removed, interface: self, address: $0)
+        }
     }
 
     fileprivate func difference(
