@@ -13,8 +13,11 @@ final class SnapshotWatch: Sendable {
     ) {
         reading = Task {
             for await snapshot in monitor.snapshots {
-                let failure = monitor.failure.map(CommandError.init(netlink:))
-                onSnapshot(failure.map(Result.failure) ?? .success(snapshot))
+                if let failure = monitor.failure {
+                    onSnapshot(.failure(CommandError(netlink: failure)))
+                } else {
+                    onSnapshot(.success(snapshot))
+                }
             }
         }
     }
