@@ -53,7 +53,7 @@ package struct NetwatchDaemon: Sendable {
         // The queue must stop before the control server's grace period ends. Then a client that waits for the first
         // attempt of its request still gets the response that the request is stored.
         settings.stopTimeout =
-            ControlServer.Limits().stopGrace - OfflineQueue.cancellationTimeout - .seconds(1)
+            ControlServer.Limits().stopGrace - settings.cancellationTimeout - .seconds(1)
         let queue = try await OfflineQueue(
             configuration: settings,
             session: .bare(monitor: monitor),

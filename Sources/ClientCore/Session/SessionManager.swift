@@ -356,7 +356,7 @@ extension SessionManager {
         let hooks = context.hooks
         var plan = plan
         if let owner = hooks.failedRequestOwner, plan.policy.asksRetrier {
-            plan.original = plan.original.map(owner.prepare)
+            plan.original = plan.original.map { $0.adding(owner.addedFields(for: $0)) }
         }
         let adapted = Result {
             let original = try plan.original.get()

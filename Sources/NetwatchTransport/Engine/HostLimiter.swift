@@ -71,9 +71,9 @@ struct HostLimiter {
         return startWaiting(key)
     }
 
-    /// Records that the first transfer is connected, or that the program must decide about the server first. Returns the
-    /// transfers that may begin now.
-    mutating func transferConnected(_ key: Key) -> [TransferID] {
+    /// Ends the time in which only the first transfer runs: it is connected, or the program must decide about the server
+    /// first. Returns the transfers that may begin now.
+    mutating func endProbing(_ key: Key) -> [TransferID] {
         guard hosts[key]?.isProbing == true else { return [] }
         hosts[key]?.isProbing = false
         return startWaiting(key)

@@ -122,8 +122,9 @@ public actor OfflineQueue {
         package var slotTimeout: Duration = .seconds(1)
 
         /// The maximum time for which ``OfflineQueue/stop()`` waits until the outcomes of cancelled attempts are stored.
-        /// Default 1 s.
-        package var cancellationTimeout: Duration = OfflineQueue.cancellationTimeout
+        /// Default 1 s. On a slow disk, storing the outcomes may take longer. The requests then stay in flight in the
+        /// store, and the next start recovers them.
+        package var cancellationTimeout: Duration = .seconds(1)
 
         /// Creates a configuration with the defaults.
         public init(directory: String) {
@@ -357,10 +358,6 @@ extension OfflineQueue {
         failureContinuation.finish()
         warningContinuation.finish()
     }
-
-    /// The default of ``Configuration/cancellationTimeout``: 1 s. On a slow disk, storing the outcomes may take longer. The
-    /// requests then stay in flight in the store, and the next start recovers them.
-    package static let cancellationTimeout: Duration = .seconds(1)
 
     /// Runs an operation of the store. If its error ends the store, the queue stops sending.
     func reporting<Value>(_ body: () async throws -> Value) async throws -> Value {

@@ -120,8 +120,9 @@ package final class SQLiteQueueStore: QueueStore {
             + database.rows(StoreStatements.keyUse).compactMap { row in
                 let (id, requests): (String, Int) = try (row["key_id"], row["number"])
                 guard sealer.keys?[id] == nil else { return nil }
+                let place = sealer.keys == nil ? "is missing" : "is not in the key file"
                 return
-                    "the encryption key `\(id)` of \(requests) stored requests is missing; those that are not finished "
+                    "the encryption key `\(id)` of \(requests) stored requests \(place); those that are not finished "
                     + "are held until a restart with the key in the key file"
             }
     }
