@@ -56,6 +56,34 @@ internal import Testing
         #expect(both.ending == .exited(64))
     }
 
+    @Test func `with --credentials, faults of credential files are listed with those of the configuration`()
+        async throws
+    {
+        let credentials = directory.file("credentials")
+        try #require(mkdir(credentials, 0o700) == 0)
+        func check(_ text: String) async throws -> Subprocess.Outcome {
+            try await Command.run("config", "check", try write(text), "--credentials", credentials)
+        }
+        for (name, text) in [
+            ("good", "type: bearer\norigins: https://a.example\nvalue: x\n"), ("bad", "nonsense\n"),
+        ] {
+            let path = try directory.write(Array(text.utf8), to: "credentials/\(name)")
+            try #require(chmod(path, 0o600) == 0)
+        }
+        let faulty = try await check("[queue]\n")
+        #expect(faulty.ending == .exited(78) && faulty.output == [])
+        #expect(faulty.errors.count == 1 && faulty.errors[0].contains("`bad`"), "\(faulty.errors)")
+        let both = try await check("[queue]\ninflight = 0\n")
+        #expect(both.ending == .exited(78))
+        #expect(both.errors.filter { $0.hasPrefix("error: ") }.count == 2, "\(both.errors)")
+        try #require(unlink(credentials + "/bad") == 0)
+        let good = try await check("[queue]\n")
+        #expect(good.ending == .exited(0), "\(good.errors)")
+        #expect(good.output.last == "no faults: 1 credential in `\(credentials)`")
+        try #require(chmod(credentials, 0o777) == 0)
+        #expect(try await check("[queue]\n").ending == .exited(78))
+    }
+
     @Test func `the keys are only mentioned if a file could be read`() async throws {
         let hint = "hint: `netwatch config default` prints all keys with their accepted values"
         let missing = try await Command.run("config", "check", directory.file("missing.toml"))
