@@ -1,3 +1,5 @@
+internal import NetwatchEventLoop
+
 /// The settings of the parts of a queue.
 extension OfflineQueue {
     /// Replaces the limits of the queue, except ``QueueLimits/diskReserve``, and how long finished requests are kept. Stored
