@@ -54,6 +54,19 @@ struct TrustedTransferTests {
         return trust
     }
 
+    @Test func `a later transfer with the same handle makes a full handshake`() async throws {
+        let answer = "keepalive_timeout 0; return 200 '$connection $ssl_session_reused';"
+        let nginx = try await nginx("", name: "full.test", answer: answer)
+        var responses: Set<String> = []
+        for _ in 0..<4 {
+            let record = await pool.start(try request(nginx, "full.test")).end()
+            #expect(record.failure == nil && record.metrics?.tlsEnded != nil)
+            #expect(record.text.hasSuffix(" ."))
+            responses.insert(record.text)
+        }
+        #expect(responses.count == 4)
+    }
+
     @Test func `concurrent transfers share one HTTP2 connection, even if they start together`()
         async throws
     {

@@ -90,11 +90,11 @@ struct MultiTable {
         if !isCurrent(id) || isBound || releasedPools.contains(multi.sharing.pool) { close(id) }
     }
 
-    /// Closes the handles that have had no transfer since the last sweep. Lowers the connection limits of the others.
+    /// Closes the handles that have had no transfer since the last sweep. Trims the others.
     mutating func sweep(hasTransfers: (TransferPool.ID) -> Bool) {
         releasedPools = releasedPools.filter(hasTransfers)
         for (id, multi) in multis {
-            multi.handle.lowerConnectionLimit()
+            multi.handle.trim()
             guard multi.handle.isIdle else { continue }
             if multi.isStale { close(id) } else { multis[id]?.isStale = true }
         }

@@ -2,9 +2,9 @@ internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A running transfer: an easy handle and everything that its callbacks use.
+/// A running transfer: everything that the callbacks of its easy handle use.
 ///
-/// A transfer is confined to the engine's thread. libcurl has an unretained pointer to it. So the code that adds its
+/// A transfer is confined to the engine's thread. Its ``TransferHandle`` does not retain it. So the code that adds the
 /// handle to a multi handle must retain the transfer until it has removed the handle.
 final class Transfer {
     /// The reason why netwatch made libcurl stop. Usually a callback sets it.
@@ -50,12 +50,7 @@ final class Transfer {
     /// The multi handle that runs the transfer. It retains the transfer until the transfer ends.
     unowned let context: any TransferContext
 
-    // The order of these properties matters: the handle must be destroyed before the memory to which it points.
-    let easy: EasyHandle
-    let headers: StringList
-    let resolved: StringList
-    let message = MessageBuffer()
-
+    let handle: TransferHandle
     var bodyReader: TransferBodyReader
     var head: HeadParser
     private let decodesBody: Bool
@@ -78,6 +73,8 @@ final class Transfer {
     var questionCount = 0
     /// The connection that was made for the transfer; `nil` after libcurl has taken it over.
     private var connection: TCPSocket?
+    /// Whether libcurl has begun the transfer. Before that, the handle's information is that of an earlier transfer.
+    var hasBegun = false
     /// Whether libcurl has opened a connection for the transfer and has not sent the request over it yet.
     var hasNewConnection = false
     /// The last unix socket that was created for the transfer.
@@ -85,7 +82,7 @@ final class Transfer {
     /// The error that occurred when the unix socket was created.
     var socketFailure: SystemError?
 
-    /// Creates a transfer and sets all options of its handle.
+    /// Creates a transfer and sets all options of its handle, which may be the handle of an earlier transfer.
     ///
     /// - Parameters:
     ///   - target: The request, with its timeouts reduced by the time that has already passed.
@@ -103,13 +100,14 @@ final class Transfer {
         context: any TransferContext,
         later: @escaping @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     ) throws(TransferFailure) {
-        guard let easy = EasyHandle() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
+        let shape = TransferHandle.Shape(target)
+        let usedHandle = shape.flatMap(context.takeHandle)
+        if let usedHandle { handle = usedHandle } else { handle = try TransferHandle(for: target, shape: shape) }
         self.id = id
         self.reporter = reporter
         self.connection = connection
         self.later = later
         self.context = context
-        self.easy = easy
         request = target.request
         url = target.url
         bodyReader = TransferBodyReader(target.request.body)
@@ -117,16 +115,11 @@ final class Transfer {
         flow = TransferFlow(paused: paused)
         output = TransferOutput(requestBodyLength: bodyReader.length)
         times = TransferTimes(added: reporter.elapsed)
-        let acceptEncoding = target.request.acceptEncoding
-        decodesBody = acceptEncoding != nil
-        headers = target.request.headerList(acceptEncoding: acceptEncoding)
-        resolved = target.resolveList()
-        try self.easy.apply(target.request, decodes: decodesBody)
-        if url.isSecure { try self.easy.applyTLS(of: target.request) }
-        try self.easy.set(CURLOPT_HTTPHEADER, pointer: headers.rawValue)
-        if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
-        if connection != nil { try requireNewConnection(true) }
-        try setCallbacks()
+        decodesBody = target.request.decodesBody
+        if usedHandle == nil { try setCallbacks() }
+        try handle.prepare(for: self, target.request)
+        // libcurl may resend over a reused connection. `TransferRequest.allowsConnectionReuse` describes this.
+        try requireNewConnection(connection != nil || !request.allowsConnectionReuse)
     }
 
     /// Prepares the transfer so that its handle can be added again.
@@ -261,22 +254,25 @@ final class Transfer {
     }
 
     private func applyPause() -> CURLcode {
-        let code = curl_easy_pause(handle, flow.directions.mask)
+        let code = curl_easy_pause(easy.rawValue, flow.directions.mask)
         // libcurl returns this error if there is no connection yet. Then there is nothing to pause.
         return code == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : code
     }
 
     // MARK: Handles
 
-    var handle: UnsafeMutableRawPointer { easy.rawValue }
+    var easy: EasyHandle { _read { yield handle.easy } }
 
-    /// Returns the transfer to which an easy handle belongs.
-    static func of(_ handle: UnsafeMutableRawPointer) -> Transfer? {
-        netwatch_easy_get_private(handle).map(at)
+    /// Returns the transfer that uses an easy handle.
+    static func of(_ easy: UnsafeMutableRawPointer) -> Transfer? {
+        netwatch_easy_get_private(easy).flatMap { TransferHandle.at($0).transfer }
     }
 
-    /// Returns the transfer to which a callback's context pointer points.
+    /// Returns the transfer that uses the handle to which a callback's context points.
     static func at(_ context: UnsafeMutableRawPointer) -> Transfer {
-        Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+        guard let transfer = TransferHandle.at(context).transfer else {
+            preconditionFailure("a callback was called for a handle that no transfer uses")
+        }
+        return transfer
     }
 }
