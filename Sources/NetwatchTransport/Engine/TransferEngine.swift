@@ -177,15 +177,16 @@ package actor TransferEngine {
     /// - Parameter connection: The connection to use; `nil` to reuse an open one, or for a unix socket.
     func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
         guard let transfer = transfers[id] else { return }
-        let target = transfer.remainingTarget(isConnected: connection != nil)
+        let timeouts = transfer.remainingTimeouts(isConnected: connection != nil)
         let multi = try multi(for: id, transfer)
         if let curlTransfer = transfer.curlTransfer {
-            try curlTransfer.addAgain(over: connection, target: target, paused: transfer.paused)
+            try curlTransfer.addAgain(over: connection, timeouts, paused: transfer.paused)
             try multi.add(curlTransfer)
         } else {
             let curlTransfer = try Transfer(
                 id: id,
-                target: target,
+                target: transfer.target,
+                timeouts: timeouts,
                 reporter: transfer.reporter,
                 paused: transfer.paused,
                 connection: connection,
@@ -269,8 +270,8 @@ package actor TransferEngine {
     /// Returns the multi handle for a transfer. If the pool's connections were renewed while the transfer was
     /// connecting, the handle differs from the earlier handle. A transfer that libcurl ran before keeps its handle.
     private func multi(for id: TransferID, _ transfer: EngineTransfer) throws(TransferFailure) -> CurlMulti {
-        guard transfer.curlTransfer == nil else {
-            guard let multi = transfer.multi.flatMap({ multis[$0] }) else {
+        if let known = transfer.multi, transfer.curlTransfer != nil || multis.isCurrent(known) {
+            guard let multi = multis[known] else {
                 preconditionFailure("a multi handle ended before its transfer")
             }
             return multi

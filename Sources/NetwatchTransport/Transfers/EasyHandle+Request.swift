@@ -46,10 +46,10 @@ extension EasyHandle {
         if method != "GET" || body != nil { try set(CURLOPT_CUSTOMREQUEST, method) }
     }
 
-    func applyTimeouts(of request: TransferRequest) throws(TransferFailure) {
-        try set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.positiveMilliseconds)
+    func apply(_ timeouts: TransferTimeouts) throws(TransferFailure) {
+        try set(CURLOPT_CONNECTTIMEOUT_MS, timeouts.connect.positiveMilliseconds)
         // 0 means "no timeout". The handle may have the timeout of an earlier transfer.
-        try set(CURLOPT_TIMEOUT_MS, request.totalTimeout?.positiveMilliseconds ?? 0)
+        try set(CURLOPT_TIMEOUT_MS, timeouts.total?.positiveMilliseconds ?? 0)
         // The idle timeout is checked separately; see IdleTracker.
     }
 

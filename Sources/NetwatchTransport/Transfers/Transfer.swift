@@ -41,8 +41,7 @@ final class Transfer {
     }
 
     let id: TransferID
-    let request: TransferRequest
-    let url: CurlURL
+    let target: TransferTarget
     let reporter: TransferReporter
     /// A function that schedules a closure for another turn of the loop, so that the closure never runs within a
     /// callback of libcurl. The closure receives the transfer. If it does not return `CURLE_OK`, the transfer ends.
@@ -85,7 +84,8 @@ final class Transfer {
     /// Creates a transfer and sets all options of its handle, which may be the handle of an earlier transfer.
     ///
     /// - Parameters:
-    ///   - target: The request, with its timeouts reduced by the time that has already passed.
+    ///   - target: The request.
+    ///   - timeouts: Its timeouts, reduced by the time that has already passed.
     ///   - paused: The directions that are paused from the start.
     ///   - connection: The connection to use; `nil` to reuse an open one.
     ///   - context: The multi handle that will run the transfer.
@@ -94,6 +94,7 @@ final class Transfer {
     init(
         id: TransferID,
         target: TransferTarget,
+        timeouts: TransferTimeouts,
         reporter: TransferReporter,
         paused: TransferPause,
         connection: TCPSocket?,
@@ -108,8 +109,7 @@ final class Transfer {
         self.connection = connection
         self.later = later
         self.context = context
-        request = target.request
-        url = target.url
+        self.target = target
         bodyReader = TransferBodyReader(target.request.body)
         head = HeadParser(method: target.request.method)
         flow = TransferFlow(paused: paused)
@@ -117,7 +117,7 @@ final class Transfer {
         times = TransferTimes(added: reporter.elapsed)
         decodesBody = target.request.decodesBody
         if usedHandle == nil { try setCallbacks() }
-        try handle.prepare(for: self, target.request)
+        try handle.prepare(for: self, timeouts)
         // libcurl may resend over a reused connection. `TransferRequest.allowsConnectionReuse` describes this.
         try requireNewConnection(connection != nil || !request.allowsConnectionReuse)
     }
@@ -127,11 +127,11 @@ final class Transfer {
     /// - Parameters:
     ///   - connection: The connection to use; `nil` to reuse an open one, or for a unix socket, to which libcurl itself
     ///     makes a new connection.
-    ///   - target: The request, with its timeouts reduced by the time that has already passed.
+    ///   - timeouts: The timeouts of the request, reduced by the time that has already passed.
     ///   - paused: The directions that are paused now.
     func addAgain(
         over connection: TCPSocket?,
-        target: TransferTarget,
+        _ timeouts: TransferTimeouts,
         paused: TransferPause
     ) throws(TransferFailure) {
         self.connection = connection
@@ -140,7 +140,7 @@ final class Transfer {
         sending.addAgain()
         times.addAgain(at: reporter.elapsed)
         idleTracker = IdleTracker()
-        try easy.applyTimeouts(of: target.request)
+        try easy.apply(timeouts)
         try requireNewConnection(connection != nil || request.unixSocketPath != nil)
         try easy.set(CURLOPT_FORBID_REUSE, 0)
         // libcurl forgets the required version when the handle is added again.
@@ -148,6 +148,10 @@ final class Transfer {
         // If the request allows connection reuse, the log was not read until now.
         if url.isSecure { try readVerboseLog() }
     }
+
+    var request: TransferRequest { _read { yield target.request } }
+
+    var url: CurlURL { target.url }
 
     /// The origin of the connections that libcurl may use for the transfer: that of the URL, and the path of the unix
     /// socket.

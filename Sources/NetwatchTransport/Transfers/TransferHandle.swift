@@ -74,17 +74,17 @@ final class TransferHandle {
     ///
     /// - Parameters:
     ///   - transfer: The transfer that uses the handle from now on.
-    ///   - request: Its request, with its timeouts reduced by the time that has already passed.
-    func prepare(for transfer: Transfer, _ request: TransferRequest) throws(TransferFailure) {
+    ///   - timeouts: Its timeouts, reduced by the time that has already passed.
+    func prepare(for transfer: Transfer, _ timeouts: TransferTimeouts) throws(TransferFailure) {
         self.transfer = transfer
         message.clear()
-        try easy.set(CURLOPT_URL, request.url)
-        try easy.applyTimeouts(of: request)
-        guard headers != request.headers else { return }
+        try easy.set(CURLOPT_URL, transfer.request.url)
+        try easy.apply(timeouts)
+        guard headers != transfer.request.headers else { return }
         // libcurl must not have the old list when it is freed.
-        let list = request.headerList()
+        let list = transfer.request.headerList()
         try easy.set(CURLOPT_HTTPHEADER, pointer: list.rawValue)
         headerList = list
-        headers = request.headers
+        headers = transfer.request.headers
     }
 }
