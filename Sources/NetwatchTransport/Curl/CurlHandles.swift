@@ -32,7 +32,8 @@ struct EasyHandle: ~Copyable {
     }
 
     func set(_ option: CURLoption, _ value: String) throws(TransferFailure) {
-        try check(netwatch_easy_set_string(rawValue, option, value), option)
+        // As an argument, the string would be copied.
+        try check(value.withCString { netwatch_easy_set_string(rawValue, option, $0) }, option)
     }
 
     func set(_ option: CURLoption, pointer value: UnsafeRawPointer?) throws(TransferFailure) {

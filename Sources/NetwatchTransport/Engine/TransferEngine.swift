@@ -109,7 +109,7 @@ package actor TransferEngine {
             )
             if !mayBegin { transfer.timer = waitingTimer(for: id, after: request.totalTimeout) }
             transfers[id] = transfer
-            if mayBegin { begin([id]) }
+            if mayBegin { begin(beginAdmitted(id)) }
         } catch {
             reporter.end(error)
         }
@@ -130,11 +130,15 @@ package actor TransferEngine {
     /// place.
     func begin(_ ids: [TransferID]) {
         var ids = ids[...]
-        while let id = ids.popFirst() {
-            guard let transfer = transfers[id], transfer.stage == .waiting else { continue }
-            transfer.begin(loop)
-            ids += attempt(id) { () throws(TransferFailure) in try begin(id, transfer) }
-        }
+        while let id = ids.popFirst() { ids += beginAdmitted(id) }
+    }
+
+    /// Begins a transfer that the limiter has admitted. If it fails immediately, returns the transfers that may begin in
+    /// its place.
+    private func beginAdmitted(_ id: TransferID) -> [TransferID] {
+        guard let transfer = transfers[id], transfer.stage == .waiting else { return [] }
+        transfer.begin(loop)
+        return attempt(id) { () throws(TransferFailure) in try begin(id, transfer) }
     }
 
     /// Begins a transfer. An open connection is tried before the name lookup, because it works even if the name servers

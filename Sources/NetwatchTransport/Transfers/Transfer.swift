@@ -216,7 +216,8 @@ final class Transfer {
 
     /// Prepares to decode the body of a response, if it is encoded and the caller has requested that.
     func prepareDecoder(for head: TransferHead) {
-        decoder = decodesBody ? ContentDecoder(head.fields.values(of: "Content-Encoding")) : nil
+        let codings = decodesBody ? head.fields.values(of: "Content-Encoding") : []
+        decoder = codings.isEmpty ? nil : ContentDecoder(codings)
     }
 
     // MARK: Pausing
