@@ -104,11 +104,15 @@ internal import Testing
     }
 
     @Test func `the timeouts of an earlier transfer do not apply`() async throws {
-        let server = try ScriptedServer { $0.target == "/late" ? .stall(then: .respond("late")) : .respond("") }
+        let server = try ScriptedServer {
+            $0.target == "/late" ? .stall(then: .respond("late")) : .respond("")
+        }
         #expect(await engine.run(TransferRequest(server)).hasSucceeded)
         let late = await engine.run(TransferRequest(server, "/late") { $0.totalTimeout = .milliseconds(50) })
         #expect(late.failure?.code == 28)
-        #expect(await engine.run(TransferRequest(server) { $0.totalTimeout = .milliseconds(200) }).hasSucceeded)
+        #expect(
+            await engine.run(TransferRequest(server) { $0.totalTimeout = .milliseconds(200) }).hasSucceeded
+        )
         let recorder = TransferRecorder()
         engine.start(TransferRequest(server, "/late")) { recorder.deliver($0) }
         await server.requests(atLeast: 4)
@@ -127,7 +131,9 @@ internal import Testing
         #expect(third.hasSucceeded && third.metrics?.reusedConnection == false)
     }
 
-    @Test func `a transfer that ends before libcurl begins it reports nothing of an earlier one`() async throws {
+    @Test func `a transfer that ends before libcurl begins it reports nothing of an earlier one`()
+        async throws
+    {
         let server = try ScriptedServer()
         let first = await engine.run(TransferRequest(server))
         #expect((first.metrics?.requestHeaderBytes ?? 0) > 0)

@@ -147,7 +147,8 @@ struct ConnectionTable {
 
     /// Returns whether no transfer uses a connection or has reserved it, and the connection does not speak HTTP/2.
     func isIdleHTTP1(_ descriptor: CInt) -> Bool {
-        guard let connection = connections[descriptor], !unlocated.values.contains(connection.origin.name) else {
+        guard let connection = connections[descriptor], !unlocated.values.contains(connection.origin.name)
+        else {
             return false
         }
         return connection.users.isEmpty && !connection.isMultiplexed

@@ -103,7 +103,11 @@ final class Transfer {
     ) throws(TransferFailure) {
         let shape = TransferHandle.Shape(target)
         let usedHandle = shape.flatMap(context.takeHandle)
-        if let usedHandle { handle = usedHandle } else { handle = try TransferHandle(for: target, shape: shape) }
+        if let usedHandle {
+            handle = usedHandle
+        } else {
+            handle = try TransferHandle(for: target, shape: shape)
+        }
         self.id = id
         self.reporter = reporter
         self.connection = connection

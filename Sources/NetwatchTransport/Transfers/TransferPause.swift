@@ -16,7 +16,9 @@ package struct TransferPause: OptionSet, Hashable, Sendable {
     // The functions of `OptionSet` are not specialized in other modules, where they are slow.
     package var isEmpty: Bool { rawValue == 0 }
 
-    package static func == (one: TransferPause, other: TransferPause) -> Bool { one.rawValue == other.rawValue }
+    package static func == (one: TransferPause, other: TransferPause) -> Bool {
+        one.rawValue == other.rawValue
+    }
 }
 
 extension TransferPause {
