@@ -61,12 +61,15 @@ internal import Testing
 
     /// A reason why a handle is used for one transfer only.
     enum Reason: CaseIterable {
-        case body, credentials, userName, newConnection, post, failure, timeout, oldVersion, resent
+        case body, credentials, userName, newConnection, post, unixSocket, failure, timeout, oldVersion,
+            resent
     }
 
     @Test(arguments: Reason.allCases)
     func `a handle in which something may remain is not used again`(reason: Reason) async throws {
-        let server = try ScriptedServer { request in
+        let path = temporarySocketPath()
+        defer { unlink(path) }
+        let script: ScriptedServer.Script = { request in
             switch reason {
             case .failure: .close
             case .timeout: .stall(then: .close)
@@ -75,13 +78,16 @@ internal import Testing
             default: .respond("")
             }
         }
-        var request = TransferRequest(server)
+        let isUnix = reason == .unixSocket
+        let server = try isUnix ? ScriptedServer(unixPath: path, script) : ScriptedServer(script)
+        var request = TransferRequest(url: isUnix ? "http://localhost/" : server.url)
         switch reason {
         case .body: (request.method, request.body) = ("PUT", .bytes([1]))
         case .credentials: request.credentials = TransferCredentials(user: "u", password: "p")
         case .userName: request.url.replace("http://", with: "http://u:p@")
         case .newConnection: request.allowsConnectionReuse = false
         case .post: request.method = "POST"
+        case .unixSocket: request.unixSocketPath = path
         case .timeout: request.totalTimeout = .milliseconds(50)
         case .failure, .oldVersion, .resent: break
         }
