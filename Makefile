@@ -77,7 +77,7 @@ bench:
 
 ## check: check the format, layers, warnings, the documentation and its code, and the embedding example
 check:
-	@scripts/setup $(DEMO_PACKAGES) python3
+	@scripts/setup $(DEMO_PACKAGES) python3 openssl
 	@scripts/check
 
 ## docs: build the documentation of the libraries as a static site in .build/docs

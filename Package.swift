@@ -161,6 +161,13 @@ let package = Package(
             dependencies: ["ClientCore", "OfflineQueue"],
             path: "Examples/Gateway"
         ),
+        // The programs in README.md. scripts/docs compares them with it, and scripts/check-embedding runs them.
+        .executableTarget(name: "ClientExample", dependencies: ["ClientCore"], path: "Examples/Client"),
+        .executableTarget(
+            name: "QueueExample",
+            dependencies: ["ClientCore", "OfflineQueue"],
+            path: "Examples/Queue"
+        ),
         // The process that the queue's tests kill to simulate a crash.
         .executableTarget(
             name: "QueueTestProcess",

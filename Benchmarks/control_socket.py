@@ -188,7 +188,7 @@ class Bench:
         with self.service() as service:
             service.command("queue", "pause")
             measured, ids = self.load(service.socket, service.kill)
-            words = [self.netwatch, "queue", "list", "--state-dir", service.state, "-n", "100000000", "--format", "json"]
+            words = [self.netwatch, "queue", "list", "--state-dir", service.state, "-n", "10000000", "--format", "json"]
             with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listing:
                 kept = {json.loads(line)["id"] for line in listing.stdout}
         return measured, len(ids), len(set(ids) - kept)

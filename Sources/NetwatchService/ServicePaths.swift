@@ -58,7 +58,8 @@ package struct ServicePaths: Sendable {
         let managed = value("CONFIGURATION_DIRECTORY").map { first($0) + "/netwatch.toml" }
         return ConfigurationFiles(
             path: path ?? value("NETWATCH_CONFIG"),
-            default: managed ?? ConfigurationFiles.systemFile
+            default: managed ?? ConfigurationFiles.systemFile,
+            environment: environment
         )
     }
 

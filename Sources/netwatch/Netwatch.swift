@@ -18,6 +18,7 @@ struct Netwatch: AsyncParsableCommand {
             netwatch queue retry ID          try a failed request again
             netwatch serve                   run the service in the foreground
             netwatch config check            check the configuration of the service
+            netwatch doctor                  check this machine and the service
 
             A first argument with a dot or a colon, or `localhost`, is short for `host ARGUMENT`.
 
@@ -29,7 +30,7 @@ struct Netwatch: AsyncParsableCommand {
         subcommands: [
             HostCommand.self, MonitorCommand.self, StatusCommand.self, WaitCommand.self,
             HistoryCommand.self, SendCommand.self, QueueCommand.self, ServeCommand.self,
-            ConfigCommand.self,
+            ConfigCommand.self, DoctorCommand.self,
         ]
     )
 }
@@ -38,6 +39,9 @@ struct Netwatch: AsyncParsableCommand {
 enum Main {
     static func main() async {
         Printer.fillStandardDescriptors()
+        // libdispatch asks for nice values that an unprivileged process cannot have, and would log each refusal. It reads
+        // the variable before its first message.
+        setenv("LIBDISPATCH_LOG", "NO", 0)
         // Without the signal, write(2) reports a closed pipe as EPIPE, which `Printer` handles.
         signal(SIGPIPE, SIG_IGN)
         do {

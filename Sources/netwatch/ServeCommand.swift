@@ -16,11 +16,12 @@ struct ServeCommand: AsyncParsableCommand {
                 --credentials ./credentials
 
             The service uses the variables STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY and \
-            NOTIFY_SOCKET that a service manager sets. Options replace the values of the configuration file; see \
-            `netwatch config`. SIGHUP makes the service read the file again.
+            NOTIFY_SOCKET that a service manager sets. Options replace the values of environment variables such as \
+            NETWATCH_QUEUE_INFLIGHT, and these replace the values of the configuration file; see `netwatch config`. \
+            SIGHUP makes the service read the file again.
 
-            SIGTERM and SIGINT stop the service. It waits up to 3 s for requests in flight, and then ends their \
-            attempts. An attempt that was ended does not count, and its request stays in the queue. A request that \
+            SIGTERM and SIGINT stop the service. It waits up to 3 s (`queue.stop-timeout`) for requests in flight, \
+            and then ends their attempts. An attempt that was ended does not count, and its request stays in the queue. A request that \
             must not be sent twice is held if part of it may have been sent.
 
             Exit status: 0 after a signal; 2 if another process has the store open, the disk failed, or the \
@@ -139,6 +140,8 @@ struct ServeCommand: AsyncParsableCommand {
         let (reloads, reload) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         // Their default action would end the service.
         for unused in [SIGUSR1, SIGUSR2] { signal(unused, SIG_IGN) }
+        // If the parent process ignores it, the kernel keeps no exit statuses of the programs of hooks.
+        signal(SIGCHLD, SIG_DFL)
         let signals = SignalWatch([SIGTERM, SIGINT], of: .service) { continuation.yield() }
         let hangUps = SignalWatch([SIGHUP], of: .service) { reload.yield() }
         defer { withExtendedLifetime((signals, hangUps)) {} }
@@ -153,7 +156,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
-    /// Reads the configuration files. Options replace their values.
+    /// Reads the configuration files and the environment variables. Options replace their values.
     private func configuration(
         _ base: ServiceConfiguration
     ) throws(InvalidConfiguration) -> ServiceConfiguration {

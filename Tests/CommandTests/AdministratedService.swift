@@ -13,7 +13,10 @@ final class AdministratedService {
     /// - Parameter namespace: The network namespace of the service and of the commands. Default: the test's own.
     init(in namespace: NetworkNamespace? = nil) throws {
         self.namespace = namespace
-        let folders = ["var/lib", "var/backups", "etc/netwatch", "etc/cron.d", "usr/local/bin", "run", "bin"]
+        let folders = [
+            "var/lib", "var/backups", "etc/netwatch", "etc/cron.d", "usr/local/bin", "run/netwatch", "root",
+            "bin",
+        ]
         for folder in folders {
             try FileManager.default.createDirectory(
                 atPath: directory.file(folder),
@@ -24,6 +27,9 @@ final class AdministratedService {
             atPath: directory.file("bin/netwatch"),
             withDestinationPath: Command.path
         )
+        // The commands need no other user.
+        try directory.write(Array("#!/bin/sh\nexec \"$@\"\n".utf8), to: "bin/sudo")
+        try NetwatchTestSupport.shell("chmod +x \(directory.file("bin/sudo"))")
     }
 
     deinit {
@@ -34,7 +40,8 @@ final class AdministratedService {
     /// are credentials, the service reads the files themselves, not copies.
     private var environment: [String: String] {
         var environment = [
-            "STATE_DIRECTORY": directory.file("var/lib/netwatch"), "RUNTIME_DIRECTORY": directory.file("run"),
+            "STATE_DIRECTORY": directory.file("var/lib/netwatch"),
+            "RUNTIME_DIRECTORY": directory.file("run/netwatch"),
             "CONFIGURATION_DIRECTORY": directory.file("etc/netwatch"),
             "PATH": "\(directory.file("bin")):/usr/bin:/bin:/usr/sbin:/sbin",
         ]
@@ -46,8 +53,8 @@ final class AdministratedService {
     }
 
     /// Starts the service, and waits until it is ready.
-    func start() async throws {
-        let process = try Command.start(["serve"], environment: environment, in: namespace)
+    func start(_ arguments: [String] = ["serve"]) async throws {
+        let process = try Command.start(arguments, environment: environment, in: namespace)
         self.process = process
         try await process.errors.wait { $0.contains { $0.hasSuffix("ready") } }
     }
@@ -65,8 +72,8 @@ final class AdministratedService {
         try await process?.errors.wait { $0.contains { $0.contains(words) } }
     }
 
-    /// Runs the commands of a block of the documentation, and returns their output. The calls of systemctl(1) start and
-    /// stop the service of the test.
+    /// Runs the commands of a block of the documentation as in the home directory of root, and returns their output. The
+    /// calls of systemctl(1) start and stop the service of the test. `netwatch serve` restarts it.
     @discardableResult
     func run(_ block: String) async throws -> [String] {
         var commands: [Substring] = []
@@ -74,7 +81,7 @@ final class AdministratedService {
         // The shell ends at a command that fails, as before `&&`.
         let lines = block.replacing(" && systemctl ", with: "\nsystemctl ")
         for line in lines.split(separator: "\n", omittingEmptySubsequences: false) {
-            guard line.hasPrefix("systemctl ") else {
+            guard line.hasPrefix("systemctl ") || line.hasPrefix("netwatch serve") else {
                 commands.append(line)
                 continue
             }
@@ -88,23 +95,46 @@ final class AdministratedService {
     private func control(_ command: String) async throws {
         switch command {
         case "systemctl daemon-reload": break
-        case "systemctl start netwatch": try await start()
-        case "systemctl stop netwatch": try await stop()
+        case "systemctl start netwatch", "systemctl enable --now netwatch": try await start()
+        case "systemctl stop netwatch", "systemctl disable --now netwatch": try await stop()
         case "systemctl restart netwatch":
             try await stop()
             try await start()
+        case _ where command.hasPrefix("netwatch serve"):
+            try await stop()
+            try await start(command.split(separator: " ").dropFirst().map(String.init).filter { $0 != "&" })
         default: Issue.record("the test cannot run `\(command)`")
         }
     }
 
     private func shell(_ commands: [Substring]) async throws -> [String] {
-        let text = ["/etc/", "/var/", "/usr/local/"].reduce(commands.joined(separator: "\n")) { text, path in
+        let text = ["/etc/", "/var/", "/run/", "/usr/local/"].reduce(commands.joined(separator: "\n")) {
+            text,
+            path in
             text.replacing(path, with: directory.path + path)
         }
-        let shell = try Subprocess("/bin/sh", ["-euc", text], environment: environment, in: namespace)
+        let shell = try Subprocess(
+            "/bin/sh",
+            ["-euc", "cd \(directory.file("root"))\n\(text)"],
+            environment: environment,
+            in: namespace
+        )
         let outcome = try await shell.outcome()
         #expect(outcome.ending == .exited(0), "\(text)\n\(outcome.output + outcome.errors)")
         return outcome.output
+    }
+
+    /// Runs a command that prints at least one line and then ends only by a signal, and interrupts it.
+    func interrupt(_ command: String) async throws {
+        let process = try Subprocess(
+            "/bin/sh",
+            ["-c", "exec \(command) 2>&1"],
+            environment: environment,
+            in: namespace
+        )
+        try await process.output.wait { !$0.isEmpty }
+        process.signal(SIGINT)
+        #expect(try await process.end() == .signalled(SIGINT), "\(command)")
     }
 
     /// Returns the command that cron(8) would run for the only entry of a file in `/etc/cron.d`.

@@ -126,6 +126,12 @@ final class RunningService: Sendable {
         try await run("queue", "list", "--format", "json").output.map(Command.json)
     }
 
+    /// Returns the number of requests in each state.
+    func counts() async throws -> [String: Int] {
+        let stats = try await Command.json(curl("/v1/queue/stats"))
+        return try #require(stats["counts"] as? [String: Int], "\(stats)")
+    }
+
     /// Returns the members that `queue show` prints for a request.
     func details(of id: String) async throws -> [String: Any] {
         let shown = try await run("queue", "show", id, "--format", "json")
@@ -189,5 +195,23 @@ final class RunningService: Sendable {
     func kill() async throws {
         process.signal(9)
         #expect(try await process.end() == .signalled(9))
+    }
+}
+
+extension RawClient {
+    /// Enqueues a request and returns the response of the control API.
+    ///
+    /// - Parameter body: The JSON object that describes the request.
+    func enqueue(_ body: String) throws -> RawResponse {
+        try request(
+            """
+            POST /v1/requests HTTP/1.1\r
+            Host: netwatch\r
+            Content-Type: application/json\r
+            Content-Length: \(body.utf8.count)\r
+            \r
+            \(body)
+            """
+        )
     }
 }

@@ -27,6 +27,15 @@ internal import Testing
         }
     }
 
+    @Test func `the examples of the documentation have no faults`() async throws {
+        let examples = try DocumentationPage.all().flatMap { $0.codeBlocks(in: "toml") }
+        #expect(!examples.isEmpty)
+        for example in examples {
+            let checked = try await Command.run("config", "check", try write(example.text))
+            #expect(checked.ending == .exited(0), "\(example.text)\n\(checked.errors)")
+        }
+    }
+
     @Test func `the file may be an argument, and the faults are in the order of their lines`() async throws {
         let file = try write(
             """
@@ -45,6 +54,34 @@ internal import Testing
         #expect(places == ["2", "6", "7"], "\(bad.errors)")
         let both = try await Command.run("config", "check", file, "--config", file)
         #expect(both.ending == .exited(64))
+    }
+
+    @Test func `with --credentials, faults of credential files are listed with those of the configuration`()
+        async throws
+    {
+        let credentials = directory.file("credentials")
+        try #require(mkdir(credentials, 0o700) == 0)
+        func check(_ text: String) async throws -> Subprocess.Outcome {
+            try await Command.run("config", "check", try write(text), "--credentials", credentials)
+        }
+        for (name, text) in [
+            ("good", "type: bearer\norigins: https://a.example\nvalue: x\n"), ("bad", "nonsense\n"),
+        ] {
+            let path = try directory.write(Array(text.utf8), to: "credentials/\(name)")
+            try #require(chmod(path, 0o600) == 0)
+        }
+        let faulty = try await check("[queue]\n")
+        #expect(faulty.ending == .exited(78) && faulty.output == [])
+        #expect(faulty.errors.count == 1 && faulty.errors[0].contains("`bad`"), "\(faulty.errors)")
+        let both = try await check("[queue]\ninflight = 0\n")
+        #expect(both.ending == .exited(78))
+        #expect(both.errors.filter { $0.hasPrefix("error: ") }.count == 2, "\(both.errors)")
+        try #require(unlink(credentials + "/bad") == 0)
+        let good = try await check("[queue]\n")
+        #expect(good.ending == .exited(0), "\(good.errors)")
+        #expect(good.output.last == "no faults: 1 credential in `\(credentials)`")
+        try #require(chmod(credentials, 0o777) == 0)
+        #expect(try await check("[queue]\n").ending == .exited(78))
     }
 
     @Test func `the keys are only mentioned if a file could be read`() async throws {
@@ -79,6 +116,38 @@ internal import Testing
         }
         #expect(count > 20)
         #expect(missing == [])
+    }
+
+    @Test func `a variable replaces the value of the file, and an option that of the variable`() async throws
+    {
+        let file = try write("[service]\nlog-level = \"error\"\n")
+        let cases: [(level: String, options: [String])] = [("info", []), ("error", ["--log-level", "info"])]
+        for (level, options) in cases {
+            let service = try await RunningService(
+                in: directory,
+                environment: ["NETWATCH_SERVICE_LOG_LEVEL": "\"\(level)\""],
+                options: ["--config", file] + options
+            )
+            // The line `ready` has the level `info`. Waiting for it was the test.
+            service.process.signal(SIGTERM)
+            #expect(try await service.process.end() == .exited(0))
+        }
+    }
+
+    @Test func `config check names the variables that it has read, and refuses wrong ones`() async throws {
+        let file = try write("")
+        let good = try await Command.run(
+            "config",
+            "check",
+            file,
+            environment: ["NETWATCH_QUEUE_INFLIGHT": "3"]
+        )
+        #expect(good.ending == .exited(0) && good.output == ["no faults: \(file), NETWATCH_QUEUE_INFLIGHT"])
+        let environment = ["NETWATCH_QUEUE_INFLIGHT": "0"]
+        let bad = try await Command.run("config", "check", file, environment: environment)
+        #expect(bad.ending == .exited(78))
+        let fault = "NETWATCH_QUEUE_INFLIGHT: `queue.inflight` is 0; it must be an integer from 1 to 65536"
+        #expect(bad.errors == ["error: \(fault)"])
     }
 
     @Test func `options replace the values of the file`() async throws {
@@ -122,6 +191,24 @@ internal import Testing
         #expect(refused["code"] as? String == "configuration_refused")
         #expect((refused["detail"] as? String)?.hasPrefix("\(file):2:1: `queue.inflight` is 0") == true)
         #expect(try await states(service).keys.sorted() == ["db"])
+    }
+
+    @Test func `a reload applies the limits of the queue and the defaults of requests`() async throws {
+        let file = try write("")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        func send(_ id: String) async throws -> [String: Any] {
+            let body = #"{"url":"http://127.0.0.1:1/","queue":"always","id":"\#(id)"}"#
+            return try Command.json(try await service.curl("/v1/requests -d '\(body)'"))
+        }
+        #expect(try await send("first")["state"] as? String == "queued")
+        _ = try write(
+            "[queue]\nconnect-timeout = \"2s\"\n[queue.limits]\nrequests = 2\nlane-share = 1\n"
+        )
+        #expect(try await service.curl("/v1/reload -X POST") == #"{"hosts":0,"restart_keys":[],"v":1}"#)
+        #expect(try await send("second")["state"] as? String == "queued")
+        #expect(try await send("third")["code"] as? String == "queue_full")
+        #expect(try await service.details(of: "first")["connect_timeout_seconds"] as? Double == 15)
+        #expect(try await service.details(of: "second")["connect_timeout_seconds"] as? Double == 2)
     }
 
     private func states(_ service: RunningService) async throws -> [String: String] {

@@ -30,7 +30,7 @@ internal import Testing
     /// The control: the kernel writes no core dump if the hard limit or `core_pattern` prevents it, or if the directory
     /// cannot be written. Then the test could not fail.
     @Test(
-        .enabled("this machine writes no core dumps") {
+        .enabled("this machine writes no core dumps; see /proc/sys/kernel/core_pattern and `ulimit -Hc`") {
             try await DumpableService(hasKey: false).dumpsCore()
         }
     )

@@ -91,6 +91,22 @@ internal import Testing
         #expect(server.requests.map { $0.values(of: "Authorization") } == [["Bearer t"]])
     }
 
+    @Test func `a request is refused with a hint while its file is removed and created again`() async throws {
+        let server = try ScriptedServer { _ in .respond("thanks") }
+        let service = try await service()
+        try write("api", origin: server.url, value: "old")
+        let send = ["send", server.url, "-d", "{}", "--credential", "api"]
+        #expect(try await service.run(send).errors == ["delivered: HTTP 200"])
+        #expect(unlink(directory.file("credentials/api")) == 0)
+        let refused = try await service.run(send)
+        #expect(refused.ending == .exited(64) && refused.output.isEmpty, "\(refused)")
+        let words = "credentials/api does not exist any more; to replace a file without a gap"
+        #expect(refused.errors.first?.contains(words) == true, "\(refused.errors)")
+        try write("api", origin: server.url, value: "new")
+        #expect(try await service.run(send).errors == ["delivered: HTTP 200"])
+        #expect(server.requests.map { $0.values(of: "Authorization") } == [["Bearer old"], ["Bearer new"]])
+    }
+
     @Test func `a request that the server rejects is held, and another credential releases it`() async throws
     {
         let server = try ScriptedServer { request in

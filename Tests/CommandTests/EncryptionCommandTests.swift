@@ -222,14 +222,16 @@ internal import Testing
         try await service.kill()
 
         let wrong = try await self.service(Self.second)
-        let note = "the encryption key `\(key)` of 2 stored requests is missing"
+        let note = "the encryption key `\(key)` of 2 stored requests is not in the key file"
         #expect(wrong.process.errors.values.contains { $0.contains(note) }, "\(wrong.process.errors.values)")
         #expect(try await wrong.run("queue", "resume").ending == .exited(0))
-        try await expectHeld(["small", "large"], for: key, in: wrong)
+        let wrongKey = "held (key): the key file contains the wrong key: `"
+        try await expectHeld(["small", "large"], wrongKey, key, in: wrong)
         let other = try await wrong.run("send", "\(server.url)/other", "-d", "x", "--queue", "always")
         #expect(other.ending == .exited(2), "\(other.errors)")
         #expect(
-            other.errors.first?.contains("without its encryption key `\(key)`") == true,
+            other.errors.first?.contains("with the wrong encryption key, `") == true
+                && other.errors.first?.contains("` instead of `\(key)`") == true,
             "\(other.errors)"
         )
         let released = try await wrong.run("queue", "release", "small")
@@ -239,7 +241,7 @@ internal import Testing
         try await wrong.kill()
 
         let locked = try await RunningService(in: directory)
-        try await expectHeld(["small", "large"], for: key, in: locked)
+        try await expectHeld(["small", "large"], "held (key): ", key, in: locked)
         let refused = try await locked.run("send", "\(server.url)/refused", "-d", "x")
         #expect(refused.ending == .exited(2), "\(refused.errors)")
         #expect(refused.errors.first?.contains("without its encryption key") == true, "\(refused.errors)")
@@ -354,11 +356,18 @@ internal import Testing
         #expect(offline.ending == .exited(78) && offline.errors.contains { $0.contains(words) })
     }
 
-    private func expectHeld(_ ids: [String], for key: String, in service: RunningService) async throws {
-        let reason = "held (key): the encryption key `\(key)` is missing; add it to the key file and restart"
+    /// Expects that the requests are held for their key, with a reason that begins with these words and names the key.
+    private func expectHeld(
+        _ ids: [String],
+        _ words: String,
+        _ key: String,
+        in service: RunningService
+    ) async throws {
         for id in ids {
             let held = try await service.request(id) { $0["state"] as? String == "held" }
-            #expect(held["reason"] as? String == reason)
+            let reason = held["reason"] as? String ?? ""
+            #expect(reason.hasPrefix(words) && reason.contains("`\(key)`"), "\(reason)")
+            #expect(reason.hasSuffix("; add the key `\(key)` to the key file and restart"), "\(reason)")
         }
     }
 }

@@ -93,6 +93,45 @@ internal import Testing
     }
 
     @Test(.enabled(if: NetworkNamespace.isAvailable))
+    func `the next run reports a host that came up while the service stopped`() async throws {
+        let namespace = try NetworkNamespace()
+        let receiver = try ScriptedServer(in: namespace)
+        var server: ScriptedServer? = try ScriptedServer(in: namespace)
+        let port = try #require(server?.port)
+        let file = try write(
+            """
+            [[host]]
+            name = "db"
+            tcp = "127.0.0.1:\(port)"
+            interval = "1s"
+            fall = 1
+            rise = 1
+            [[hook]]
+            webhook = "\(receiver.url)/alert"
+            """
+        )
+        func start() async throws -> RunningService {
+            try await RunningService(in: directory, namespace: namespace, options: ["--config", file])
+        }
+        var service = try await start()
+        try await service.hasLogged("host `db` is up")
+        server = nil
+        await receiver.requests(atLeast: 1)
+        // The control server waits for the rest of this request, while the queue is closed already.
+        let client = try RawClient(service.socket)
+        try client.send("POST /v1/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
+        service.process.signal(SIGTERM)
+        try await service.hasLogged("stopping")
+        server = try ScriptedServer(port: port, in: namespace)
+        #expect(try await service.process.end() == .exited(0))
+        service = try await start()
+        let requests = await receiver.requests(atLeast: 2)
+        let alerts = try requests.map { try Command.json(String(decoding: $0.body, as: UTF8.self)) }
+        #expect(alerts.map { $0["event"] as? String } == ["down", "up"])
+        withExtendedLifetime((client, server)) {}
+    }
+
+    @Test(.enabled(if: NetworkNamespace.isAvailable))
     func `a reload applies the hooks with the hosts, or neither`() async throws {
         let namespace = try NetworkNamespace()
         let host = "[[host]]\nname = \"NAME\"\nroute = \"192.0.2.1\"\n"
@@ -114,6 +153,30 @@ internal import Testing
         try await service.hasLogged("alert down")
         #expect(service.process.errors.values.filter { $0.hasPrefix("alert ") } == ["alert down"])
         #expect(service.process.errors.values.contains { $0.contains("host `second` is down (local)") })
+    }
+
+    @Test func `the failure of a program is logged even if the parent of the service ignores SIGCHLD`()
+        async throws
+    {
+        let program = try program("exit 3")
+        let file = try write(
+            """
+            [[host]]
+            name = "closed"
+            tcp = "127.0.0.1:1"
+            fall = 1
+            [[hook]]
+            program = "\(program)"
+            """
+        )
+        let paths = ["--state-dir", directory.file("state"), "--socket", directory.file("socket")]
+        let service = try Subprocess(
+            "/usr/bin/env",
+            ["--ignore-signal=CHLD", Command.path, "serve", "--config", file] + paths
+        )
+        defer { service.signal(SIGTERM) }
+        let ending = "the program `\(program)` of a hook failed for host `closed`: exit status 3"
+        try await service.errors.wait { $0.contains { $0.contains(ending) } }
     }
 
     @Test func `a stop does not wait for a program that runs`() async throws {

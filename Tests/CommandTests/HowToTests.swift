@@ -98,14 +98,4 @@ struct HowToTests {
         #expect(server.requests.first?.values(of: "Authorization") == ["Bearer TOKEN"])
         try await service.stop()
     }
-
-    @Test func `the tests above run every code block of the page`() {
-        #expect(
-            page.shellBlocks.map(\.heading) == [
-                "Use several uplinks", "Use several uplinks", "Send through a captive portal",
-                "Send through a captive portal", "Run jobs that need the network", "Get alerts",
-                "Use a credential",
-            ]
-        )
-    }
 }

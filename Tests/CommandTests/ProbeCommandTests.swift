@@ -48,6 +48,23 @@ struct ProbeCommandTests {
         #expect(server.requests.map(\.method) == ["HEAD"])
     }
 
+    @Test func `the phases of an HTTP probe are in the output`() async throws {
+        let server = try server { .respond(status: 200, headers: [], body: []) }
+        let probe = "http:\(server.port)"
+        let phases = try #require(try await host("--probe", probe).line["phases"] as? [String: Double])
+        #expect(Set(phases.keys) == ["connect_seconds", "first_byte_seconds"])
+        let command = ["host", VethTestbed.farAddress, "--once", "--probe", probe, "-v"]
+        let text = try await Command.start(command, in: testbed.near).outcome()
+        #expect(text.output.count == 2, "\(text.output)")
+        let steps = /^ {14}connect [\d.]+ m?s, first byte [\d.]+ m?s$/
+        #expect(text.output.last?.wholeMatch(of: steps) != nil, "\(text.output)")
+        let quiet = try await Command.start(Array(command.dropLast()), in: testbed.near).outcome()
+        #expect(quiet.output.count == 1)
+        let tcp = try await host("--probe", "tcp:\(server.port)")
+        #expect(tcp.line["phases"] == nil)
+        #expect(try await Command.run("host", "--once", "-v", "127.0.0.1").ending == .exited(64))
+    }
+
     @Test func `a server that responds with 5xx is down`() async throws {
         let server = try server { .respond(status: 503, headers: [], body: []) }
         let down = try await host("--probe", "http:\(server.port)")

@@ -125,11 +125,20 @@ internal import Testing
         #expect(try await queue.run("import", moved.output[0]).ending == .exited(0))
     }
 
-    @Test func `a sound store is not set aside`() async throws {
+    @Test func `a store whose database is not damaged is not set aside, even if a body is missing`()
+        async throws
+    {
         let queue = try await QueueFixture(.directory, count: 2)
+        let body = try queue.directory.write([UInt8](repeating: 120, count: 100_000), to: "body")
+        let service = try await RunningService(in: queue.directory)
+        try await service.keep("http://127.0.0.1:1/", "-T", body)
+        try await service.stop()
+        try shell("rm \(queue.directory.file("state"))/spool/*")
         let moved = try await queue.run("verify", "--set-aside")
-        #expect(moved.ending == .exited(0) && moved.output.isEmpty)
-        #expect(try await queue.states().count == 2)
+        #expect(moved.ending == .exited(0) && moved.output.isEmpty, "\(moved)")
+        #expect(moved.errors.last?.hasPrefix("the database is not damaged, so nothing was moved") == true)
+        #expect(try await queue.states().count == 3)
+        #expect(try await queue.run("verify").ending == .exited(1))
     }
 }
 

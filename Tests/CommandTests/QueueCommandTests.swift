@@ -101,6 +101,19 @@ final class QueueFixture {
         #expect(try await queue.states() == ["req-0": "cancelled", "req-1": "pending"])
     }
 
+    @Test(arguments: ["text", "json"])
+    func `with --exit-code, a list that is not empty ends with 1`(format: String) async throws {
+        let queue = try await QueueFixture(.service, count: 1)
+        let output = ["--format", format]
+        func ending(_ arguments: String...) async throws -> Subprocess.Ending {
+            try await queue.service?.run(["queue"] + arguments + output).ending ?? .exited(-1)
+        }
+        #expect(try await ending("list") == .exited(0))
+        #expect(try await ending("list", "--exit-code") == .exited(1))
+        #expect(try await ending("list", "--exit-code", "--state", "held,dead") == .exited(0))
+        #expect(try await ending("dead", "--exit-code") == .exited(0))
+    }
+
     @Test func `resume reports what was paused`() async throws {
         let queue = try await QueueFixture(.service, count: 1)
         let lanes = try await queue.run("resume", "--host", "127.0.0.1")

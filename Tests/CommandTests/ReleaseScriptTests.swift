@@ -82,6 +82,12 @@ struct ReleaseScriptTests {
         #expect(try await state() == ["first"])
     }
 
+    @Test func `a changelog that is longer than the buffer of a pipe is accepted`() async throws {
+        try write("## Unreleased\n\n" + String(repeating: "- a change\n", count: 10_000), to: "CHANGELOG.md")
+        let outcome = try await run("git commit -qam second; scripts/release --dry-run 99.0.0 >/dev/null")
+        #expect(outcome.ending == .exited(0), "\(outcome.errors)")
+    }
+
     @Test func `changes that are not committed are refused`() async throws {
         let outcome = try await run("touch new; scripts/release --dry-run 99.0.0")
         #expect(outcome.ending == .exited(1) && outcome.output == [])

@@ -39,6 +39,8 @@ internal import Testing
         #expect(
             service.errors.values.contains { $0.contains("using the service manager's control socket") }
         )
+        let status = try await Command.run("status", "--timeout", "30s", "--socket", path)
+        #expect(status.output.contains { $0.contains("running, pid \(service.pid)") }, "\(status.output)")
         service.signal(SIGTERM)
         #expect(try await service.end() == .exited(0))
         #expect(access(path, F_OK) == 0)

@@ -23,7 +23,7 @@ struct TutorialTests {
     }
 
     @Test func `every command works, and each reading arrives once and in order`() async throws {
-        let blocks = try DocumentationPage("docs/tutorial.md").shellBlocks.map(\.commands)
+        let blocks = try DocumentationPage("docs/tutorial.md").codeBlocks(in: "sh").map(\.text)
         try #require(blocks.count == 7)
         let server = try collector()
         defer { server.stop() }

@@ -204,4 +204,37 @@ internal import Testing
         #expect(own.status == 202, "an unknown method is accepted")
         await queue.stop()
     }
+
+    @Test func `the configured defaults apply to requests without their own values`() async throws {
+        let queue = try await directory.openQueue()
+        let defaults = RequestDefaults()
+        func timeouts(_ id: String, _ members: String = "") async throws -> [Double?] {
+            let body = #"{\#(urlMember),"queue":"always","id":"\#(id)"\#(members)}"#
+            let sent = try await queue.respond(.POST, "/v1/requests", body, defaults: defaults)
+            #expect(sent.status == 202, "\(sent.members)")
+            let shown = try await queue.respond(.GET, "/v1/requests/\(id)").members
+            return ["connect_timeout_seconds", "response_timeout_seconds"].map { shown[$0] as? Double }
+        }
+        #expect(try await timeouts("first") == [15, 300])
+        var options = EnqueueOptions()
+        (options.timeouts.connect, options.timeouts.response) = (.seconds(2), .seconds(40))
+        defaults.replace(options)
+        #expect(try await timeouts("second") == [2, 40])
+        #expect(try await timeouts("third", #","response_timeout_seconds":7"#) == [2, 7])
+        #expect(try await timeouts("first") == [15, 300], "a stored request keeps its timeouts")
+        await queue.stop()
+    }
+
+    @Test func `a message replaces the configured time to live and durability`() throws {
+        var defaults = EnqueueOptions()
+        (defaults.timeToLive, defaults.durability) = (.seconds(60), .normal)
+        var message = ControlMessage.Send(url: "http://a.example/")
+        (message.id, message.lane, message.fifo) = ("a", "l", true)
+        let plain = try message.options(defaults)
+        #expect(plain.timeToLive == .seconds(60) && plain.durability == .normal)
+        #expect(plain.id == "a" && plain.lane == "l" && plain.isFIFO)
+        (message.ttlSeconds, message.durability) = (5, "full")
+        let own = try message.options(defaults)
+        #expect(own.timeToLive == .seconds(5) && own.durability == .full)
+    }
 }

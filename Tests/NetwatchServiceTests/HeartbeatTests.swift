@@ -1,9 +1,13 @@
+internal import ClientCore
 internal import NetwatchTestSupport
+internal import NetworkReachability
 internal import Testing
 
 @testable internal import NetwatchService
+@testable internal import OfflineQueue
 
-@Suite(.timeLimit(.minutes(5))) struct HeartbeatTests {
+/// Serialized, because some of the tests block a thread of the cooperative pool.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct HeartbeatTests {
     @Test func `a part that does not respond stops the reports`() async throws {
         let calls = Recorder<String>()
         let (responses, response) = AsyncStream.makeStream(of: Void.self)
@@ -19,4 +23,59 @@ internal import Testing
         running.cancel()
         await running.value
     }
+
+    /// The parts of the service that a test can block. The thread of the transfers belongs to all tests of the process.
+    enum Part: CaseIterable, Sendable {
+        case store, queue, pathMonitor, hostMonitor
+    }
+
+    @Test(arguments: Part.allCases)
+    func `a blocked part of the service stops the reports until it responds`(part: Part) async throws {
+        let directory = try ScratchDirectory()
+        let queue = try await directory.openQueue()
+        let monitor = PathMonitor()
+        let hosts = HostMonitor(monitor: monitor, history: nil, logger: .recording(Recorder()))
+        let view = HostsView(monitor: hosts, history: nil)
+        let state = ServiceState(queue: queue, monitor: monitor, hosts: view, version: "1.2.3")
+        let blockade = Recorder<String>(), reports = Recorder<String>()
+        let block: @Sendable () -> Void = {
+            blockade.record("blocked")
+            blockade.waitForClosing()
+        }
+        let store = try #require(queue.store as? SQLiteQueueStore)
+        let blocking = Task {
+            switch part {
+            case .store: try await store.read { _ in block() }
+            case .queue: await queue.occupy(block)
+            case .pathMonitor: monitor.lookUp(nil) { _ in block() }
+            case .hostMonitor: await hosts.occupy(block)
+            }
+        }
+        try await blockade.wait { $0.count == 1 }
+        let heartbeat = Heartbeat(
+            interval: .milliseconds(1),
+            parts: state.progressChecks,
+            report: { reports.record("report") }
+        )
+        let running = Task { await heartbeat.run() }
+        // Without the check of the blocked part, a report would follow during these turns.
+        for _ in 0..<200 { await SessionManager.awaitTransportTurn() }
+        #expect(reports.values.isEmpty)
+        blockade.close()
+        try await reports.wait { !$0.isEmpty }
+        running.cancel()
+        await running.value
+        try await blocking.value
+        await queue.stop()
+    }
+}
+
+extension OfflineQueue {
+    /// Occupies the actor until the function returns.
+    fileprivate func occupy(_ body: @Sendable () -> Void) { body() }
+}
+
+extension HostMonitor {
+    /// Occupies the actor until the function returns.
+    fileprivate func occupy(_ body: @Sendable () -> Void) { body() }
 }

@@ -30,16 +30,20 @@ struct RouteResponse {
 
 extension OfflineQueue {
     /// Returns the response of the queue's routes to a request.
-    nonisolated func respond(_ method: HTTPMethod, _ target: String, _ body: String = "") async throws
-        -> RouteResponse
-    {
+    nonisolated func respond(
+        _ method: HTTPMethod,
+        _ target: String,
+        _ body: String = "",
+        defaults: RequestDefaults = RequestDefaults()
+    ) async throws -> RouteResponse {
         let request = ControlRequest(
             method: method,
             target: try #require(RequestTarget(target)),
             body: Array(body.utf8),
             peer: PeerCredentials(pid: 1, uid: 0, gid: 0)
         )
-        let response = await QueueRoutes(queue: self, isRunning: true).router.respond(to: request)
+        let routes = QueueRoutes(queue: self, isRunning: true, defaults: defaults)
+        let response = await routes.router.respond(to: request)
         let object = try JSONSerialization.jsonObject(with: Data(response.body))
         return RouteResponse(
             status: response.status.code,

@@ -2,11 +2,23 @@ internal import Foundation
 
 /// A page of the documentation, in Markdown.
 package struct DocumentationPage {
+    /// The path from the root of the repository.
+    package let path: String
     package let text: String
 
     /// - Parameter path: The path from the root of the repository.
     package init(_ path: String) throws {
+        self.path = path
         text = try Repository.text(path)
+    }
+
+    /// All pages of the repository.
+    package static func all() throws -> [DocumentationPage] {
+        let files = try ["docs", "systemd", "packaging", "Examples", "Sources"].flatMap {
+            try Repository.files(in: $0, suffix: ".md")
+        }
+        return try (["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"] + files)
+            .map(DocumentationPage.init)
     }
 
     /// The rows of all tables, as the texts of their cells.
@@ -17,23 +29,25 @@ package struct DocumentationPage {
         }
     }
 
-    /// The code blocks in the language `sh`, in their order.
-    package var shellBlocks: [ShellBlock] {
+    /// The code blocks, in their order.
+    package var codeBlocks: [CodeBlock] {
         var heading = ""
-        var language: Substring?
+        var fence: (indentation: Int, language: String)?
         var lines: [Substring] = []
-        var blocks: [ShellBlock] = []
+        var blocks: [CodeBlock] = []
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-            if let open = language {
-                if line != "```" {
-                    lines.append(line)
+            let content = line.drop { $0 == " " }
+            if let open = fence {
+                if content == "```" {
+                    fence = nil
+                    let text = lines.joined(separator: "\n")
+                    blocks.append(CodeBlock(heading: heading, language: open.language, text: text))
                 } else {
-                    language = nil
-                    guard open == "sh" else { continue }
-                    blocks.append(ShellBlock(heading: heading, commands: lines.joined(separator: "\n")))
+                    lines.append(line.dropFirst(open.indentation))
                 }
-            } else if line.hasPrefix("```") {
-                (language, lines) = (line.dropFirst(3), [])
+            } else if content.hasPrefix("```") {
+                fence = (line.count - content.count, String(content.dropFirst(3)))
+                lines = []
             } else if line.hasPrefix("#") {
                 heading = String(line.drop { $0 == "#" }.dropFirst())
             }
@@ -41,15 +55,22 @@ package struct DocumentationPage {
         return blocks
     }
 
-    /// Returns the commands of each code block in the language `sh` between a heading and the next one.
-    package func commands(under heading: String) -> [String] {
-        shellBlocks.filter { $0.heading == heading }.map(\.commands)
+    /// The code blocks in a language, in their order.
+    package func codeBlocks(in language: String) -> [CodeBlock] {
+        codeBlocks.filter { $0.language == language }
     }
 
-    /// A code block in the language `sh`.
-    package struct ShellBlock {
+    /// Returns the commands of each code block in the language `sh` between a heading and the next one.
+    package func commands(under heading: String) -> [String] {
+        codeBlocks(in: "sh").filter { $0.heading == heading }.map(\.text)
+    }
+
+    /// A code block.
+    package struct CodeBlock: Sendable {
         /// The text of the last heading before the block.
         package let heading: String
-        package let commands: String
+        /// The word after the opening fence; empty if there is none.
+        package let language: String
+        package let text: String
     }
 }

@@ -12,7 +12,12 @@ package enum Repository {
 
     /// Returns the paths of all Swift files in a folder and its subfolders.
     package static func swiftFiles(in folder: String) throws -> [String] {
+        try files(in: folder, suffix: ".swift")
+    }
+
+    /// Returns the sorted paths of all files in a folder and its subfolders whose names end with `suffix`.
+    package static func files(in folder: String, suffix: String) throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
-            .filter { $0.hasSuffix(".swift") }.map { "\(folder)/\($0)" }
+            .filter { $0.hasSuffix(suffix) }.map { "\(folder)/\($0)" }.sorted()
     }
 }

@@ -50,7 +50,7 @@ internal import Testing
     @Test func `a host that carries many transfers over one connection has a higher limit`() {
         var limiter = HostLimiter()
         _ = add([0.5, 0.5, 0.5], to: &limiter, limit: 1)
-        let afterConnecting = limiter.transferConnected(key)
+        let afterConnecting = limiter.endProbing(key)
         #expect(afterConnecting.isEmpty)
         let started = limiter.setMultiplexed(key)
         let again = limiter.setMultiplexed(key)
@@ -65,7 +65,7 @@ internal import Testing
             limiter.add($0, to: key, limit: 2, priority: 0.5, probesFirst: true)
         }
         #expect(started == [true, false, false, false])
-        let next = isConnected ? limiter.transferConnected(key) : limiter.transferEnded(key)
+        let next = isConnected ? limiter.endProbing(key) : limiter.transferEnded(key)
         #expect(next == (isConnected ? [ids[1]] : [ids[1], ids[2]]))
     }
 
@@ -77,7 +77,7 @@ internal import Testing
         limiter.waitForConnection(ids[2], of: key, priority: 1)
         let new = limiter.add(ids[3], to: key, limit: 4, priority: 0.5)
         #expect(!new)
-        let next = limiter.transferConnected(key)
+        let next = limiter.endProbing(key)
         #expect(next == [ids[2], ids[1], ids[3]])
         for _ in 0..<4 { _ = limiter.transferEnded(key) }
         #expect(limiter.isEmpty)
@@ -98,7 +98,7 @@ internal import Testing
             case 1 where !waiting.isEmpty:
                 let index = Int.random(in: waiting.indices, using: &generator)
                 limiter.removeWaiting(waiting.remove(at: index), from: key)
-            case 2: started = limiter.transferConnected(key)
+            case 2: started = limiter.endProbing(key)
             case 3: started = limiter.setMultiplexed(key)
             default:
                 let id = TransferID()

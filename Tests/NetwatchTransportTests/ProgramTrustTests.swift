@@ -65,6 +65,14 @@ struct ProgramTrustTests {
         }
     }
 
+    /// Returns a check that accepts a server once the gate is open.
+    private func check(waitingFor gate: Gate) -> TrustCheck {
+        check { _ in
+            gate.wait()
+            return true
+        }
+    }
+
     private func isAsked() async throws { try await asked.wait { !$0.isEmpty } }
 
     // MARK: Blocking
@@ -92,10 +100,7 @@ struct ProgramTrustTests {
     {
         let nginx = try await nginx()
         let gate = Gate()
-        let check = check { _ in
-            gate.wait()
-            return true
-        }
+        let check = check(waitingFor: gate)
         let late = await pool.run(request(nginx, "late.test", check) { $0.idleTimeout = .seconds(1) })
         #expect(late.failure?.code == 28)
         #expect(late.failure?.phase == .tls)
@@ -119,10 +124,7 @@ struct ProgramTrustTests {
     {
         let nginx = try await nginx()
         let gate = Gate()
-        let check = check { _ in
-            gate.wait()
-            return true
-        }
+        let check = check(waitingFor: gate)
         let first = pool.start(request(nginx, "pool.test", check))
         try await isAsked()
         let late = await pool.run(
@@ -142,10 +144,7 @@ struct ProgramTrustTests {
     @Test func `a transfer can be cancelled while the program decides`() async throws {
         let nginx = try await nginx()
         let gate = Gate()
-        let check = check { _ in
-            gate.wait()
-            return true
-        }
+        let check = check(waitingFor: gate)
         let recorder = TransferRecorder()
         let id = pool.start(request(nginx, "cancel.test", check)) { (event: TransferEvent) in
             recorder.deliver(event)
@@ -164,10 +163,7 @@ struct ProgramTrustTests {
     @Test func `a transfer can be paused while the program decides`() async throws {
         let nginx = try await nginx()
         let gate = Gate()
-        let check = check { _ in
-            gate.wait()
-            return true
-        }
+        let check = check(waitingFor: gate)
         let recorder = TransferRecorder()
         let id = pool.start(request(nginx, "pause.test", check)) { (event: TransferEvent) in
             recorder.deliver(event)
@@ -189,10 +185,7 @@ struct ProgramTrustTests {
     {
         let nginx = try await nginx()
         let gate = Gate()
-        let check = check { _ in
-            gate.wait()
-            return true
-        }
+        let check = check(waitingFor: gate)
         // Each pool makes its own connection.
         let pools = (0..<6).map { _ in TransferPool(engine: engine) }
         let recorders = pools.map { $0.start(request(nginx, "shared.test", check)) }
@@ -211,10 +204,7 @@ struct ProgramTrustTests {
     {
         let nginx = try await nginx(nil, protocols)
         let gate = Gate()
-        let check = check { _ in
-            gate.wait()
-            return true
-        }
+        let check = check(waitingFor: gate)
         let first = pool.start(request(nginx, "together.test", check))
         try await isAsked()
         let others = (0..<3).map { _ in pool.start(request(nginx, "together.test", check)) }
@@ -235,10 +225,7 @@ struct ProgramTrustTests {
     @Test func `a transfer can be cancelled while it waits for another's connection`() async throws {
         let nginx = try await nginx()
         let gate = Gate()
-        let check = check { _ in
-            gate.wait()
-            return true
-        }
+        let check = check(waitingFor: gate)
         let requests = (0..<4).map { _ in request(nginx, "waiting.test", check) }
         let recorders = requests.map { _ in TransferRecorder() }
         let ids = zip(requests, recorders).map { request, recorder in

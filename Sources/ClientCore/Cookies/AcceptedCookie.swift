@@ -78,20 +78,33 @@ extension HTTPCookie {
     private static let secureMark = "Secure"
 
     /// Creates the cookie to store. Returns `nil` if Foundation rejects its properties.
-    ///
-    /// - Parameter created: The time at which the cookie was first created; see ``created``.
-    convenience init?(_ cookie: AcceptedCookie, created: TimeInterval) {
+    convenience init?(_ record: CookieRecord) {
         var properties: [HTTPCookiePropertyKey: Any] = [
-            .name: cookie.parsed.name,
-            .value: cookie.parsed.value,
-            .domain: cookie.key.domain,
-            .path: cookie.key.path,
+            .name: record.name,
+            .value: record.value,
+            .domain: record.domain,
+            .path: record.path,
         ]
-        properties[.expires] = cookie.parsed.expires
-        if cookie.parsed.isSecure { properties[.secure] = "TRUE" }
-        properties[.comment] = cookie.parsed.isSecure ? "\(Self.secureMark) \(created)" : "\(created)"
-        if cookie.parsed.isHTTPOnly { properties[HTTPCookiePropertyKey("HttpOnly")] = "TRUE" }
+        properties[.expires] = record.expires
+        if record.isSecure { properties[.secure] = "TRUE" }
+        if let created = record.created {
+            properties[.comment] = record.isSecure ? "\(Self.secureMark) \(created)" : "\(created)"
+        }
+        if record.isHTTPOnly { properties[HTTPCookiePropertyKey("HttpOnly")] = "TRUE" }
         self.init(properties: properties)
+    }
+
+    var record: CookieRecord {
+        CookieRecord(
+            name: name,
+            value: value,
+            domain: domain,
+            path: path,
+            expires: expiresDate,
+            isSecure: needsSecurity,
+            isHTTPOnly: isHTTPOnly,
+            created: commentedTime
+        )
     }
 
     /// Whether the cookie must only be sent over HTTPS.

@@ -8,8 +8,8 @@ internal import Synchronization
 /// Foundation only stores the cookies. Its parser is not used: on Linux it ignores `Max-Age`, accepts `Domain=com`
 /// from any host, and splits fields at commas.
 ///
-/// No function of this class may be called on the engine's thread, because a storage for a group container rewrites a
-/// file in the user's data directory whenever a cookie changes. Other storages stay in memory.
+/// No function of this class may be called on the engine's thread, because a storage with a ``CookieFile`` or for a group
+/// container rewrites its file whenever a cookie changes. Other storages stay in memory.
 ///
 /// A cookie for a public suffix, such as `com` or `co.uk`, is rejected; see ``PublicSuffixes``.
 final class CookieJar: Sendable {
@@ -34,6 +34,8 @@ final class CookieJar: Sendable {
     /// The policy is read without synchronization, so the program must set it before requests run.
     private let configured: HTTPCookieStorage
     private let policy: HTTPCookie.AcceptPolicy
+    /// The file of the storage; `nil` if it has none.
+    private let file: CookieFile?
     /// Makes it atomic to read the storage and then write it.
     private let lock = Mutex<Void>(())
 
@@ -43,14 +45,20 @@ final class CookieJar: Sendable {
     ///   - policy: The servers whose cookies are accepted.
     convenience init(_ storage: HTTPCookieStorage, policy: HTTPCookie.AcceptPolicy) {
         let replacement = storage === HTTPCookieStorage.shared ? Self.shared : nil
-        self.init(replacement ?? storage, for: storage, policy: policy)
+        self.init(replacement ?? storage, for: storage, policy: policy, file: CookieFile.file(of: storage))
     }
 
     /// Creates a jar whose cookies are in another storage than the one that the program has configured.
-    init(_ storage: HTTPCookieStorage, for configured: HTTPCookieStorage, policy: HTTPCookie.AcceptPolicy) {
+    init(
+        _ storage: HTTPCookieStorage,
+        for configured: HTTPCookieStorage,
+        policy: HTTPCookie.AcceptPolicy,
+        file: CookieFile? = nil
+    ) {
         self.storage = storage
         self.configured = configured
         self.policy = policy
+        self.file = file
     }
 
     /// Whether another thread is storing or reading cookies at the moment, and may be waiting for the disk.
@@ -95,10 +103,12 @@ final class CookieJar: Sendable {
             .compactMap { SetCookie($0, at: now) }
             .compactMap { AcceptedCookie($0, from: origin) }
         guard !cookies.isEmpty else { return }
-        lock.withLock { _ in
-            for cookie in cookies { store(cookie, from: origin, now) }
-            evict(in: cookies, now)
+        let isChanged = lock.withLock { _ in
+            let changes = cookies.map { store($0, from: origin, now) }
+            return evict(in: cookies, now) || changes.contains(true)
         }
+        // A response does not fail because of its cookies. They are in memory, and the next change writes all of them.
+        if isChanged { try? file?.save() }
     }
 
     private func accepts(from origin: CookieOrigin, _ mainDocumentURL: URL?) -> Bool {
@@ -112,25 +122,27 @@ final class CookieJar: Sendable {
         }
     }
 
+    /// Returns whether the storage was changed.
     private func store(
         _ cookie: AcceptedCookie,
         from origin: CookieOrigin,
         _ now: Date
-    ) {
+    ) -> Bool {
         let stored = cookies
-        guard !stored.contains(where: { cookie.wouldHide($0, from: origin) }) else { return }
+        guard !stored.contains(where: { cookie.wouldHide($0, from: origin) }) else { return false }
         let old = stored.first { CookieKey($0) == cookie.key }
         guard !cookie.isExpired(at: now) else {
             if let old { storage.deleteCookie(old) }
-            return
+            return old != nil
         }
         // A new cookie is newer than all others, by a microsecond if necessary, even if the clock was set back.
         let newest = stored.lazy.map(\.created).max() ?? 0
         let created = old?.created ?? max(now.timeIntervalSinceReferenceDate, newest + 1e-6)
-        guard let new = HTTPCookie(cookie, created: created) else { return }
+        guard let new = HTTPCookie(CookieRecord(cookie, created: created)) else { return false }
         // A server may repeat an unchanged cookie in each response. Storing it again would rewrite the file.
-        if let old, old.isSame(as: new) { return }
+        if let old, old.isSame(as: new) { return false }
         storage.setCookie(new)
+        return true
     }
 
     /// Removes cookies, in this order:
@@ -140,13 +152,16 @@ final class CookieJar: Sendable {
     /// 3. the oldest of all cookies beyond ``maximum``
     ///
     /// - Parameter taken: The cookies that were just stored. Only their domains can exceed the limit.
-    private func evict(in taken: [AcceptedCookie], _ now: Date) {
+    /// - Returns: Whether cookies were removed.
+    private func evict(in taken: [AcceptedCookie], _ now: Date) -> Bool {
+        let before = cookies.count
         for cookie in cookies where cookie.isExpired(at: now) { storage.deleteCookie(cookie) }
         for domain in Set(taken.map(\.key.bareDomain)) {
             let cookies = cookies.filter { CookieKey($0).bareDomain == domain }
             removeOldest(of: cookies, keeping: Self.maximumPerDomain)
         }
         removeOldest(of: cookies, keeping: Self.maximum)
+        return cookies.count < before
     }
 
     private func removeOldest(of cookies: [HTTPCookie], keeping count: Int) {

@@ -7,8 +7,7 @@ internal import NetwatchTransport
 ///
 /// - the password of the credentials
 /// - the user and password in a URL
-/// - the header fields of ``SecretHeaderFields``, such as `Authorization` and `Set-Cookie`
-/// - the value of any other header field, query item, form item or JSON member whose name suggests a secret
+/// - the value of a header field, query item, form item or JSON member with one of ``SecretNames``
 /// - a text body that is neither a form nor JSON, because it cannot be searched
 ///
 /// The path of a URL, and a body that curl reads from a file, are not redacted.
@@ -17,21 +16,13 @@ struct CurlSecrets {
     let isRedacting: Bool
 
     private static let replacement = "REDACTED"
-    /// Parts of names that suggest a secret.
-    private static let secretWords = [
-        "token", "secret", "key", "password", "passwd", "passphrase", "signature",
-    ]
-    /// Names that contain one of ``secretWords`` but do not denote a secret.
-    private static let exceptions = ["idempotency-key"]
 
     func value(_ text: String) -> String {
         isRedacting ? Self.replacement : text
     }
 
     func field(_ field: TransferRequest.Header) -> TransferRequest.Header {
-        let isSecret =
-            SecretHeaderFields.all.contains(field.name.lowercased()) || Self.suggestsSecret(field.name)
-        return isSecret ? .init(field.name, value(field.value)) : field
+        SecretNames.contains(field.name) ? .init(field.name, value(field.value)) : field
     }
 
     func url(_ url: String) -> String {
@@ -46,12 +37,6 @@ struct CurlSecrets {
         let type = contentType?.lowercased() ?? ""
         if type.hasPrefix("application/x-www-form-urlencoded") { return Self.items(text) }
         return (type.contains("json") ? Self.json(text) : nil) ?? Self.replacement
-    }
-
-    private static func suggestsSecret(_ name: String) -> Bool {
-        let name = name.lowercased()
-        if SecretQueryItems.redacted.contains(name) { return true }
-        return !exceptions.contains(name) && secretWords.contains(where: name.contains)
     }
 
     /// Replaces the user and password in `scheme://user:password@host/path`.
@@ -70,7 +55,7 @@ struct CurlSecrets {
 
     private static func item(_ text: String) -> String {
         let (name, value) = halves(text, at: "=")
-        let isSecret = value != nil && suggestsSecret(name.removingPercentEncoding ?? name)
+        let isSecret = value != nil && SecretNames.contains(name.removingPercentEncoding ?? name)
         return isSecret ? "\(name)=\(replacement)" : text
     }
 
@@ -108,7 +93,7 @@ struct CurlSecrets {
         case let members as [String: Any]:
             Dictionary(
                 uniqueKeysWithValues: members.map { name, value in
-                    (name, suggestsSecret(name) ? replacement : redacted(value))
+                    (name, SecretNames.contains(name) ? replacement : redacted(value))
                 }
             )
         case let elements as [Any]: elements.map(redacted)

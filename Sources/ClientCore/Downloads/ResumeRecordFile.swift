@@ -50,26 +50,7 @@ struct ResumeRecordFile: Sendable {
     /// Replaces the record durably. If the new record is too long to be read again, the file is removed instead.
     func write(_ record: ResumeRecord) throws(SystemError) {
         guard let data = record.data else { return try remove() }
-        let new = path + ".new"
-        try removeFile(new)
-        try Self.create(new, data)
-        let path = path
-        try systemCall("rename \(new)") { rename(new, path) }
-        try Directory.sync(directoryPath(of: path))
-    }
-
-    private static func create(_ path: String, _ data: Data) throws(SystemError) {
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW
-        let file = FileDescriptor(owning: try systemCall("open \(path)") { open(path, flags, 0o600) })
-        let descriptor = file.rawValue
-        var rest = Array(data)[...]
-        while !rest.isEmpty {
-            let count = try systemCall("write \(path)") {
-                rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            }
-            rest = rest.dropFirst(count)
-        }
-        try systemCall("fsync \(path)") { fsync(descriptor) }
+        try PrivateFile.replace(path, with: data, isDurable: true)
     }
 
     /// Removes the record durably: it does not reappear after a power failure.

@@ -22,7 +22,8 @@ package final class FailedRequest: Sendable {
     /// The owner's answer to the offer.
     enum Answer: Sendable {
         case response(OwnerResponse, (any Error)?)
-        case failure(any Error)
+        /// The request's error, and the reason why its owner could not store the request.
+        case failure(any Error, refusal: (any Error)?)
         case declined
     }
 
@@ -125,7 +126,13 @@ package final class FailedRequest: Sendable {
 
     /// Ends the request with an error. Handlers still receive the other results of the last attempt, for example a
     /// rejected response.
-    package func fail(with error: any Error) { end(.failure(error)) }
+    ///
+    /// - Parameters:
+    ///   - error: The error.
+    ///   - refusal: The reason why the owner could not store the request; see ``Request/ownerRefusal``. Default `nil`.
+    package func fail(with error: any Error, refusal: (any Error)? = nil) {
+        end(.failure(error, refusal: refusal))
+    }
 
     /// Sets a handler that is called if the request ends before its owner has finished it.
     ///

@@ -24,15 +24,19 @@ package protocol FailedRequestOwner: Sendable {
     /// Whether the owner is offered requests before they are sent, with the error ``UnsentRequest``. Default `false`.
     var takesUnsentRequests: Bool { get }
 
-    /// Returns the request that the session creates in place of the program's request. Called before the adapter, on
-    /// the thread that creates the request. Default: the same request.
-    func prepare(_ request: URLRequest) -> URLRequest
+    /// Returns header fields that all attempts of a request carry. A field that the request already has is not changed.
+    /// Default: none.
+    ///
+    /// Called once per request, before the first attempt. A session's owner is called before the adapter, on the thread
+    /// that creates the request. A request's own owner is called on the request's own queue, and only if it is set
+    /// before the first attempt.
+    func addedFields(for request: URLRequest) -> HTTPHeaders
 }
 
 extension FailedRequestOwner {
     package var takesUnsentRequests: Bool { false }
 
-    package func prepare(_ request: URLRequest) -> URLRequest { request }
+    package func addedFields(for request: URLRequest) -> HTTPHeaders { [:] }
 }
 
 /// The error of a request that is offered to its owner before it is sent; see

@@ -7,6 +7,8 @@ struct OwnerOffer {
     typealias QueuedHandler = @Sendable (any Sendable) -> Void
 
     private var owners = FailureOwners()
+    /// The header fields that the request's own owner adds to all attempts.
+    var addedFields: HTTPHeaders = [:]
     /// The failed request that an owner holds. Weak, because an owner declines by releasing the object.
     private(set) weak var failed: FailedRequest?
     /// The receipt of the owner that stored the request; `nil` if none has stored it.

@@ -48,6 +48,14 @@ extension URLRequest {
         allHTTPHeaderFields = headers.merged(over: allHTTPHeaderFields ?? [:])
     }
 
+    /// Returns the request with those fields that it does not have yet.
+    func adding(_ fields: HTTPHeaders) -> URLRequest {
+        guard !fields.isEmpty else { return self }
+        var request = self
+        request.setHeaders((allHTTPHeaderFields ?? [:]).merged(over: fields))
+        return request
+    }
+
     /// Returns the request as the program sees it if it was sent with these fields instead of its own.
     func reported(with fields: [TransferRequest.Header]) -> URLRequest {
         var request = self

@@ -11,25 +11,35 @@ internal import NetwatchTransport
 ///
 /// A user name and password in the field are dropped.
 struct RedirectTarget: Sendable {
+    /// The URL. A `%` that begins no escape is `%25` in it.
     let url: URL
+    /// The text of the URL with each `%` that begins no escape as it is; `nil` if there is none. Servers expect such a
+    /// `%` back unchanged. It occurs only in the path, the query and the fragment.
+    let sentText: String?
 
     /// - Parameters:
     ///   - location: The value of the field, as an ``ExactText``.
     ///   - base: The URL of the response.
+    ///   - baseText: The ``sentText`` of `base`.
     /// - Throws: `URLError.unsupportedURL` if the URL is neither http nor https, and `URLError.badServerResponse` if
     ///   the field is not a URL or names no valid host and port.
-    init(_ location: String, from base: URL) throws(URLError) {
-        guard let text = Self.escaped(location),
-            let resolved = URL(string: text, relativeTo: base)?.absoluteURL
+    init(_ location: String, from base: URL, sentAs baseText: String? = nil) throws(URLError) {
+        guard let text = Self.escaped(location) else { throw Self.error(.badServerResponse, location) }
+        let percents = BarePercents(in: [text, baseText ?? base.absoluteString])
+        guard let start = baseText.map({ URL(string: percents.replaced(in: $0)) }) ?? base,
+            let resolved = URL(string: percents.replaced(in: text), relativeTo: start)?.absoluteURL
         else {
             throw Self.error(.badServerResponse, location)
         }
         let scheme = resolved.scheme?.lowercased()
         guard scheme == "http" || scheme == "https" else { throw Self.error(.unsupportedURL, location) }
-        guard Self.isReachable(resolved), let target = Self.cleaned(resolved, from: base) else {
+        guard Self.isReachable(resolved), let target = Self.cleaned(resolved, from: start),
+            let url = URL(string: percents.encoded(in: target.absoluteString))
+        else {
             throw Self.error(.badServerResponse, location)
         }
-        url = target
+        self.url = url
+        sentText = percents.restored(in: target.absoluteString)
     }
 
     private static func isReachable(_ url: URL) -> Bool {
@@ -57,7 +67,7 @@ struct RedirectTarget: Sendable {
     /// Percent-encodes the characters that a URL must not contain, as servers expect of clients.
     ///
     /// `URL(string:)` also encodes them, but then encodes existing escapes in the same component a second time.
-    /// A `%` that begins no escape is encoded, too, because Foundation's URL cannot contain it.
+    /// A `%` that begins no escape is left to ``BarePercents``, except in the authority, where it is encoded.
     /// Letters beyond ASCII are not encoded in the authority, because Foundation converts the host name to punycode.
     ///
     /// - Returns: `nil` if the authority contains a backslash, because its host is ambiguous. In `h\@evil` the host is
@@ -69,7 +79,8 @@ struct RedirectTarget: Sendable {
         var escaped: [UInt8] = []
         for (index, byte) in bytes.enumerated() {
             let isInAuthority = authority.contains(index)
-            if isAllowed(byte, isInAuthority) && !(byte == UInt8(ascii: "%") && !isEscape(bytes[index...])) {
+            let isBarePercent = isInAuthority && BarePercents.isBare(bytes[index...])
+            if isAllowed(byte, isInAuthority), !isBarePercent {
                 escaped.append(byte)
             } else {
                 escaped += "%".utf8
@@ -97,11 +108,6 @@ struct RedirectTarget: Sendable {
         case 0...0x20, 0x7f: false
         default: !"\"<>\\^`{|}".utf8.contains(byte)
         }
-    }
-
-    private static func isEscape(_ bytes: ArraySlice<UInt8>) -> Bool {
-        let digits = bytes.dropFirst().prefix(2)
-        return digits.count == 2 && digits.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
     }
 
     private static func hexadecimal(_ byte: UInt8) -> [UInt8] {

@@ -19,6 +19,8 @@ struct Redirection: Sendable {
 
     /// The next request. It contains no cookies from the cookie jar, because those depend on the URL.
     let request: URLRequest
+    /// The text of the next URL as it is sent, if it differs from the URL; see ``RedirectTarget/sentText``.
+    let sentText: String?
     /// Whether the next request goes to another origin, that is, to another scheme, host or port. Credentials must not
     /// be sent there. ``request`` no longer contains the fields of ``SecretHeaderFields/originBound``. It keeps all
     /// other fields, like URLSession.
@@ -28,22 +30,29 @@ struct Redirection: Sendable {
 
     /// - Parameters:
     ///   - request: The request that the response belongs to, without the fields that the session adds.
+    ///   - sentText: The text of its URL as it was sent, if it differs from the URL.
     ///   - status: The status of the response.
     ///   - location: The response's `Location` field. If it is missing or empty, the response is not a redirect. By RFC
     ///     3986 an empty reference means the same URL, but libcurl and browsers ignore it.
     /// - Returns: `nil` if the response is not a redirect that is followed.
     /// - Throws: `URLError.badServerResponse` for a location that is not a URL or names no host, and
     ///   `URLError.unsupportedURL` for one that is neither http nor https.
-    init?(of request: URLRequest, status: Int, location: String?) throws(URLError) {
+    init?(
+        of request: URLRequest,
+        sentAs sentText: String? = nil,
+        status: Int,
+        location: String?
+    ) throws(URLError) {
         guard [301, 302, 303, 307, 308].contains(status) else { return nil }
         guard let base = request.url, let location, !location.isEmpty else { return nil }
-        let target = try RedirectTarget(location, from: base).url
-        crossesOrigin = !target.hasSameOrigin(as: base)
+        let target = try RedirectTarget(location, from: base, sentAs: sentText)
+        self.sentText = target.sentText
+        crossesOrigin = !target.url.hasSameOrigin(as: base)
         let oldMethod = request.httpMethod ?? "GET"
         let method = Self.method(after: oldMethod, status)
         keepsBody = method == oldMethod
         var next = request
-        next.url = target
+        next.url = target.url
         if !keepsBody { next.becomeBodiless(method) }
         if crossesOrigin { next.remove(SecretHeaderFields.originBound) }
         self.request = next

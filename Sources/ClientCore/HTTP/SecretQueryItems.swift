@@ -44,15 +44,20 @@ package enum SecretQueryItems {
     /// - Parameter accepted: The names in lower case of items that do not count. Default: none.
     package static func firstName(in url: String, except accepted: Set<String> = []) -> String? {
         guard let query = query(of: url) else { return nil }
-        return url[query].split(separator: "&").lazy.compactMap { name(of: $0, in: names) }
+        return url[query].split(separator: "&").lazy.compactMap { name(of: $0, where: names.contains) }
             .first { !accepted.contains(decoded($0)) }
     }
 
     /// Returns the URL with `REDACTED` in place of the values of the items of ``redacted``.
-    package static func redacting(_ url: String) -> String {
+    package static func redacting(_ url: String) -> String { redacting(url, where: redacted.contains) }
+
+    /// Returns the URL with `REDACTED` in place of the values of some items.
+    ///
+    /// - Parameter isSecret: Whether the value of an item with this decoded, lower-case name is replaced.
+    static func redacting(_ url: String, where isSecret: (String) -> Bool) -> String {
         guard let query = query(of: url) else { return url }
         let items = url[query].split(separator: "&", omittingEmptySubsequences: false)
-            .map { item in name(of: item, in: redacted).map { "\($0)=REDACTED" } ?? String(item) }
+            .map { item in name(of: item, where: isSecret).map { "\($0)=REDACTED" } ?? String(item) }
         return url[..<query.lowerBound] + items.joined(separator: "&") + url[query.upperBound...]
     }
 
@@ -60,7 +65,7 @@ package enum SecretQueryItems {
     package static func removing(from url: String) -> String {
         guard let query = query(of: url), firstName(in: url) != nil else { return url }
         let kept = url[query].split(separator: "&", omittingEmptySubsequences: false)
-            .filter { name(of: $0, in: names) == nil }
+            .filter { name(of: $0, where: names.contains) == nil }
         // Without items, the question mark is removed, too.
         let start = kept.isEmpty ? url.index(before: query.lowerBound) : query.lowerBound
         return url[..<start] + kept.joined(separator: "&") + url[query.upperBound...]
@@ -73,11 +78,11 @@ package enum SecretQueryItems {
         return url.index(after: mark)..<end
     }
 
-    /// Returns the name of an item as it is written; `nil` if it is not in the list or the item has no value.
-    private static func name(of item: Substring, in list: Set<String>) -> String? {
+    /// Returns the name of an item as it is written; `nil` if it is no secret or the item has no value.
+    private static func name(of item: Substring, where isSecret: (String) -> Bool) -> String? {
         guard let end = item.firstIndex(of: "="), item.index(after: end) < item.endIndex else { return nil }
         let name = String(item[..<end])
-        return list.contains(decoded(name)) ? name : nil
+        return isSecret(decoded(name)) ? name : nil
     }
 
     private static func decoded(_ name: String) -> String {

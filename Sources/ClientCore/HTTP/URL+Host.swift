@@ -45,9 +45,9 @@ extension URL {
     }
 
     /// Returns the text of a URL for descriptions and messages: without user name and password, and with `REDACTED` in
-    /// place of the values of ``SecretQueryItems/redacted``.
+    /// place of the values of items with one of ``SecretNames``.
     static func redacted(_ text: String) -> String {
-        SecretQueryItems.redacting(removingUserInfo(from: text))
+        SecretQueryItems.redacting(removingUserInfo(from: text), where: SecretNames.contains)
     }
 
     /// Returns a message that says why a connection to this host and port is impossible; `nil` if it is possible.

@@ -2,6 +2,7 @@ internal import Foundation
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTransport
+internal import NetworkReachability
 internal import Synchronization
 
 /// A request of a probe and its response.
@@ -13,6 +14,8 @@ struct ProbeExchange: Sendable {
     private(set) var body: [UInt8] = []
     /// The time from the start to the arrival of the response's head; `nil` if none has arrived.
     private(set) var latency: Duration?
+    /// The durations of the steps, once the exchange has ended.
+    private var phases: ProbePhases?
     /// Why the response is incomplete; `nil` if it is complete.
     private(set) var failure: TransferFailure?
 
@@ -38,6 +41,7 @@ struct ProbeExchange: Sendable {
             break
         case .end(let end):
             failure = end.failure
+            phases = ProbePhases(end.metrics)
             return true
         }
         return false
@@ -50,7 +54,9 @@ struct ProbeExchange: Sendable {
 
     /// Returns the probe result for this exchange, with the given validation and the measured latency.
     func result(_ validation: PathValidation, portal: CaptivePortal? = nil) -> ProbeResult {
-        ProbeResult(validation, latency: latency, portal: portal)
+        var result = ProbeResult(validation, latency: latency, portal: portal)
+        result.phases = phases
+        return result
     }
 
     /// Returns the failure for an unexpected status. Its message includes the `Location` field of a redirect.
@@ -88,6 +94,17 @@ private final class ProbeCollector: Sendable {
             }
             if let ended { waiter.resume(returning: ended) }
         }
+    }
+}
+
+extension ProbePhases {
+    fileprivate init(_ metrics: TransferMetrics) {
+        self.init()
+        let begun = metrics.begun ?? .zero
+        lookup = metrics.lookupEnded.map { $0 - begun }
+        connect = metrics.connected.map { $0 - (metrics.lookupEnded ?? begun) }
+        if let connected = metrics.connected { tls = metrics.tlsEnded.map { $0 - connected } }
+        if let ready = metrics.requestReady { firstByte = metrics.firstByte.map { $0 - ready } }
     }
 }
 

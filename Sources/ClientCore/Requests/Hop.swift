@@ -17,7 +17,7 @@ final class Hop {
 
     /// The reason for the next hop.
     enum Reason {
-        case redirect(keepsBody: Bool, crossesOrigin: Bool)
+        case redirect(keepsBody: Bool, crossesOrigin: Bool, sentText: String?)
         case credential(TransferCredentials)
         case withoutRange
     }
@@ -32,6 +32,9 @@ final class Hop {
     /// The request as it was sent, including the fields that the response sink added, for example `Range`.
     let sent: URLRequest
     let url: URL
+    /// The text of ``url`` as it is sent, if it differs; see ``RedirectTarget/sentText``. Everything but the request
+    /// line depends on ``url``.
+    let sentText: String?
     let control: TransferControl
     /// The body that replaces the request's own; `nil` if there is none, and after a redirect that drops the body.
     let upload: UploadBody?

@@ -158,6 +158,10 @@ public class Request: SessionTask, @unchecked Sendable {
         return self
     }
 
+    /// The reason why the owner that was offered the request could not store it; `nil` if it has stored the request, or
+    /// was not asked. It changes before the request's handlers are called.
+    package var ownerRefusal: (any Error)? { core.snapshot.now.ownerRefusal }
+
     // MARK: Module interface
 
     /// Adds a handler, which is called once on the request's own serial queue, after the handlers added before it.

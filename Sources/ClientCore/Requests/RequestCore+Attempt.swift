@@ -46,6 +46,7 @@ extension RequestCore {
         _ request: URLRequest,
         _ upload: UploadBody?,
         _ credentials: TransferCredentials?,
+        sentText: String? = nil,
         isCrossOrigin: Bool
     ) {
         do {
@@ -59,6 +60,7 @@ extension RequestCore {
                 credentials,
                 isCrossOrigin: isCrossOrigin
             )
+            if let sentText { transfer.url = sentText }
             let trust = try context.trust.decision(for: request.url)
             if let trust { transfer.trust = trust.trust }
             if let version = options.minimumTLSVersion { transfer.trust.minimumVersion = version.transfer }
@@ -69,6 +71,7 @@ extension RequestCore {
                 request: request,
                 sent: sent,
                 url: try request.url ?? { throw URLError.missingURL }(),
+                sentText: sentText,
                 control: TransferControl(context.engine),
                 upload: upload,
                 isAuthenticated: transfer.credentials != nil,
@@ -256,21 +259,21 @@ extension RequestCore {
 
     private func follow(_ next: URLRequest, _ reason: Hop.Reason, after hop: Hop) {
         switch reason {
-        case .redirect(let keepsBody, let crossesOrigin):
+        case .redirect(let keepsBody, let crossesOrigin, let sentText):
             let isCrossOrigin = hop.isCrossOrigin || crossesOrigin
             let upload = keepsBody ? hop.upload : nil
-            sendHop(next, upload, isCrossOrigin ? nil : ownCredentials, isCrossOrigin: isCrossOrigin)
+            let credentials = isCrossOrigin ? nil : ownCredentials
+            sendHop(next, upload, credentials, sentText: sentText, isCrossOrigin: isCrossOrigin)
         case .credential(let credentials):
             current.challengeCredentials = credentials
-            sendHop(next, hop.upload, credentials, isCrossOrigin: hop.isCrossOrigin)
+            sendAgain(next, credentials, after: hop)
         case .withoutRange:
-            sendHop(
-                next,
-                hop.upload,
-                hop.isCrossOrigin ? nil : ownCredentials,
-                isCrossOrigin: hop.isCrossOrigin
-            )
+            sendAgain(next, hop.isCrossOrigin ? nil : ownCredentials, after: hop)
         }
+    }
+
+    private func sendAgain(_ next: URLRequest, _ credentials: TransferCredentials?, after hop: Hop) {
+        sendHop(next, hop.upload, credentials, sentText: hop.sentText, isCrossOrigin: hop.isCrossOrigin)
     }
 
     // MARK: Metrics

@@ -125,3 +125,9 @@ extension ResponseDisposition {
         if case .cancel = self { throw URLError.requestCancelled }
     }
 }
+
+extension FailedAttempt {
+    init(_ request: Request, _ error: any Error) {
+        self.init(error: error, url: request.task?.currentRequest?.url, retryCount: request.retryCount)
+    }
+}

@@ -8,13 +8,21 @@ extension RequestCore {
     func setOwner(_ owner: any FailedRequestOwner) {
         guard !state.isSettled else { return }
         ownerOffer.setOwn(owner)
+        if state.attempt == 0, plan.policy.asksRetrier, let request = original.value {
+            ownerOffer.addedFields.merge(owner.addedFields(for: request)) { first, _ in first }
+        }
         amend(with: .owner)
+    }
+
+    /// The request as the program created it, with the header fields of its owner. Each attempt adapts it again.
+    var original: Result<URLRequest, any Error> {
+        plan.original.map { $0.adding(ownerOffer.addedFields) }
     }
 
     /// Offers the failure to the next owner that has not received an offer. When all owners have declined, the request
     /// fails with the error.
     func offer(_ attempt: Int, after error: any Error) {
-        guard plan.policy.asksRetrier, !error.isCancellation, let original = plan.original.value,
+        guard plan.policy.asksRetrier, !error.isCancellation, let original = original.value,
             let owner = ownerOffer.nextOwner(context.hooks.failedRequestOwner)
         else { return handle(.declined(attempt: attempt)) }
         let failed = FailedRequest(
@@ -61,7 +69,9 @@ extension RequestCore {
         switch answer {
         case .response(let response, let error):
             handle(.answered(attempt: attempt, failure: take(response, failingWith: error)))
-        case .failure(let error): handle(.answered(attempt: attempt, failure: error))
+        case .failure(let error, let refusal):
+            snapshot.change { $0.ownerRefusal = refusal }
+            handle(.answered(attempt: attempt, failure: error))
         case .declined: offer(attempt, after: error)
         }
     }

@@ -10,6 +10,7 @@ extension RequestCore {
         guard plan.policy.followsRedirects else { return nil }
         return try Redirection(
             of: hop.request,
+            sentAs: hop.sentText,
             status: response.status,
             location: response.head.fields.exactValues(of: "Location").first
         )
@@ -36,7 +37,9 @@ extension RequestCore {
             next,
             .redirect(
                 keepsBody: redirection.keepsBody,
-                crossesOrigin: next.url?.hasSameOrigin(as: hop.url) != true
+                crossesOrigin: next.url?.hasSameOrigin(as: hop.url) != true,
+                // The delegate may have changed the URL.
+                sentText: next.url == redirection.request.url ? redirection.sentText : nil
             )
         )
     }

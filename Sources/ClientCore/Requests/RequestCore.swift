@@ -12,7 +12,7 @@ actor RequestCore {
     /// A check of a complete response. Returns an error to reject the response, or `nil` to accept it.
     typealias Validator = @Sendable (RequestOutcome) -> (any Error)?
 
-    nonisolated let queue = SerialQueue()
+    nonisolated let queue: SerialQueue
     nonisolated let identifier: Int
     nonisolated let context: SessionContext
     nonisolated let plan: RequestPlan
@@ -38,7 +38,7 @@ actor RequestCore {
     /// The offer of the failed request to its owners.
     var ownerOffer = OwnerOffer()
     /// Whether a server may have received an attempt that was retried.
-    private(set) var wasReceived = false
+    var wasReceived = false
     private var publishedState = Request.State.initialized
 
     private nonisolated let firstRequest: Result<URLRequest, any Error>
@@ -63,6 +63,7 @@ actor RequestCore {
     init(_ plan: RequestPlan, firstRequest: Result<URLRequest, any Error>, context: SessionContext) {
         self.plan = plan
         self.context = context
+        queue = SerialQueue(context.threads)
         identifier = context.nextIdentifier()
         self.firstRequest = firstRequest
         let hooks = context.hooks
@@ -196,11 +197,12 @@ actor RequestCore {
     private func prepare(_ attempt: Int) {
         outcome.head = nil
         ownerOffer.beginAttempt()
-        guard case .success(let original) = plan.original else {
+        guard let original = original.value else {
             return handle(.prepared(attempt: attempt, failure: plan.original.error))
         }
         let hooks = context.hooks
-        let adapted = attempt == 1 ? firstRequest : Result { try hooks.adapter?.adapt(original) ?? original }
+        let first = firstRequest.map { $0.adding(ownerOffer.addedFields) }
+        let adapted = attempt == 1 ? first : Result { try hooks.adapter?.adapt(original) ?? original }
         guard let interceptor = hooks.interceptor, !plan.policy.isAdapted, let request = adapted.value else {
             return prepared(attempt, adapted)
         }
@@ -222,10 +224,10 @@ actor RequestCore {
         let request = adapted.value ?? outcome.request ?? plan.original.value
         outcome.request = request
         snapshot.change { values in
-            values.request = request
-            values.current = request
+            (values.request, values.current) = (request, request)
             values.head = nil
             values.retryCount = attempt - 1
+            values.ownerRefusal = nil
         }
         handle(.prepared(attempt: attempt, failure: adapted.error))
     }
@@ -266,84 +268,6 @@ actor RequestCore {
         return nil
     }
 
-    private func askRetrier(_ attempt: Int, about error: any Error) {
-        let hooks = context.hooks
-        guard plan.policy.asksRetrier, plan.original.isSuccess, !error.isCancellation,
-            !(error is UnsentRequest), let session = context.manager, let request
-        else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
-        guard let retrier = hooks.retrier else {
-            return askInterceptor(attempt, about: error)
-        }
-        // Weak, so that a completion that the retrier keeps does not keep a finished request alive.
-        let answer = DelayedAnswer<Duration?>(default: nil) { [weak self] delay in
-            self?.perform { core in
-                guard let delay else { return core.askInterceptor(attempt, about: error) }
-                core.decide(attempt, .retry(after: delay), about: error)
-            }
-        }
-        retrier.should(session, retry: request, with: error) { shouldRetry, delay in
-            answer.give(shouldRetry ? Duration(seconds: delay) : nil)
-        }
-    }
-
-    private func askInterceptor(_ attempt: Int, about error: any Error) {
-        guard let interceptor = context.hooks.interceptor else { return waitForPath(attempt, after: error) }
-        guard let session = context.manager, let request, !state.isFinished else {
-            return handle(.decided(attempt: attempt, .giveUp(nil)))
-        }
-        let ask = Self.retryQuery(to: interceptor, about: request, of: session, error)
-        work = Task {
-            let result = await ask()
-            perform { core in
-                if case .doNotRetry = result { return core.waitForPath(attempt, after: error) }
-                core.decide(attempt, RetryDecision(result), about: error)
-            }
-        }
-    }
-
-    private static func retryQuery(
-        to interceptor: any RequestInterceptor,
-        about request: Request,
-        of session: SessionManager,
-        _ error: any Error
-    ) -> @Sendable () async -> RetryResult {
-        guard let interceptor = interceptor as? any SessionIndependentInterceptor else {
-            return { await interceptor.retry(request, for: session, dueTo: error) }
-        }
-        let paths = session.context.paths
-        return { await interceptor.retry(request, paths, dueTo: error) }
-    }
-
-    /// Implements ``SessionManager/waitsForConnectivity``.
-    private func waitForPath(_ attempt: Int, after error: any Error) {
-        guard let retrier = context.hooks.connectivityRetrier, let request, attempt == state.attempt,
-            !state.isFinished
-        else { return handle(.decided(attempt: attempt, .giveUp(nil))) }
-        let left = (options.totalTimeoutDuration ?? context.settings.totalTimeout) - outcome.clock.elapsed
-        let failed = FailedAttempt(request, error)
-        work = Task { [paths = context.paths] in
-            let delay = await retrier.delay(after: failed, paths, waitingAtMost: left)
-            let decision: RetryDecision = delay.map { .retry(after: $0) } ?? .giveUp(nil)
-            perform { $0.decide(attempt, decision, about: error) }
-        }
-    }
-
-    private func decide(_ attempt: Int, _ decision: RetryDecision, about error: any Error) {
-        if case .retry(let delay) = decision, attempt == state.attempt, !state.isFinished {
-            let wasSent = (error.transferFailure?.bytesSent ?? 0) > 0
-            if outcome.head != nil || wasSent || current.hasEarlierHops { wasReceived = true }
-            notifyMonitors { $0.request($1, willRetryAfter: delay.inSeconds, dueTo: error) }
-        }
-        handle(.decided(attempt: attempt, decision))
-    }
-
-    private func wait(_ attempt: Int, _ delay: Duration) {
-        // Weak, so that a pending delay does not keep a finished request alive.
-        queue.after(delay) { [weak self] in
-            self?.assumeIsolated { $0.handle(.waited(attempt: attempt)) }
-        }
-    }
-
     // MARK: End of the request
 
     private func finish(_ ending: RequestStateMachine<Handler>.Ending) {
@@ -369,27 +293,9 @@ actor RequestCore {
     }
 }
 
-extension FailedAttempt {
-    init(_ request: Request, _ error: any Error) {
-        self.init(error: error, url: request.task?.currentRequest?.url, retryCount: request.retryCount)
-    }
-}
-
 extension Error {
     /// Whether the program cancelled the transfer, by `cancel()` or by the answer of a delegate's closure.
     var isCancellation: Bool { (self as? URLError)?.code == .cancelled }
-}
-
-extension RetryDecision {
-    fileprivate init(_ result: RetryResult) {
-        self =
-            switch result {
-            case .retry: .retry(after: .zero)
-            case .retryWithDelay(let delay): .retry(after: Duration(seconds: delay))
-            case .doNotRetry: .giveUp(nil)
-            case .doNotRetryWithError(let error): .giveUp(error)
-            }
-    }
 }
 
 extension URLError {

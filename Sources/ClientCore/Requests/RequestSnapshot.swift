@@ -13,6 +13,7 @@ final class RequestSnapshot: Sendable {
         var metrics: LazyValue<RequestMetrics?>?
         var credential: URLCredential?
         var resumeData: Data?
+        var ownerRefusal: (any Error)?
     }
 
     private let values: Mutex<Values>

@@ -42,6 +42,7 @@ final class SessionContext: Sendable {
     let paths: SessionPaths
     let connections: ConnectionWatches
     let plainAuthentication = PlainAuthentication()
+    let threads = SessionThreads()
     private let state = Mutex(State())
     // Every request reads the hooks often, from many threads. They therefore have their own lock, and `hasMonitors`
     // avoids it in the usual case, a session without monitors.

@@ -35,6 +35,18 @@ public final class SessionManager: Sendable {
     /// refused. Without HTTP/2, requests use HTTP/1.1.
     public static var transportShortcomings: [String] { TransferCapabilities.current.shortcomings }
 
+    /// The libraries that transfer, such as `libcurl 7.88.1 with OpenSSL/3.0.17`.
+    package static var transportLibraries: String {
+        let libraries = TransferCapabilities.current
+        return "libcurl \(libraries.version) with \(libraries.tlsLibrary ?? "no TLS")"
+    }
+
+    /// Whether the libraries can transfer over https.
+    package static var canTransferSecurely: Bool {
+        let libraries = TransferCapabilities.current
+        return libraries.tlsLibrary != nil && libraries.openSSLConflict == nil
+    }
+
     /// Waits until the thread that all sessions share has run everything that was submitted before. Returns immediately
     /// if no request was started yet.
     package static func awaitTransportTurn() async { await TransferEngine.shared.awaitTurn() }
@@ -344,7 +356,7 @@ extension SessionManager {
         let hooks = context.hooks
         var plan = plan
         if let owner = hooks.failedRequestOwner, plan.policy.asksRetrier {
-            plan.original = plan.original.map(owner.prepare)
+            plan.original = plan.original.map { $0.adding(owner.addedFields(for: $0)) }
         }
         let adapted = Result {
             let original = try plan.original.get()

@@ -32,7 +32,7 @@ public final class StreamRequest: SessionTask {
 
     init(_ hostName: String, _ port: Int, _ context: SessionContext) {
         let identifier = context.nextIdentifier()
-        let queue = SerialQueue()
+        let queue = SerialQueue(context.threads)
         self.identifier = identifier
         self.queue = queue
         connection = context.engine.stream(to: hostName, port: port) {

@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import Glibc
 internal import NetwatchEventLoop
 internal import Synchronization
@@ -21,9 +20,14 @@ final class SerialQueue: SerialExecutor {
         var isAwaiting = false
     }
 
+    private let threads: SessionThreads
     private let state = Mutex(State())
     /// The thread that currently runs the queue, or 0.
     private let thread = Atomic<UInt>(0)
+
+    init(_ threads: SessionThreads) {
+        self.threads = threads
+    }
 
     /// Runs a closure after all work submitted before it.
     func async(_ body: @escaping @Sendable () -> Void) {
@@ -38,7 +42,7 @@ final class SerialQueue: SerialExecutor {
     }
 
     func after(_ delay: Duration, _ body: @escaping @Sendable () -> Void) {
-        Self.threads.asyncAfter(deadline: .now() + delay.inSeconds) { self.async(body) }
+        threads.after(delay) { self.async(body) }
     }
 
     /// Runs a closure immediately on the caller's thread. Only for a queue that no other code can reach yet.
@@ -70,8 +74,6 @@ final class SerialQueue: SerialExecutor {
 
     // MARK: Threads
 
-    private static let threads = DispatchQueue.global(qos: .utility)
-
     private func add(_ work: Work, isDeferred: Bool = false) {
         let isIdle = state.withLock { state in
             state.waiting.append(work)
@@ -82,15 +84,16 @@ final class SerialQueue: SerialExecutor {
         if isIdle { startWorking() }
     }
 
-    /// Requests a thread from the pool to run the work. In a child of fork(2), the caller's thread runs the work,
+    /// Requests a thread of the session to run the work. In a child of fork(2), the caller's thread runs the work,
     /// because Dispatch relies on threads that only the parent has.
     private func startWorking() {
         guard !ForkedChild.isCurrent else { return work() }
         ForkedChild.watch()
-        Self.threads.async { self.work() }
+        threads.run(self)
     }
 
-    private func work() {
+    /// Runs all waiting work. Called by ``SessionThreads``.
+    func work() {
         enterThread()
         while let items = takeWaiting() {
             for item in items { run(item) }

@@ -74,7 +74,7 @@ extension SessionManager {
         _ completion: (@Sendable (MultipartFormDataEncodingResult) -> Void)?
     ) {
         let queue = queue ?? completionQueue
-        DispatchQueue.global(qos: .utility).async {
+        SerialQueue(context.threads).async {
             let result = self.encode(fill, threshold, plan)
             queue.async { completion?(result) }
         }

@@ -42,7 +42,8 @@ extension NetlinkRecording {
             guard header.starts(with: magic) else { throw .notARecording }
             guard header.count == NetlinkRecording.headerSize else { throw .truncated(offset: 0) }
             let version: UInt32 = number(in: header, at: magic.count)
-            guard version == NetlinkRecording.version else { throw .unknownVersion(version) }
+            let known = NetlinkRecording.oldestVersion...NetlinkRecording.version
+            guard known.contains(version) else { throw .unknownVersion(version) }
         }
 
         /// Returns the next record; `nil` at the end.
@@ -59,17 +60,15 @@ extension NetlinkRecording {
             let length: UInt32 = number(in: header, at: 4)
             let monotonic: UInt64 = number(in: header, at: 8)
             let wall: Int64 = number(in: header, at: 16)
-            switch number(in: header, at: 0) as UInt32 {
-            case 1:
-                let body = try body(length)
-                return Record(.datagram(body), monotonic: monotonic, wall: wall)
-            case 2 where length == 0:
-                return Record(.overrun, monotonic: monotonic, wall: wall)
-            case 2:
-                throw .badLength(length, offset: offset)
-            case let kind:
-                throw .unknownKind(kind, offset: offset)
-            }
+            let content: Content =
+                switch number(in: header, at: 0) as UInt32 {
+                case 1: .datagram(try body(length))
+                case 2 where length == 0: .overrun
+                case 2: throw .badLength(length, offset: offset)
+                case 3: .initialState(try body(length))
+                case let kind: throw .unknownKind(kind, offset: offset)
+                }
+            return Record(content, monotonic: monotonic, wall: wall)
         }
 
         private func body(_ length: UInt32) throws(Failure) -> [UInt8] {

@@ -87,9 +87,10 @@ extension NetlinkRecording.Record {
     /// The bytes of the record in the file format.
     var bytes: [UInt8] {
         let (kind, body): (UInt32, [UInt8]) =
-            switch received {
+            switch content {
             case .datagram(let bytes): (1, bytes)
             case .overrun: (2, [])
+            case .initialState(let bytes): (3, bytes)
             }
         var bytes = kind.littleEndianBytes + UInt32(body.count).littleEndianBytes
         bytes += monotonic.littleEndianBytes + wall.littleEndianBytes

@@ -5,36 +5,49 @@ package import NetwatchEventLoop
 ///
 /// | bytes | header | | bytes | record |
 /// |---|---|---|---|---|
-/// | 0–7 | `netwatch` in ASCII | | 0–3 | kind: 1 datagram, 2 notifications were lost |
-/// | 8–11 | version: 1 | | 4–7 | length of the data after the 24 bytes of the record header |
+/// | 0–7 | `netwatch` in ASCII | | 0–3 | kind: 1 datagram, 2 notifications were lost, 3 initial state |
+/// | 8–11 | version: 2 | | 4–7 | length of the data after the 24 bytes of the record header |
 /// | 12–15 | 0 | | 8–15 | nanoseconds of `CLOCK_BOOTTIME` |
 /// | | | | 16–23 | nanoseconds of `CLOCK_REALTIME` since 1970, signed |
 package enum NetlinkRecording {
-    /// The version of the format that is written. A reader must reject newer versions.
-    package static let version: UInt32 = 1
+    /// The version of the format that is written. A reader must reject newer versions. Version 1 has no initial state.
+    package static let version: UInt32 = 2
+    /// The oldest version that can be read.
+    static let oldestVersion: UInt32 = 1
 
     static let magic = Array("netwatch".utf8)
     static let headerSize = 16
     static let recordHeaderSize = 24
 
+    /// The content of a record.
+    package enum Content: Hashable, Sendable {
+        /// A datagram with notifications.
+        case datagram([UInt8])
+        /// The kernel dropped notifications.
+        case overrun
+        /// A datagram with interfaces or addresses that existed when the recording began: a reply of the kernel to
+        /// `RTM_GETLINK` or `RTM_GETADDR`. These records come first.
+        case initialState([UInt8])
+    }
+
     /// A received datagram, or the loss of datagrams, with the time of its arrival.
     package struct Record: Hashable, Sendable {
-        package var received: NotificationSocket.Received
+        package var content: Content
         /// The time of arrival in nanoseconds of `CLOCK_BOOTTIME`, which is never set.
         package var monotonic: UInt64
         /// The time of arrival in nanoseconds of `CLOCK_REALTIME` since 1970.
         package var wall: Int64
 
-        package init(_ received: NotificationSocket.Received, monotonic: UInt64, wall: Int64) {
-            self.received = received
+        package init(_ content: Content, monotonic: UInt64, wall: Int64) {
+            self.content = content
             self.monotonic = monotonic
             self.wall = wall
         }
 
         /// Creates a record with the current time.
-        package init(now received: NotificationSocket.Received) {
+        package init(now content: Content) {
             self.init(
-                received,
+                content,
                 monotonic: UInt64(clamping: nanoseconds(CLOCK_BOOTTIME)),
                 wall: nanoseconds(CLOCK_REALTIME)
             )
@@ -52,7 +65,7 @@ package enum NetlinkRecording {
         case unknownVersion(UInt32)
         /// The record has a kind that does not exist in this version.
         case unknownKind(UInt32, offset: Int)
-        /// The record is longer than any notification, or it reports a loss and is not empty.
+        /// The record is longer than any datagram, or it reports a loss and is not empty.
         case badLength(UInt32, offset: Int)
         /// The file ends inside the record that begins at this offset.
         case truncated(offset: Int)
@@ -67,12 +80,12 @@ extension NetlinkRecording.Failure: CustomStringConvertible {
         case .notARecording: "not a recording: `netwatch` is missing at offset 0"
         case .unknownVersion(let version):
             "unsupported version \(version) at offset \(NetlinkRecording.magic.count); "
-                + "this program reads version \(NetlinkRecording.version)"
+                + "this program reads versions \(NetlinkRecording.oldestVersion) to \(NetlinkRecording.version)"
         case .unknownKind(let kind, let offset):
-            "unknown record kind \(kind) at offset \(offset); the kinds are 1 and 2"
+            "unknown record kind \(kind) at offset \(offset); the kinds are 1 to 3"
         case .badLength(let length, let offset):
             "invalid length \(length) of the record at offset \(offset); accepted: up to "
-                + "\(NetlinkHandle.bufferSize) bytes for a notification, and 0 for a record of lost notifications"
+                + "\(NetlinkHandle.bufferSize) bytes for a datagram, and 0 for a record of lost notifications"
         case .truncated(let offset): "truncated: the header or record at offset \(offset) is incomplete"
         }
     }

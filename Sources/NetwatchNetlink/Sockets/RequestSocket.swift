@@ -25,6 +25,8 @@ package final class RequestSocket {
     /// is not mistaken for the reply to a later one. They begin at 0, far from libnl's own numbers, which begin with
     /// the current time.
     private var sequenceNumber: UInt32 = 0
+    /// Called with each received datagram.
+    private var onReply: ((UnsafeMutableRawBufferPointer) -> Void)?
 
     /// Opens a socket in the network namespace of the calling thread.
     ///
@@ -111,6 +113,16 @@ package final class RequestSocket {
 
     // MARK: Tables
 
+    /// Reads all interfaces and addresses, as the datagrams of the kernel's replies.
+    package func initialState() throws(SystemError) -> [[UInt8]] {
+        var datagrams: [[UInt8]] = []
+        onReply = { datagrams.append(Array($0)) }
+        defer { onReply = nil }
+        _ = try links()
+        _ = try addresses()
+        return datagrams
+    }
+
     /// Reads all interfaces.
     package func links() throws(SystemError) -> Dump<Link> {
         try dump(
@@ -181,7 +193,10 @@ package final class RequestSocket {
     private func receive() throws(SystemError) -> UnsafeMutableRawBufferPointer? {
         while true {
             switch handle.receive(into: buffer) {
-            case .datagram(let count): return UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            case .datagram(let count):
+                let datagram = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+                onReply?(datagram)
+                return datagram
             case .nothing: return nil
             case .foreign: continue
             case .overrun: throw SystemError(call: "netlink reply", errno: ENOBUFS)
@@ -217,15 +232,6 @@ extension RequestSocket.Dump {
         guard let parsed else { return }
         if let value = element(parsed) { elements.append(value) }
         nl_object_put(parsed)
-    }
-}
-
-extension NetlinkSnapshot {
-    /// Reads the interfaces and their addresses from the kernel.
-    ///
-    /// - Throws: ``SystemError`` if the kernel does not answer.
-    package init(reading socket: RequestSocket) throws(SystemError) {
-        self.init(links: try socket.links().elements, addresses: try socket.addresses().elements)
     }
 }
 

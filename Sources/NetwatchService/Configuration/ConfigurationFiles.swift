@@ -3,7 +3,7 @@ internal import Glibc
 internal import NetwatchEventLoop
 
 /// The configuration of the service in TOML files: a main file, and the files `*.toml` in the directory
-/// `<main file>.d`, in the order of their names.
+/// `<main file>.d`, in the order of their names. The environment variables of the keys replace their values.
 package struct ConfigurationFiles: Sendable {
     /// The main file of the system's service.
     package static let systemFile = "/etc/netwatch/netwatch.toml"
@@ -14,11 +14,18 @@ package struct ConfigurationFiles: Sendable {
     package let path: String
     /// Whether the main file must exist, because the user named it.
     let isRequired: Bool
+    private let environment: [String: String]
 
     /// - Parameters:
     ///   - path: The path of the main file that the user named; `nil` if the user named none.
     ///   - defaultPath: The path of the main file if the user named none. This file may be missing.
-    package init(path: String?, default defaultPath: String = Self.systemFile) {
+    ///   - environment: The environment variables. Default: none.
+    package init(
+        path: String?,
+        default defaultPath: String = Self.systemFile,
+        environment: [String: String] = [:]
+    ) {
+        self.environment = environment
         self.path = path ?? defaultPath
         isRequired = path != nil
     }
@@ -28,13 +35,17 @@ package struct ConfigurationFiles: Sendable {
         package let configuration: ServiceConfiguration
         /// The files that were read.
         package let files: [String]
+        /// The environment variables that were read, in the order of their names.
+        package var variables: [String] {
+            origins.values.filter { $0.position == nil }.map(\.source).sorted()
+        }
         let origins: [String: ConfigurationReader.Origin]
         let tables: [ConfigurationReader.ArrayTable]
     }
 
-    /// Reads the files.
+    /// Reads the files and the environment variables.
     ///
-    /// - Parameter base: The settings that no file changes.
+    /// - Parameter base: The settings that no file and no variable changes.
     /// - Throws: ``InvalidConfiguration`` with all faults.
     package func read(into base: ServiceConfiguration) throws(InvalidConfiguration) -> Result {
         var reader = ConfigurationReader(base)
@@ -50,10 +61,12 @@ package struct ConfigurationFiles: Sendable {
                 unreadable.append(Self.problem(file, error))
             }
         }
+        reader.read(environment: environment)
         reader.finish()
         let problems = unreadable + reader.problems
         guard problems.isEmpty else {
-            throw InvalidConfiguration(problems, inOrderOf: candidates.map(\.0))
+            let sources = candidates.map(\.0) + SettingTable.settings.map(\.variable)
+            throw InvalidConfiguration(problems, inOrderOf: sources)
         }
         var configuration = reader.configuration
         configuration.settings = reader.origins.mapValues(\.text)
@@ -99,7 +112,7 @@ package struct ConfigurationFiles: Sendable {
     private static func problem(_ file: String, _ error: SystemError) -> ConfigurationProblem {
         let text = String(cString: strerror(error.errno))
         return ConfigurationProblem(
-            file: file,
+            source: file,
             line: 0,
             column: 0,
             message: "the file cannot be read: \(text)"

@@ -1,31 +1,32 @@
 internal import NetwatchEventLoop
 internal import OfflineQueue
 
-/// A fault of a configuration file.
+/// A fault of a configuration file or of an environment variable.
 package struct ConfigurationProblem: Hashable, Sendable, CustomStringConvertible {
-    package let file: String
+    /// The path of the file, or the name of the variable.
+    package let source: String
     /// 0 if the fault has no position.
     package let line: UInt32
     package let column: UInt32
     package let message: String
-    /// Whether the fault is not one of the file, but of the system, and may be temporary.
+    /// Whether the fault is not one of the source, but of the system, and may be temporary.
     package var isTemporary = false
 
     package var description: String {
-        line == 0 ? "\(file): \(message)" : "\(file):\(line):\(column): \(message)"
+        line == 0 ? "\(source): \(message)" : "\(source):\(line):\(column): \(message)"
     }
 }
 
-/// All faults of a configuration, in the order of the files and of their lines.
+/// All faults of a configuration, in the order of the sources and of their lines.
 package struct InvalidConfiguration: Error, Hashable, Sendable, CustomStringConvertible {
     package let problems: [ConfigurationProblem]
     /// Whether the same configuration may be accepted later.
     package var isTemporary: Bool { problems.allSatisfy(\.isTemporary) }
 
-    /// - Parameter files: The files, in the order in which they are read. Faults of other files come first.
-    init(_ problems: [ConfigurationProblem], inOrderOf files: [String]) {
+    /// - Parameter sources: The sources, in the order in which they are read. Faults of other sources come first.
+    init(_ problems: [ConfigurationProblem], inOrderOf sources: [String]) {
         func place(_ problem: ConfigurationProblem) -> (Int, UInt32, UInt32) {
-            (files.firstIndex(of: problem.file) ?? -1, problem.line, problem.column)
+            (sources.firstIndex(of: problem.source) ?? -1, problem.line, problem.column)
         }
         self.problems = problems.sorted { place($0) < place($1) }
     }
@@ -33,16 +34,19 @@ package struct InvalidConfiguration: Error, Hashable, Sendable, CustomStringConv
     package var description: String { problems.map(\.description).joined(separator: "\n") }
 }
 
-/// Reads configuration files into a configuration, and collects all faults.
+/// Reads configuration files and environment variables into a configuration, and collects all faults.
 struct ConfigurationReader {
     /// Where the value of a key comes from.
     struct Origin: Hashable, Sendable {
-        let file: String
-        let position: TOMLPosition
+        /// The path of the file, or the name of the environment variable.
+        let source: String
+        /// `nil` for a variable.
+        let position: TOMLPosition?
         /// The value as TOML.
         let text: String
 
-        var line: UInt32 { position.line }
+        /// The file with its line, or the variable.
+        var place: String { position.map { "\(source):\($0.line)" } ?? source }
     }
 
     /// A table of an array of tables.
@@ -69,7 +73,8 @@ struct ConfigurationReader {
     private(set) var origins: [String: Origin] = [:]
     /// The tables of all arrays, in the order of the files.
     private(set) var tables: [ArrayTable] = []
-    private var file = ""
+    /// What is being read: the path of a file, or the name of a variable.
+    private var source = ""
 
     init(_ configuration: ServiceConfiguration) {
         self.configuration = configuration
@@ -77,7 +82,7 @@ struct ConfigurationReader {
 
     /// Reads a file. Its values replace those of earlier files, and its hosts and hooks are added to theirs.
     mutating func read(_ file: String, _ document: [UInt8]) {
-        self.file = file
+        source = file
         guard document.count <= ConfigurationFiles.longestFile else {
             return report("the file has more than \(ConfigurationFiles.longestFile) bytes", at: nil)
         }
@@ -88,7 +93,28 @@ struct ConfigurationReader {
         }
     }
 
-    /// Checks what several keys determine together, when all files were read.
+    /// Reads the environment variables of the keys. Their values replace those of all files. An empty variable counts as
+    /// unset.
+    mutating func read(environment: [String: String]) {
+        for setting in SettingTable.settings {
+            guard let text = environment[setting.variable], !text.isEmpty else { continue }
+            source = setting.variable
+            if let value = Self.value(text) {
+                read(setting, value, at: nil)
+            } else {
+                report("`\(text)` is not a TOML value like `\(setting.example)`", at: nil)
+            }
+        }
+    }
+
+    /// Returns the value of a text in TOML; `nil` if the text is not exactly one value.
+    private static func value(_ text: String) -> TOMLNode.Value? {
+        let document = try? TOMLNode.parse(Array("value = \(text)".utf8))
+        guard case .table(let entries)? = document?.value, entries.count == 1 else { return nil }
+        return entries[0].node.value
+    }
+
+    /// Checks what several keys determine together, when all files and variables were read.
     mutating func finish() {
         let names = buildHosts()
         buildHooks(hosts: names)
@@ -132,7 +158,7 @@ struct ConfigurationReader {
         for (key, node) in entries {
             let path = table.isEmpty ? key : "\(table).\(key)"
             if let setting = Self.settings[path] {
-                read(setting, node)
+                read(setting, node.value, at: node.position)
             } else if let kind = ArrayTable.Kind(rawValue: path) {
                 readTables(of: kind, node)
             } else if Self.isTable(path) {
@@ -148,19 +174,17 @@ struct ConfigurationReader {
         }
     }
 
-    private mutating func read(_ setting: Setting, _ node: TOMLNode) {
+    private mutating func read(_ setting: Setting, _ value: TOMLNode.Value, at position: TOMLPosition?) {
         do throws(SystemError) {
-            guard try setting.apply(&configuration, node.value) != nil else {
-                return report(
-                    "`\(setting.path)` is \(node.value.text); it must be \(setting.accepted)",
-                    at: node.position
-                )
+            guard try setting.apply(&configuration, value) != nil else {
+                let message = "`\(setting.path)` is \(value.text); it must be \(setting.accepted)"
+                return report(message, at: position)
             }
         } catch {
             let message = "`\(setting.path)` cannot be checked now: \(error)"
-            return report(message, at: node.position, isTemporary: true)
+            return report(message, at: position, isTemporary: true)
         }
-        origins[setting.path] = Origin(file: file, position: node.position, text: node.value.text)
+        origins[setting.path] = Origin(source: source, position: position, text: value.text)
     }
 
     private mutating func readTables(of kind: ArrayTable.Kind, _ node: TOMLNode) {
@@ -179,7 +203,7 @@ struct ConfigurationReader {
                 )
                 continue
             }
-            tables.append(ArrayTable(kind: kind, file: file, node: node, entries: entries))
+            tables.append(ArrayTable(kind: kind, file: source, node: node, entries: entries))
         }
     }
 
@@ -198,7 +222,7 @@ struct ConfigurationReader {
     }
 
     private mutating func report(_ faults: [TableEntries.Fault], in table: ArrayTable) {
-        file = table.file
+        source = table.file
         for fault in faults {
             let position = table.entries.first { $0.key == fault.key }?.node.position ?? table.node.position
             report("\(table.kind.rawValue): \(fault.message)", at: position)
@@ -206,7 +230,7 @@ struct ConfigurationReader {
     }
 
     private mutating func report(_ message: String, from origin: Origin?) {
-        file = origin?.file ?? file
+        source = origin?.source ?? source
         report(message, at: origin?.position)
     }
 
@@ -217,7 +241,7 @@ struct ConfigurationReader {
     ) {
         problems.append(
             ConfigurationProblem(
-                file: file,
+                source: source,
                 line: position?.line ?? 0,
                 column: position?.column ?? 0,
                 message: message,

@@ -28,11 +28,11 @@ actor ConfigurationReloads {
     func reload() async -> Outcome {
         let task = Task { [action, last] in
             _ = await last?.value
-            return await action()
+            let outcome = await action()
+            latest = (Date(), outcome)
+            return outcome
         }
         last = task
-        let outcome = await task.value
-        latest = (Date(), outcome)
-        return outcome
+        return await task.value
     }
 }

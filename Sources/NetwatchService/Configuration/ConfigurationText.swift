@@ -5,7 +5,8 @@ package enum ConfigurationText {
         var text = """
             ## The configuration of `netwatch serve`. Lines with one `#` show the defaults, or examples for keys without a
             ## default. `netwatch config check` checks this file, `systemctl reload netwatch` applies it. Drop-ins in
-            ## netwatch.toml.d/*.toml are read after it.
+            ## netwatch.toml.d/*.toml are read after it. Environment variables such as NETWATCH_QUEUE_INFLIGHT replace the
+            ## values of files.
 
             """
         var table = ""
@@ -80,7 +81,7 @@ package enum ConfigurationText {
                 table = setting.table
                 text += "[\(table)]\n"
             }
-            let source = origin.map { "\($0.file):\($0.line)" } ?? "default"
+            let source = origin?.place ?? "default"
             text += "\(setting.name) = \(origin?.text ?? setting.example)  # \(source)\n"
         }
         for kind in ConfigurationReader.ArrayTable.Kind.allCases {

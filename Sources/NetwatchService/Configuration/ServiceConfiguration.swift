@@ -22,8 +22,10 @@ package struct ServiceConfiguration: Sendable {
     package var quota = UserQuota()
     /// The maximum number of connections of each user without full access to the control socket.
     package var userConnections = ControlServer.Limits().userConnections
-    /// The settings of the queue. The service itself sets the stop timeout and the probe.
+    /// The settings of the queue. The service itself sets the probe and the encryption key.
     package var queue: OfflineQueue.Configuration
+    /// The time to live, the timeouts and the durability of requests that do not have their own.
+    package var requestDefaults = EnqueueOptions()
     /// The path of the file with the encryption keys of the queue; `nil` for no encryption.
     package var encryptionKey: String?
     /// The lowest level to log.
@@ -32,19 +34,26 @@ package struct ServiceConfiguration: Sendable {
     package var hostDefaults = HostDefaults()
     /// The hosts to watch. Default: none.
     package var hosts: [WatchedHost] = []
+    /// How long the outages of the hosts and their uptime of each day are kept. Default 365 days.
+    package var historyRetention = HostHistory.defaultRetention
     /// What the service does when a host goes down and when it is up again. Default: nothing.
     package var hooks: [Hook] = []
     /// The port on which the status page is served; `nil` for none.
     package var web: WebAddress?
     /// The version of netwatch, for clients.
     package var version = ""
-    /// The values of the keys in configuration files, as TOML. A reload compares them.
+    /// The values of the keys in configuration files and environment variables, as TOML. A reload compares them.
     package var settings: [String: String] = [:]
 
     package init(stateDirectory: String, socket: String, credentials: String? = nil) {
         self.stateDirectory = stateDirectory
         queue = OfflineQueue.Configuration(directory: stateDirectory)
+        queue.stopTimeout = .seconds(3)
         self.socket = socket
         self.credentials = credentials
     }
+
+    /// How long the control server waits for its clients during a stop. The queue stops before this time ends, so that a
+    /// client that waits for the first attempt of its request still gets the response that the request is stored.
+    var stopGrace: Duration { queue.stopTimeout + queue.cancellationTimeout + .seconds(1) }
 }

@@ -19,6 +19,11 @@ struct Setting: Sendable {
     let apply: @Sendable (inout ServiceConfiguration, TOMLNode.Value) throws(SystemError) -> Void?
 
     var path: String { table.isEmpty ? name : "\(table).\(name)" }
+
+    /// The environment variable that replaces the values of files: `NETWATCH_QUEUE_LIMITS_BYTES`.
+    var variable: String {
+        "NETWATCH_" + String(path.uppercased().map { $0 == "." || $0 == "-" ? "_" : $0 })
+    }
 }
 
 // MARK: - Kinds of values
@@ -99,6 +104,28 @@ extension Setting {
                 configuration[keyPath: path] = bytes
             default: return nil
             }
+            return ()
+        }
+    }
+
+    /// A number that is more than 0 and at most 1.
+    static func share(_ table: String, _ name: String, _ path: Path<Double>, _ help: String) -> Setting {
+        Setting(
+            table: table,
+            name: name,
+            accepted: "a number that is more than 0 and at most 1",
+            help: help,
+            example: "\(defaults[keyPath: path])",
+            hasDefault: true
+        ) { configuration, value in
+            let number: Double
+            switch value {
+            case .float(let value): number = value
+            case .integer(let value): number = Double(value)
+            default: return nil
+            }
+            guard number > 0, number <= 1 else { return nil }
+            configuration[keyPath: path] = number
             return ()
         }
     }

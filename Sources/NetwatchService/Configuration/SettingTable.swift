@@ -5,7 +5,9 @@ internal import OfflineQueue
 /// All keys of the configuration file, in the order of the default file. The keys of `[[host]]` are in
 /// ``HostTable``, those of `[[hook]]` in ``HookTable``.
 enum SettingTable {
-    static let settings: [Setting] = service + access + quota + web + queue + limits + hosts
+    static let settings: [Setting] = [
+        service, access, quota, web, queue, requests, limits, retention, hosts, history,
+    ].flatMap { $0 }
 
     /// The paths of the keys that a reload does not change.
     static var restartKeys: [String] { settings.filter { !$0.isReloadable }.map(\.path) }
@@ -147,6 +149,13 @@ enum SettingTable {
         ),
         .duration(
             "queue",
+            "stop-timeout",
+            .zero...Duration.seconds(60),
+            \.queue.stopTimeout,
+            "The maximum time for which a stop of the service waits for requests in flight."
+        ),
+        .duration(
+            "queue",
             "credential-timeout",
             .milliseconds(1)...Duration.seconds(3600),
             \.queue.credentialTimeout,
@@ -192,6 +201,46 @@ enum SettingTable {
         },
     ]
 
+    /// The defaults of requests that clients submit.
+    private static let requests: [Setting] = [
+        .duration(
+            "queue",
+            "ttl",
+            .milliseconds(1)...longest,
+            \.requestDefaults.timeToLive,
+            "The time for which the queue tries to deliver a request, unless the request has its own."
+        ).reloadable(),
+        .duration(
+            "queue",
+            "connect-timeout",
+            AttemptTimeouts.range,
+            \.requestDefaults.timeouts.connect,
+            "The time limit of each attempt for name lookup, connecting and TLS handshake together, unless the request "
+                + "has its own."
+        ).reloadable(),
+        .duration(
+            "queue",
+            "response-timeout",
+            AttemptTimeouts.range,
+            \.requestDefaults.timeouts.response,
+            "The time limit of each attempt between the end of the request and the first byte of the response, unless "
+                + "the request has its own."
+        ).reloadable(),
+        .text(
+            "queue",
+            "durability",
+            accepted: "one of " + Durability.allCases.map { "\"\($0.rawValue)\"" }.joined(separator: ", "),
+            example: EnqueueOptions().durability.rawValue,
+            isDefault: true,
+            """
+            What an accepted request survives, unless the request has its own durability. `full`: a power failure. \
+            `normal`: a crash of the service.
+            """
+        ) { configuration, text in
+            Durability(rawValue: text).map { configuration.requestDefaults.durability = $0 }
+        }.reloadable(),
+    ]
+
     private static let limits: [Setting] = [
         .integer(
             "queue.limits",
@@ -199,15 +248,55 @@ enum SettingTable {
             1...Int.max,
             \.queue.limits.requests,
             "The maximum number of unfinished requests."
-        ),
-        .size("queue.limits", "bytes", \.queue.limits.bytes, "The maximum size of all unfinished requests."),
+        ).reloadable(),
+        .size("queue.limits", "bytes", \.queue.limits.bytes, "The maximum size of all unfinished requests.")
+            .reloadable(),
         .size(
             "queue.limits",
             "disk-reserve",
             \.queue.limits.diskReserve,
             "The space that new requests leave free on the file system."
         ),
+        .share(
+            "queue.limits",
+            "lane-share",
+            \.queue.limits.laneShare,
+            "The share of `requests` and `bytes` that one lane may use."
+        ).reloadable(),
     ]
+
+    private static let retention: [Setting] = [
+        .duration(
+            "queue.retention",
+            "done",
+            shortestRetention...longest,
+            \.queue.retention.done,
+            "How long delivered, dropped and replaced requests are kept."
+        ).reloadable(),
+        .integer(
+            "queue.retention",
+            "done-requests",
+            1...Int.max,
+            \.queue.retention.doneCount,
+            "The maximum number of delivered, of dropped and of replaced requests that are kept for each user."
+        ).reloadable(),
+        .duration(
+            "queue.retention",
+            "dead",
+            shortestRetention...longest,
+            \.queue.retention.dead,
+            "How long dead requests are kept, with their bodies."
+        ).reloadable(),
+        .size(
+            "queue.retention",
+            "bytes",
+            \.queue.retention.bytes,
+            "The maximum size of all finished requests. Beyond it, the oldest ones of the user with most bytes are removed."
+        ).reloadable(),
+    ]
+
+    /// Clients need time to read the outcome of a request.
+    private static let shortestRetention = Duration.seconds(60)
 
     // MARK: Hosts
 
@@ -240,5 +329,15 @@ enum SettingTable {
             \.hostDefaults.rise,
             "The number of successful probes in a row after which a host is up again."
         ).reloadable(),
+    ]
+
+    private static let history: [Setting] = [
+        .duration(
+            "history",
+            "retention",
+            HostHistory.acceptedRetention,
+            \.historyRetention,
+            "How long the outages and the uptime of each day are kept."
+        )
     ]
 }

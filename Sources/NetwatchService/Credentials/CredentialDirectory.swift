@@ -36,7 +36,8 @@ package struct CredentialDirectory: CredentialSource {
             )
         }
         return try await DispatchQueue.global().run {
-            let reader = CredentialFileReader(path: "\(path)/\(name)", name: name)
+            let wasRead = self.named.isKnown(name)
+            let reader = CredentialFileReader(path: "\(path)/\(name)", name: name, wasRead: wasRead)
             return try reader.credential { self.named.set($0, of: name) }
         }
     }
@@ -175,6 +176,9 @@ private final class NamedFiles: Sendable {
     private let paths = Mutex<[String: [String]]>([:])
 
     func files(of name: String) -> [String] { paths.withLock { $0[name] ?? [] } }
+
+    /// Whether the credential file was read.
+    func isKnown(_ name: String) -> Bool { paths.withLock { $0[name] != nil } }
 
     func set(_ files: [String], of name: String) { paths.withLock { $0[name] = files } }
 }

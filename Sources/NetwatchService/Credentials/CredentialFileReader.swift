@@ -8,6 +8,8 @@ internal import OfflineQueue
 struct CredentialFileReader {
     let path: String
     let name: String
+    /// Whether the service has read the file before. If it is missing now, it was removed, or is being replaced.
+    var wasRead = false
 
     /// The maximum size: 64 KiB. The client sends no larger header field.
     private static let maximumBytes = 64 * 1024
@@ -60,6 +62,15 @@ struct CredentialFileReader {
         written.hasPrefix("/") ? written : "\(path.dropLast(name.utf8.count))\(written)"
     }
 
+    private var missing: WithheldReason {
+        let hint = " any more; to replace a file without a gap, write another file and rename it (`mv`)"
+        return WithheldReason(
+            .change,
+            "there is no credential `\(name)`: \(path) does not exist\(wasRead ? hint : "")",
+            isUnknown: true
+        )
+    }
+
     private func fault(_ reason: String) -> WithheldReason {
         WithheldReason(.change, "the credential `\(name)` cannot be used: \(reason)")
     }
@@ -78,13 +89,7 @@ struct CredentialFileReader {
         // Opening a FIFO without O_NONBLOCK would wait for a writer.
         let descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
-            throw errno == ENOENT && file == path
-                ? WithheldReason(
-                    .change,
-                    "there is no credential `\(name)`: \(file) does not exist",
-                    isUnknown: true
-                )
-                : systemFault(file, errno)
+            throw errno == ENOENT && file == path ? missing : systemFault(file, errno)
         }
         let owned = FileDescriptor(owning: descriptor)
         try checkStatus(of: owned.rawValue, file, access)

@@ -11,12 +11,13 @@ package enum HistoryTier: Int, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// How long a bucket is kept, in seconds: minutes for 24 hours, hours for 30 days, days for 365 days.
-    package var retention: Int64 {
+    /// How long a bucket is kept, in seconds: minutes for 24 hours, hours for 30 days. `nil` for days: the history's
+    /// retention applies.
+    package var retention: Int64? {
         switch self {
         case .minute: 86_400
         case .hour: 30 * 86_400
-        case .day: 365 * 86_400
+        case .day: nil
         }
     }
 

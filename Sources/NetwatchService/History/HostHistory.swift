@@ -20,14 +20,24 @@ package final class HostHistory: Sendable {
     /// ends at the time of the last write, because nothing was recorded since.
     package static let longestPause: Int64 = 300_000
 
+    /// How long outages and the buckets of days are kept: 365 days, the longest time that `netwatch history` shows.
+    package static let defaultRetention = Duration.seconds(365 * 86_400)
+    /// At least the 30 days of the longest uptime that the page shows.
+    package static let acceptedRetention: ClosedRange<Duration> =
+        .seconds(30 * 86_400)...(.seconds(366 * 86_400))
+
     private let path: String
+    /// How long outages and the buckets of days are kept, in seconds.
+    private let retention: Int64
     private let database: DatabaseQueue
 
     /// Opens the database, or creates it with mode 0600.
     ///
+    /// - Parameter retention: How long outages and the buckets of days are kept. Default 365 days.
     /// - Throws: ``HistoryFault`` if the file cannot be used, or belongs to a newer version.
-    package init(path: String) throws {
+    package init(path: String, retention: Duration = HostHistory.defaultRetention) throws {
         self.path = path
+        self.retention = retention.components.seconds
         do {
             database = try Self.open(path)
         } catch {
@@ -154,16 +164,16 @@ package final class HostHistory: Sendable {
     ///
     /// - Parameter now: Milliseconds since 1970.
     package func removeOld(now: Int64) async throws {
-        try await write { database in
+        try await write { [retention] database in
             for tier in HistoryTier.allCases {
                 try database.execute(
                     sql: "DELETE FROM bucket WHERE tier = ? AND start < ?",
-                    arguments: [tier.rawValue, now / 1000 - tier.retention]
+                    arguments: [tier.rawValue, now / 1000 - (tier.retention ?? retention)]
                 )
             }
             try database.execute(
                 sql: "DELETE FROM outage WHERE ended_at < ?",
-                arguments: [now - HistoryTier.day.retention * 1000]
+                arguments: [now - retention * 1000]
             )
             try database.execute(
                 sql: """

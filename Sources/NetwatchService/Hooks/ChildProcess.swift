@@ -29,8 +29,14 @@ final class ChildProcess: Sendable {
     /// The thread of a program only waits.
     private static let stackSize = 256 * 1024
 
-    /// The id of the process while it may receive signals: it runs, or it has ended and still has its id.
-    private let pid = Mutex<pid_t?>(nil)
+    private struct State {
+        /// The id of the process while it may receive signals: it runs, or it has ended and still has its id.
+        var pid: pid_t?
+        /// The last signal of ``terminate()``. A process that starts later receives it, too.
+        var signal: CInt?
+    }
+
+    private let state = Mutex(State())
 
     /// Runs a program until it ends. Must be called only once.
     ///
@@ -49,7 +55,8 @@ final class ChildProcess: Sendable {
         }
     }
 
-    /// Sends SIGTERM to the process group, and SIGKILL if the program has not ended 2 s later.
+    /// Sends SIGTERM to the process group, and SIGKILL if the program has not ended 2 s later. If it ends earlier, the
+    /// rest of its process group receives SIGKILL then.
     func terminate() async {
         signal(SIGTERM)
         try? await Task.sleep(for: Self.grace)
@@ -57,9 +64,9 @@ final class ChildProcess: Sendable {
     }
 
     private func signal(_ signal: CInt) {
-        pid.withLock { pid in
-            guard let pid else { return }
-            _ = kill(-pid, signal)
+        state.withLock { state in
+            state.signal = signal
+            if let pid = state.pid { _ = kill(-pid, signal) }
         }
     }
 
@@ -72,11 +79,17 @@ final class ChildProcess: Sendable {
         case .success(let started): child = started
         case .failure(let error): return .failure(error)
         }
-        pid.withLock { $0 = child }
+        state.withLock { state in
+            state.pid = child
+            if let signal = state.signal { _ = kill(-child, signal) }
+        }
         // The process keeps its id until `waitpid`. Afterwards another process may get it, which must get no signal.
         var information = siginfo_t()
         while waitid(P_PID, id_t(child), &information, WEXITED | WNOWAIT) == -1, errno == EINTR {}
-        pid.withLock { $0 = nil }
+        state.withLock { state in
+            state.pid = nil
+            if state.signal != nil { _ = kill(-child, SIGKILL) }
+        }
         var status: CInt = 0
         while waitpid(child, &status, 0) == -1, errno == EINTR {}
         return .success(Ending(status: status))

@@ -19,6 +19,8 @@ package actor HookReporter {
     private let logger: Logger
     private var hooks: [Hook] = []
     private var outages: [String: HookOutage] = [:]
+    /// The names of the hosts that are watched; `nil` before the first call of ``watch(_:)``.
+    private var watched: Set<String>?
 
     package init(logger: Logger, enqueue: @escaping Enqueue) {
         self.enqueue = enqueue
@@ -35,8 +37,9 @@ package actor HookReporter {
         }
     }
 
-    /// Forgets the outages of all other hosts.
+    /// Forgets the outages of all other hosts, and ignores changes of them that still arrive.
     func watch(_ hosts: Set<String>) {
+        watched = hosts
         outages = outages.filter { hosts.contains($0.key) }
     }
 
@@ -54,6 +57,7 @@ package actor HookReporter {
 
     /// Reports a change. Returns when all webhooks are stored, and does not wait for programs.
     func report(_ change: HostTracker.Change, of host: WatchedHost) async {
+        guard watched?.contains(host.name) ?? true else { return }
         for (alert, action) in alerts(for: change, of: host) {
             switch action {
             case .webhook(let webhook): await send(alert, to: webhook)

@@ -17,7 +17,8 @@ struct HostAlert: Hashable, Sendable {
 
     /// A sentence for people.
     var text: String {
-        let cause = reason.map { "\(cause.rawValue): \($0)" } ?? cause.rawValue
+        let kind = cause.rawValue
+        let cause = reason.map { "\(kind): \($0)" } ?? kind
         switch event {
         case .down: return "\(host) is down (\(cause)) since \(Self.time(downSince))"
         case .up: return "\(host) is up again; it was down (\(cause)) since \(Self.time(downSince))"
@@ -40,17 +41,13 @@ struct HostAlert: Hashable, Sendable {
 // MARK: - Forms
 
 extension HostAlert {
-    /// The variables of a program's environment: `NETWATCH_EVENT` and so on. Control characters are replaced by spaces,
-    /// so that each value is one line.
+    /// The variables of a program's environment: `NETWATCH_EVENT` and so on. Each value is one line.
     var environment: [String: String] {
-        var variables: [String: String] = [:]
-        for (name, value) in values {
-            let scalars: [Unicode.Scalar] = value.unicodeScalars.map {
-                $0.properties.generalCategory == .control ? " " : $0
+        Dictionary(
+            uniqueKeysWithValues: values.map { name, value in
+                ("NETWATCH_\(name.uppercased())", value.oneLine(upTo: .max))
             }
-            variables["NETWATCH_\(name.uppercased())"] = String(String.UnicodeScalarView(scalars))
-        }
-        return variables
+        )
     }
 
     /// The JSON object that a webhook sends. Its version is the member `v`: 1.

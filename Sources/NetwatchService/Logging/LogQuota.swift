@@ -1,5 +1,5 @@
-/// Limits the number of lines in a period, for each host and for all hosts together. One host whose requests fail all the
-/// time leaves lines for the others.
+/// Limits the number of lines in a period, for each host and for all hosts together. One host whose requests fail all
+/// the time leaves lines for the others.
 struct LogQuota {
     /// The maximum number of lines about one host in a period.
     let linesPerHost: Int

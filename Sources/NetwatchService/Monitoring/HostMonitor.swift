@@ -79,6 +79,7 @@ package actor HostMonitor {
     /// outage until it is observed again.
     package func update(_ hosts: [WatchedHost]) async {
         let names = Set(hosts.map(\.name))
+        await hooks?.watch(names)
         for name in order where !names.contains(name) { remove(name) }
         for host in hosts where entries[host.name]?.snapshot.host != host {
             remove(host.name)
@@ -87,7 +88,6 @@ package actor HostMonitor {
         order = hosts.map(\.name)
         for name in outages.keys { batch.endOutage(of: name, at: clock().wall) }
         outages = [:]
-        await hooks?.watch(names)
     }
 
     /// What is known about each host, in the order of the configuration.

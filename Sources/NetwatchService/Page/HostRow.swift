@@ -53,7 +53,7 @@ struct HostRow {
         let latencies = timeline.total.latencies
         guard let median = latencies.quantile(0.5), let slow = latencies.quantile(0.95) else { return "" }
         let texts = [median, slow].map { TextFormat.latency($0 / .milliseconds(1)) }
-        return "<span class=\"note\">p50 \(texts[0]), p95 \(texts[1])</span>"
+        return "<span class=\"note part\">p50 \(texts[0]), p95 \(texts[1])</span>"
     }
 
     private func percentage(_ part: Double?) -> String {

@@ -19,7 +19,7 @@ enum PageAssets {
         th, td { padding: .5rem .75rem .5rem 0; border-bottom: 1px solid var(--line); text-align: left;
           vertical-align: top; }
         thead th { font-size: .875rem; color: var(--note); white-space: nowrap; }
-        tbody th, th + td { min-width: 10rem; overflow-wrap: anywhere; } td.part { white-space: nowrap; }
+        tbody th, th + td { min-width: 10rem; overflow-wrap: anywhere; } .part { white-space: nowrap; }
         .state { font-weight: 600; white-space: nowrap; }
         .up { color: var(--up); } .partly { color: var(--partly); } .remote, h1.down { color: var(--remote); }
         .local { color: var(--local); } .unknown { color: var(--unknown); }

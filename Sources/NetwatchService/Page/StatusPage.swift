@@ -144,12 +144,22 @@ struct StatusPage {
         status.queue.oldest.map { "The oldest request has waited since \(TextFormat.time($0))." } ?? ""
     }
 
+    /// The maximum number of entries of closed lanes.
+    private static let mostClosed = 20
+
+    /// One entry for all lanes of an origin that wait for the same reason. It does not contain their labels, because every
+    /// user of the machine can read the page, and the labels belong to the users who submit requests.
     private var closedLaneList: HTML {
         guard !closedLanes.isEmpty else { return "" }
-        let items = closedLanes.prefix(20).map { lane in
-            let origin = lane.origin ?? lane.host
-            return HTML("<li>\(origin): \(lane.reason); next attempt \(TextFormat.time(lane.until))</li>")
+        let groups = Dictionary(grouping: closedLanes) { [$0.origin ?? $0.host, $0.reason] }
+        let sorted = groups.sorted { $0.key.lexicographicallyPrecedes($1.key) }
+        let items = sorted.prefix(Self.mostClosed).map { key, lanes in
+            let count = lanes.count == 1 ? "" : " (\(lanes.count) lanes)"
+            let next = lanes.map(\.until).min().map(TextFormat.time) ?? ""
+            return HTML("<li>\(key[0])\(count): \(key[1]); next attempt \(next)</li>")
         }
-        return "<h3>Waiting after failures</h3><ul>\(Array(items))</ul>"
+        let rest = sorted.count - items.count
+        let note: HTML = rest > 0 ? "<p class=\"note\">and \(TextFormat.count(rest, "other"))</p>" : ""
+        return "<h3>Closed lanes</h3><ul>\(items)</ul>\(note)"
     }
 }

@@ -9,6 +9,7 @@ package struct QueueRoutes: Sendable {
     /// `not_running`.
     let isRunning: Bool
     let access: AccessRules
+    let defaults: RequestDefaults
     /// Limits how many responses of about 1 MiB are built at once. Building one takes several times its size in memory.
     let largeResponses = AsyncSemaphore(permits: 2)
     /// Limits how many verifications run at once. Each one takes a database connection and a thread.
@@ -16,12 +17,20 @@ package struct QueueRoutes: Sendable {
     /// Keeps events for clients that reconnect.
     let eventRetention = EventRetention()
 
-    /// - Parameter access: Determines the quota of each user without full access. An event stream ends when the access of
-    ///   its caller changes.
-    package init(queue: OfflineQueue, isRunning: Bool, access: AccessRules = AccessRules()) {
+    /// - Parameters:
+    ///   - access: Determines the quota of each user without full access. An event stream ends when the access of its
+    ///     caller changes.
+    ///   - defaults: The options of submitted requests that do not have their own.
+    package init(
+        queue: OfflineQueue,
+        isRunning: Bool,
+        access: AccessRules = AccessRules(),
+        defaults: RequestDefaults = RequestDefaults()
+    ) {
         self.queue = queue
         self.isRunning = isRunning
         self.access = access
+        self.defaults = defaults
     }
 
     /// The quota of each user without full access.

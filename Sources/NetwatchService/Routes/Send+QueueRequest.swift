@@ -64,8 +64,10 @@ extension ControlMessage.Send {
         try queue.map { text throws(Problem) in try Self.value(text, of: "queue") } ?? .auto
     }
 
-    func options() throws -> EnqueueOptions {
-        var options = EnqueueOptions(lane: lane, isFIFO: fifo ?? false, id: id)
+    /// - Parameter defaults: The time to live, the timeouts and the durability that the message may replace.
+    func options(_ defaults: EnqueueOptions = EnqueueOptions()) throws -> EnqueueOptions {
+        var options = defaults
+        (options.lane, options.isFIFO, options.id) = (lane, fifo ?? false, id)
         if let priority { options.priority = priority }
         if let ttlSeconds {
             options.timeToLive = try Self.duration(
@@ -74,7 +76,7 @@ extension ControlMessage.Send {
                 accepted: "1 ms to 366 days"
             )
         }
-        options.timeouts = try timeouts()
+        options.timeouts = try timeouts(defaults.timeouts)
         options.deadline = deadline
         options.notBefore = notBefore
         options.maximumAttempts = maxAttempts
@@ -112,11 +114,11 @@ extension ControlMessage.Send {
         return .seconds(seconds)
     }
 
-    private func timeouts() throws(Problem) -> AttemptTimeouts {
+    private func timeouts(_ defaults: AttemptTimeouts) throws(Problem) -> AttemptTimeouts {
         func timeout(_ seconds: Double, _ name: String) throws(Problem) -> Duration {
             try Self.duration(seconds, of: name, accepted: "1 ms to 24 hours")
         }
-        var timeouts = AttemptTimeouts()
+        var timeouts = defaults
         if let connectTimeoutSeconds {
             timeouts.connect = try timeout(connectTimeoutSeconds, "connect_timeout_seconds")
         }

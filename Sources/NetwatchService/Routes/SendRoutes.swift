@@ -14,7 +14,7 @@ extension QueueRoutes {
         let message = try request.message(ControlMessage.Send.self)
         try requireRunning()
         let wanted = try message.queueRequest()
-        var options = try message.options()
+        var options = try message.options(defaults.options)
         options.submitter = request.caller.submitter(quota)
         // A repeated request is stored already, whether its credential still exists or not.
         let credentials = [options.credential, options.onDone?.credential].compactMap(\.self)

@@ -4,9 +4,11 @@ internal import OfflineQueue
 extension ServiceState {
     /// The routes of the control socket.
     ///
-    /// - Parameter access: The rules for users without full access.
-    func routes(access: AccessRules) -> [ControlRouter.Route] {
-        QueueRoutes(queue: queue, isRunning: true, access: access).routes + readOnlyRoutes
+    /// - Parameters:
+    ///   - access: The rules for users without full access.
+    ///   - defaults: The options of submitted requests that do not have their own.
+    func routes(access: AccessRules, defaults: RequestDefaults = RequestDefaults()) -> [ControlRouter.Route] {
+        QueueRoutes(queue: queue, isRunning: true, access: access, defaults: defaults).routes + readOnlyRoutes
             + ServiceRoutes(state: self).changingRoutes
     }
 

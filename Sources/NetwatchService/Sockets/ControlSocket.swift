@@ -49,8 +49,11 @@ struct ControlSocket: ~Copyable {
         mode: mode_t
     ) throws(ControlSocketError) -> ControlSocket {
         do throws(SystemError) {
+            let listener = try FileDescriptor.adopting(descriptor)
+            // Clients read the id of the process that called listen(2) last; see `ServiceProcess`.
+            try systemCall("listen") { Glibc.listen(descriptor, SOMAXCONN) }
             let socket = ControlSocket(
-                listener: try FileDescriptor.adopting(descriptor),
+                listener: listener,
                 lock: nil,
                 path: path,
                 identity: try? FileIdentity(of: path),

@@ -92,9 +92,9 @@ struct HostLimiter {
         return started
     }
 
-    /// Records that the first transfer is connected, or that the program must decide about the server first. Returns the
-    /// transfers that may begin now.
-    mutating func transferConnected(_ key: Key) -> [TransferID] {
+    /// Ends the time in which only the first transfer runs: it is connected, or the program must decide about the server
+    /// first. Returns the transfers that may begin now.
+    mutating func endProbing(_ key: Key) -> [TransferID] {
         guard let host = hosts[key], host.isProbing else { return [] }
         host.isProbing = false
         return host.startWaiting()

@@ -13,7 +13,7 @@ extension TransferEngine {
         }
         start(questions.add(id, question, at: .now))
         // The other transfers to the host need not wait for the program's code. They get their own time limits.
-        begin(limiter.transferConnected(transfer.key))
+        begin(limiter.endProbing(transfer.key))
     }
 
     /// Starts the threads of calls. If that fails, ends the transfers that wait for the call, and starts the calls that

@@ -324,7 +324,7 @@ package actor TransferEngine {
         for (transfer, reached) in turn.milestones {
             guard let transfer = transfers[transfer] else { continue }
             if reached.contains(.responded) { transfer.hasResponse() }
-            if reached.contains(.connected) { begin(limiter.transferConnected(transfer.key)) }
+            if reached.contains(.connected) { begin(limiter.endProbing(transfer.key)) }
             if reached.contains(.multiplexed) { begin(limiter.setMultiplexed(transfer.key)) }
         }
         remove(turn.ended, from: id)

@@ -120,7 +120,7 @@ extension InterfaceStack {
         guard let link = links[index], let type = types[index] else { return nil }
         let layers = layers(from: index, hasDefaultRoute: hasDefaultRoute)
         let medium = layers.last.flatMap { types[$0] } ?? type
-        let usable = addresses.filter { $0.interface == index && $0.isUsable }
+        let assigned = addresses.filter { $0.interface == index }
         return NetworkInterface(
             index: index,
             name: link.name,
@@ -129,7 +129,7 @@ extension InterfaceStack {
             isUp: link.isUp,
             hasCarrier: link.hasCarrier,
             isTunnel: layers.contains { types[$0] == .tunnel },
-            addresses: usable.map(\.address),
+            assignedAddresses: assigned.map(NetworkInterface.AssignedAddress.init),
             mtu: Int(link.mtu),
             metered: .init(medium: medium)
         )
@@ -144,5 +144,15 @@ extension InterfaceStack {
         return links.keys.sorted().compactMap { index in
             describe(index, addresses: addresses[index] ?? [], hasDefaultRoute: hasDefaultRoute)
         }
+    }
+}
+
+extension NetworkInterface.AssignedAddress {
+    fileprivate init(_ address: InterfaceAddress) {
+        self.init(
+            address: address.address,
+            prefixLength: Int(address.prefixLength),
+            isUsable: address.isUsable
+        )
     }
 }

@@ -19,12 +19,26 @@ public struct NetworkInterface: Hashable, Sendable {
     public let hasCarrier: Bool
     /// Whether the interface is a tunnel or one of the interfaces below it is a tunnel.
     public let isTunnel: Bool
-    /// The addresses that the interface can send from, in the kernel's order.
-    public let addresses: [IPAddress]
+    /// All addresses of the interface, in the kernel's order.
+    public let assignedAddresses: [AssignedAddress]
     /// The maximum size of a packet in bytes (MTU).
     public let mtu: Int
     /// Whether traffic on the interface is metered.
     public let metered: Metered
+
+    /// The addresses that the interface can send from, in the kernel's order.
+    public var addresses: [IPAddress] { assignedAddresses.filter(\.isUsable).map(\.address) }
+
+    /// An address of an interface.
+    public struct AssignedAddress: Hashable, Sendable {
+        /// The address.
+        public let address: IPAddress
+        /// The length of the network prefix in bits.
+        public let prefixLength: Int
+        /// Whether packets can be sent from the address. False while duplicate address detection (RFC 4862 §5.4) is
+        /// running, and after it failed.
+        public let isUsable: Bool
+    }
 
     /// Whether the traffic of an interface costs money or is limited.
     ///

@@ -52,6 +52,8 @@ public struct ProbeResult: Hashable, Sendable {
     /// The properties of the network's captive portal; `nil` if the probe found none. A portal is also reported if it
     /// lets the traffic through.
     public let portal: CaptivePortal?
+    /// The durations of the steps. `nil` if the probe does not measure them; only probes over HTTP do.
+    public package(set) var phases: ProbePhases?
 
     /// Creates a result.
     ///

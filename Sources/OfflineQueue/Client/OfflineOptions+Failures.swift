@@ -47,17 +47,15 @@ extension OfflineOptions {
         }
     }
 
-    /// Returns the request with the key that all of its attempts carry. The first attempt needs it too, because the
-    /// server may act on it and the response may be lost.
-    func addingKey(to request: URLRequest) -> URLRequest {
+    /// Returns the header field with the key that all attempts of a request carry; empty if the request has or needs no
+    /// key. The first attempt needs the key too, because the server may act on it and the response may be lost.
+    func key(for request: URLRequest) -> HTTPHeaders {
         let key = enqueue.idempotencyKey
         let method = request.httpMethod ?? "GET"
         guard key.source == .automatic, request.value(forHTTPHeaderField: key.headerName) == nil,
             let value = key.value(method: method, isAtMostOnce: enqueue.isAtMostOnce)
-        else { return request }
+        else { return [:] }
         let header = KeyHeader(name: key.headerName, value: value, isQuoted: key.isQuoted).header
-        var request = request
-        request.setValue(header.value, forHTTPHeaderField: header.name)
-        return request
+        return [header.name: header.value]
     }
 }

@@ -26,7 +26,7 @@ final class QueueOwner: FailedRequestOwner {
 
     var takesUnsentRequests: Bool { if case .unsent = scope { true } else { false } }
 
-    func prepare(_ request: URLRequest) -> URLRequest { options.addingKey(to: request) }
+    func addedFields(for request: URLRequest) -> HTTPHeaders { options.key(for: request) }
 
     func offer(_ request: FailedRequest) {
         switch scope {
@@ -38,8 +38,8 @@ final class QueueOwner: FailedRequestOwner {
         case .unsent:
             // Any other error comes from the adapter or the interceptor, which rejected the request.
             guard request.error is UnsentRequest else { return }
-            guard let queue else { return request.fail(with: QueueError.released) }
-            guard let limit = request.maximumDataBytes else { return request.fail(with: QueueError.download) }
+            guard let queue else { return request.refuse(QueueError.released) }
+            guard let limit = request.maximumDataBytes else { return request.refuse(QueueError.download) }
             QueuedCall(request, queue, batcher, options, maximumDataBytes: limit).start()
         }
     }

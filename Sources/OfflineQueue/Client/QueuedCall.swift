@@ -106,9 +106,7 @@ final class QueuedCall: Sendable {
         _ = try? await queue.edit(.withdraw, [id])
     }
 
-    private func refuse(_ error: any Error) {
-        failed.fail(with: failed.error.with(underlying: error))
-    }
+    private func refuse(_ error: any Error) { failed.refuse(error) }
 
     // MARK: Finishing
 
@@ -225,20 +223,5 @@ extension QueueError {
 
     fileprivate static var droppedNewest: QueueError {
         QueueError(.queueFull, "the queue or the lane is full, and `whenFull` is `dropNewest`")
-    }
-}
-
-extension Error {
-    /// Returns the error with the cause for which the queue could not take over the request. Only a `URLError` can
-    /// carry it, under `NSUnderlyingErrorKey`.
-    fileprivate func with(underlying cause: any Error) -> any Error {
-        switch self {
-        case is UnsentRequest: return cause
-        case let error as URLError:
-            var userInfo = error.errorUserInfo
-            userInfo[NSUnderlyingErrorKey] = cause
-            return URLError(error.code, userInfo: userInfo)
-        default: return self
-        }
     }
 }

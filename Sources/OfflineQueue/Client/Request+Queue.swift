@@ -16,9 +16,8 @@ extension DataRequest {
     ///   delivered. If the server refused the request, its response is available in addition to the error.
     /// - with ``QueueError/Code/leftToQueue``, if the session is released or the queue stops first. The stored request
     ///   is sent when the queue runs again.
-    /// - with the original error, if the request cannot be stored. A `URLError` then has the cause under
-    ///   `NSUnderlyingErrorKey`: a ``QueueError``, or the error of the body's stream. After
-    ///   ``QueueError/Code/storeFailed`` it is unknown whether the request is on disk.
+    /// - with the original error, if the request cannot be stored. ``ClientCore/Request/queueError`` contains the
+    ///   cause. After ``QueueError/Code/storeFailed`` it is unknown whether the request is on disk.
     ///
     /// While the request is held in the queue, its handlers wait.
     ///
@@ -31,8 +30,10 @@ extension DataRequest {
     /// cancelled.
     ///
     /// A request without an idempotency key that the server may have received is not taken over, because it would be
-    /// sent twice. Set the header field `Idempotency-Key` yourself, or use
-    /// ``ClientCore/SessionManager/queuesFailedRequests(in:options:matching:)``, which adds one to each request.
+    /// sent twice. If the request has not been started, this function adds a key to it, as
+    /// ``ClientCore/SessionManager/queuesFailedRequests(in:options:matching:)`` does, and all attempts carry the same
+    /// key. Most requests start when they are created: set ``ClientCore/SessionManager/startRequestsImmediately`` to
+    /// `false`, or set the header field `Idempotency-Key` yourself.
     ///
     /// - Parameters:
     ///   - queue: The queue. It must be started and not stopped.
@@ -45,6 +46,16 @@ extension DataRequest {
 }
 
 extension Request {
+    /// The reason why a queue could not take over the failed request: a ``QueueError``, or the error of the body's
+    /// stream. `nil` if the queue has stored the request, or does not cover the failure.
+    ///
+    /// The request's handlers receive the error with which the request failed. If it is a `URLError`, it contains this
+    /// reason under `NSUnderlyingErrorKey`. An `AFError`, for example for a status in ``OfflineOptions/statuses``,
+    /// cannot contain it. In a background session, where nothing was sent, the reason is the error itself.
+    ///
+    /// The value is set before the handlers are called, and may be read from any thread.
+    public var queueError: (any Error)? { ownerRefusal }
+
     /// Calls a handler when the request has been stored in a queue. It is called at most once.
     ///
     /// - Parameters:

@@ -226,8 +226,8 @@ extension CommitBatcher {
             CrashPoint.afterCommit.reached()
             try checkLocation()
             if !isSynced { try QueueDatabase.syncFully(database) }
-            truncation.withLock { $0?.run(on: database) }
             state.withLock { $0.durations.add(ContinuousClock.now - start) }
+            truncation.withLock { $0?.run(on: database) }
             return nil
         } catch {
             return fail(with: error)

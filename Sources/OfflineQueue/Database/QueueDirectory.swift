@@ -31,6 +31,14 @@ final class QueueDirectory: Sendable {
         try Self.usable(path) { () throws(SystemError) in try Directory.sync(path) }
     }
 
+    /// Takes the locks of a directory that exists. Creates only the lock file, and changes no permissions. Blocks.
+    ///
+    /// - Throws: ``QueueError``: `alreadyOwned` or `directoryUnusable`.
+    init(existing path: String) throws(QueueError) {
+        self.path = path
+        locks = Mutex(try Self.takeLocks(of: path))
+    }
+
     /// Releases the locks.
     func release() {
         locks.withLock { $0 = nil }

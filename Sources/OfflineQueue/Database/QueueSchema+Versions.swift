@@ -1,5 +1,16 @@
 // The SQL statements of the migrations to version 3 and later, the newest first.
 
+// MARK: - Version 12
+
+extension QueueSchema {
+    static let version12 = """
+        -- The SHA-256 of an inline body in hexadecimal; encrypted like `body_sha256`. It remains when the body is
+        -- deleted. NULL for other bodies, and for those that earlier versions stored.
+        ALTER TABLE request ADD COLUMN inline_sha256 TEXT;
+        ALTER TABLE history ADD COLUMN inline_sha256 TEXT;
+        """
+}
+
 // MARK: - Version 11
 
 extension QueueSchema {

@@ -12,7 +12,7 @@ enum QueueSchema {
         var migrator = DatabaseMigrator()
         let versions = [
             version1, version2, version3, version4, version5, version6, version7, version8, version9,
-            version10, version11,
+            version10, version11, version12,
         ]
         for (version, sql) in zip(1..., versions) {
             migrator.registerMigration("\(version)") { database in
@@ -62,6 +62,6 @@ enum QueueSchema {
         seq, id, priority, created_at, life, expire_at, boot, boot_expire_at, maximum_attempts, method, url,
         headers, size, body_bytes, body_file, body_sha256, key_header, key_value, key_quoted, at_most_once, replace_key,
         expectation, timeouts, credential, tag, on_done, webhook_of, constraints,
-        key_id, body_key, submitter
+        key_id, body_key, submitter, inline_sha256
         """
 }

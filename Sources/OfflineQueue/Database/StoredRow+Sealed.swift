@@ -9,7 +9,11 @@ struct SealedColumn: Sendable {
     static let ofHeaders = [SealedColumn(name: "headers", part: .headers)]
     static let ofKey = [SealedColumn(name: "key_value", part: .key)]
     /// The columns of `request` and `history`.
-    static let ofRequest = ofHeaders + ofKey + [SealedColumn(name: "body_sha256", part: .digest)]
+    static let ofRequest =
+        ofHeaders + ofKey + [
+            SealedColumn(name: "body_sha256", part: .digest),
+            SealedColumn(name: "inline_sha256", part: .inlineDigest),
+        ]
     /// The column of `body`, which queries join with a row of `request` or `history`.
     static let ofBody = [SealedColumn(name: "bytes", part: .body)]
     /// The columns of `response`.
@@ -100,7 +104,7 @@ extension StoredRow {
 extension SealedPart {
     fileprivate var isText: Bool {
         switch self {
-        case .headers, .key, .digest, .responseHeaders: true
+        case .headers, .key, .digest, .inlineDigest, .responseHeaders: true
         case .body, .responseBody: false
         }
     }
@@ -111,7 +115,10 @@ struct SealedContent {
     let keyID: String?
     let headers: String
     let keyValue: String?
+    /// The SHA-256 of the body's file.
     let digest: String?
+    /// The SHA-256 of an inline body, which the row keeps when the body is deleted.
+    let inlineDigest: String?
     /// The key of the body's file.
     let bodyKey: Data?
     /// The inline body; `nil` if there is none.
@@ -133,8 +140,10 @@ struct SealedContent {
         digest = if let file { try sealer.seal(file.digest.description, .digest, of: new.id) } else { nil }
         bodyKey = file?.sealedKey
         body = if let bytes { try sealer.seal(bytes, .body, of: new.id) } else { nil }
-        bodyDigest =
-            if let bytes, keyID == nil { Data(try SHA256.digest(of: bytes).bytes) } else { nil }
+        let found: SHA256Digest? = if let bytes { try SHA256.digest(of: bytes) } else { nil }
+        inlineDigest =
+            if let found { try sealer.seal(found.description, .inlineDigest, of: new.id) } else { nil }
+        bodyDigest = keyID == nil ? found.map { Data($0.bytes) } : nil
     }
 }
 

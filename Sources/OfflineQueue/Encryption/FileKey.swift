@@ -30,7 +30,7 @@ final class FileKey: Sendable {
         else {
             throw SealFault(cause: .damaged, part: part)
         }
-        guard let key = keys?[id] else { throw SealFault(cause: .keyMissing(id: id), part: part) }
+        guard let key = keys?[id] else { throw SealFault.keyMissing(id, in: keys, part: part) }
         do throws(SystemError) {
             let memory = try SecretMemory(AES256.keyBytes) { bytes throws(SystemError) in
                 let result = sealed.withUnsafeBytes { sealed in

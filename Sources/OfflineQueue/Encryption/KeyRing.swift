@@ -20,8 +20,8 @@ package final class KeyRing: Sendable {
 /// A value that cannot be decrypted.
 struct SealFault: Error, Hashable, CustomStringConvertible {
     enum Cause: Hashable {
-        /// The key is not among the keys of the queue.
-        case keyMissing(id: String)
+        /// The key is not among the keys of the queue, which have the ids `present`.
+        case keyMissing(id: String, present: [String])
         /// The value or ``BoundContent`` was changed, the value belongs to another request, or was encrypted with
         /// another key of the same id.
         case damaged
@@ -33,6 +33,11 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
     /// What cannot be decrypted, such as `header fields`.
     let part: String
 
+    /// The fault of a value whose key is not among these.
+    static func keyMissing(_ id: String, in keys: KeyRing?, part: String) -> SealFault {
+        SealFault(cause: .keyMissing(id: id, present: keys.ids), part: part)
+    }
+
     var isKeyMissing: Bool {
         if case .keyMissing = cause { true } else { false }
     }
@@ -42,13 +47,27 @@ struct SealFault: Error, Hashable, CustomStringConvertible {
 
     var description: String {
         switch cause {
-        case .keyMissing(let id): "the encryption key `\(id)` is missing; add it to the key file and restart"
+        case .keyMissing(let id, let present):
+            (present.isEmpty
+                ? "the encryption key `\(id)` is missing"
+                : "the key file contains the wrong key: \(present.listed) instead of `\(id)`")
+                + "; add the key `\(id)` to the key file and restart"
         case .damaged:
             "the encrypted \(part) do not match the request: the database row was changed, or another key was "
                 + "used; drop the request, or restore the database from a backup"
         case .system(let error): "the encrypted \(part) cannot be read: \(error)"
         }
     }
+}
+
+extension KeyRing? {
+    /// The ids of the keys; empty if there are none.
+    var ids: [String] { self?.keys.map(\.id) ?? [] }
+}
+
+extension [String] {
+    /// The ids of keys in words, for messages.
+    var listed: String { map { "`\($0)`" }.joined(separator: ", ") }
 }
 
 extension KeyRing {
@@ -62,7 +81,7 @@ extension KeyRing {
     /// - Parameter part: What the value is, for the error.
     func open(_ sealed: Data, context: String, part: String) throws(SealFault) -> Data {
         guard let id = EncryptionKey.id(of: sealed) else { throw SealFault(cause: .damaged, part: part) }
-        guard let key = self[id] else { throw SealFault(cause: .keyMissing(id: id), part: part) }
+        guard let key = self[id] else { throw SealFault.keyMissing(id, in: self, part: part) }
         var plain = Data(count: sealed.count - EncryptionKey.overhead)
         let result = sealed.withUnsafeBytes { sealed in
             plain.withUnsafeMutableBytes { plain in

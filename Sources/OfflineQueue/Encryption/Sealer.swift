@@ -10,6 +10,7 @@ enum SealedPart: String, Hashable, Sendable {
     case headers
     case key
     case digest
+    case inlineDigest = "inline-digest"
     case body
     case responseHeaders = "response-headers"
     case responseBody = "response-body"
@@ -19,7 +20,7 @@ enum SealedPart: String, Hashable, Sendable {
         switch self {
         case .headers: "header fields"
         case .key: "bytes of the idempotency key"
-        case .digest: "bytes of the body's hash"
+        case .digest, .inlineDigest: "bytes of the body's hash"
         case .body: "bytes of the body"
         case .responseHeaders: "header fields of the response"
         case .responseBody: "bytes of the response"
@@ -81,11 +82,14 @@ struct Sealer: Sendable {
     /// - Throws: ``QueueError/Code/encryptionKeyMissing``.
     func requireUnlocked() throws(QueueError) {
         guard isLocked, let lastKeyID else { return }
+        let fault =
+            keys == nil
+            ? "without its encryption key `\(lastKeyID)`"
+            : "with the wrong encryption key, \(keys.ids.listed) instead of `\(lastKeyID)`"
         throw QueueError(
             .encryptionKeyMissing,
-            "the queue was opened without its encryption key `\(lastKeyID)`, and accepts no requests; add the key to "
-                + "the key file and restart, or if the key is lost, drop all unfinished requests and restart with "
-                + "a new key"
+            "the queue was opened \(fault), and accepts no requests; add the key to the key file and restart, or if "
+                + "the key is lost, drop all unfinished requests and restart with a new key"
         )
     }
 }
@@ -132,7 +136,7 @@ extension Sealer {
     ) throws(SealFault) -> Data {
         guard let keys else {
             let keyID = EncryptionKey.id(of: sealed) ?? lastKeyID ?? ""
-            throw SealFault(cause: .keyMissing(id: keyID), part: part.name)
+            throw SealFault.keyMissing(keyID, in: nil, part: part.name)
         }
         return try keys.open(sealed, context: part.context(of: id, bound), part: part.name)
     }

@@ -89,6 +89,9 @@ extension OfflineQueue {
     /// A request that is held because a dependency failed no longer waits for any of its dependencies. A request that
     /// is held for ``HoldReason/key`` and still cannot be decrypted is refused. ``retry(_:newKey:)`` refuses it, too.
     ///
+    /// A request that is held for ``HoldReason/ambiguous`` is sent again, even with ``EnqueueOptions/isAtMostOnce``.
+    /// The server may have applied it before.
+    ///
     /// - Returns: The result for each request, in the order of the ids.
     /// - Throws: ``QueueError`` of the store.
     public func release(_ ids: [String]) async throws -> [EditResult] {

@@ -51,7 +51,7 @@ extension OfflineQueue {
         try await Salvager(directory: directory, keys: keys(in: encryptionKeyFile)).run()
     }
 
-    private static func keys(in path: String?) async throws -> KeyRing? {
+    static func keys(in path: String?) async throws -> KeyRing? {
         guard let path else { return nil }
         return try await DispatchQueue.global().run { () throws(QueueError) in try KeyFile(path: path).keys()
         }

@@ -86,6 +86,9 @@ public actor OfflineQueue {
         /// 10 s.
         public var stopTimeout: Duration = .seconds(10)
 
+        /// How long, and how many, finished requests are kept.
+        package var retention = StoreSettings.Retention()
+
         /// The time limit for a call of a credential's provider, which is its function, adapter or interceptor: 1 ms to
         /// 1 h. Default 30 s. A request waits for the call for at most 2 s. Then the request is postponed, and its next
         /// attempt uses the result of the call.
@@ -122,8 +125,9 @@ public actor OfflineQueue {
         package var slotTimeout: Duration = .seconds(1)
 
         /// The maximum time for which ``OfflineQueue/stop()`` waits until the outcomes of cancelled attempts are stored.
-        /// Default 1 s.
-        package var cancellationTimeout: Duration = OfflineQueue.cancellationTimeout
+        /// Default 1 s. On a slow disk, storing the outcomes may take longer. The requests then stay in flight in the
+        /// store, and the next start recovers them.
+        package var cancellationTimeout: Duration = .seconds(1)
 
         /// Creates a configuration with the defaults.
         public init(directory: String) {
@@ -195,10 +199,7 @@ public actor OfflineQueue {
         portals: (any PortalDetector)? = nil
     ) async throws {
         try configuration.check()
-        var settings = StoreSettings()
-        settings.limits = configuration.limits
-        settings.longestDelay = configuration.backoffCap
-        settings.encryptionKeyFile = configuration.encryptionKeyFile
+        let settings = StoreSettings(configuration)
         let store = try await SQLiteQueueStore(directory: configuration.directory, settings: settings)
         self.init(configuration: configuration, store: store, sender: sender, gate: gate, portals: portals)
     }
@@ -230,26 +231,6 @@ public actor OfflineQueue {
         (warnings, warningContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(16))
         let settings = Scheduler.Settings(configuration, checksPortals: portals != nil)
         scheduler = Scheduler(settings: settings, seed: UInt64.random(in: 0 ... .max))
-    }
-}
-
-extension Scheduler.Settings {
-    fileprivate init(_ configuration: OfflineQueue.Configuration, checksPortals: Bool) {
-        self.init()
-        backoff = Backoff(base: configuration.backoffBase, cap: configuration.backoffCap)
-        inflightPerLane = configuration.inflightPerLane
-        inflightPerOrigin = configuration.inflightPerOrigin
-        inflight = configuration.inflight
-        reconnectSpread = configuration.reconnectSpread
-        retryRate = configuration.retryRate
-        gateTimeout = configuration.gateTimeout
-        lossGrace = configuration.lossGrace
-        rates = configuration.rates
-        let weights = configuration.hostWeights.map { (Origin.host(named: $0.key) ?? $0.key, $0.value) }
-        // The check of the configuration has refused equal hosts.
-        hostWeights = Dictionary(weights) { first, _ in first }
-        laneWeights = configuration.laneWeights
-        self.checksPortals = checksPortals
     }
 }
 
@@ -357,10 +338,6 @@ extension OfflineQueue {
         failureContinuation.finish()
         warningContinuation.finish()
     }
-
-    /// The default of ``Configuration/cancellationTimeout``: 1 s. On a slow disk, storing the outcomes may take longer. The
-    /// requests then stay in flight in the store, and the next start recovers them.
-    package static let cancellationTimeout: Duration = .seconds(1)
 
     /// Runs an operation of the store. If its error ends the store, the queue stops sending.
     func reporting<Value>(_ body: () async throws -> Value) async throws -> Value {

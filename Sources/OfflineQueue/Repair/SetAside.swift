@@ -45,7 +45,7 @@ struct SetAside: Sendable {
     ///
     /// - Throws: ``QueueError`` if the database belongs to another program or to a newer version, or if it cannot be
     ///   opened now.
-    private func diagnosis() async throws -> String? {
+    func diagnosis() async throws -> String? {
         do {
             let inspector = try await DispatchQueue.global().run { [directory] in
                 if let damage = try QueueDatabase.leftoverLog(of: directory.databasePath)?.damage {

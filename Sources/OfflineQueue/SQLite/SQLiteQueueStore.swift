@@ -120,8 +120,9 @@ package final class SQLiteQueueStore: QueueStore {
             + database.rows(StoreStatements.keyUse).compactMap { row in
                 let (id, requests): (String, Int) = try (row["key_id"], row["number"])
                 guard sealer.keys?[id] == nil else { return nil }
+                let place = sealer.keys == nil ? "is missing" : "is not in the key file"
                 return
-                    "the encryption key `\(id)` of \(requests) stored requests is missing; those that are not finished "
+                    "the encryption key `\(id)` of \(requests) stored requests \(place); those that are not finished "
                     + "are held until a restart with the key in the key file"
             }
     }
@@ -130,7 +131,6 @@ package final class SQLiteQueueStore: QueueStore {
         try await DispatchQueue.global().run { [batcher] in try batcher.checkLocation() }
     }
 
-    /// The number of committed transactions.
     package var commitDurations: DurationHistogram { batcher.durations }
 
     /// Returns the value that SQLite reports for a pragma of the writing connection, for tests and diagnosis.
@@ -333,6 +333,15 @@ extension SQLiteQueueStore {
 
     package func removeCompletion(at position: Int64) async throws {
         try await write(rows: 1, durability: .normal) { try $0.removeCompletion(at: position) }
+    }
+
+    package func use(_ limits: QueueLimits, _ retention: StoreSettings.Retention) {
+        environment.settings.change { settings in
+            // The spool has the same reserve, and does not change it.
+            let reserve = settings.limits.diskReserve
+            (settings.limits, settings.retention) = (limits, retention)
+            settings.limits.diskReserve = reserve
+        }
     }
 
     package func counts() async throws -> QueueCounts {

@@ -66,9 +66,9 @@ package enum StoreStatements {
         INSERT INTO request (id, lane_id, state, next_at, scheduled_at, priority, created_at, life, boot,
         boot_expire_at, expire_at, maximum_attempts, method, url, headers, size, body_bytes, body_file, body_sha256,
         key_header, key_value, key_quoted, at_most_once, replace_key, expectation, timeouts, credential, tag, on_done,
-        webhook_of, constraints, key_id, body_key, submitter)
+        webhook_of, constraints, key_id, body_key, submitter, inline_sha256)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?10, ?10 + (SELECT clock_offset FROM meta), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
 
     /// Toggles a value. Run twice, it changes nothing, but forces SQLite to write a page.

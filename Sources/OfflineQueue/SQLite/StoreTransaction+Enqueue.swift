@@ -205,7 +205,7 @@ extension StoreTransaction {
                 options.timeouts.stored, options.credential, options.tag, options.onDone?.stored,
                 new.webhookOf,
                 options.constraints.isEmpty ? nil : options.constraints.description,
-                content.keyID, content.bodyKey, options.submitter?.user,
+                content.keyID, content.bodyKey, options.submitter?.user, content.inlineDigest,
             ]
         )
         let sequence = database.lastInsertedRowID

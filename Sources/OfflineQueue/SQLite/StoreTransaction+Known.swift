@@ -4,7 +4,7 @@ internal import GRDB
 /// Checks requests whose id is already stored. Only the same request may be enqueued again with a known id.
 extension StoreTransaction {
     private static let columns = """
-        SELECT id, key_id, method, url, headers, body_bytes, body_sha256, label, mode, bytes,
+        SELECT id, key_id, method, url, headers, body_bytes, body_sha256, inline_sha256, label, mode, bytes,
             priority, at_most_once, replace_key, expectation, tag, on_done, constraints,
             key_header, key_quoted, credential
         """
@@ -54,15 +54,18 @@ extension StoreTransaction {
         HeaderText.decode(headers).map { "\($0.name): \($0.value)" }.sorted()
     }
 
-    /// Returns whether the bodies are the same, as far as is known. Of a removed body only the size is known, and the
-    /// hash if it was spooled.
+    /// Returns whether the bodies are the same, as far as is known. Of a removed body only the size and the hash are
+    /// known. Of an inline body that a version before 12 of the schema stored, only the size is known.
     private func isSame(_ body: StoredBody, _ row: StoredRow) throws -> Bool {
         if case .gone(let size) = body { return try size.map { try row["body_bytes"] == $0 } ?? true }
         guard try row["body_bytes"] == body.size else { return false }
         switch body {
         case .spooled(let file):
             return try (row["body_sha256"] as String?).map { $0 == file.digest.description } ?? true
-        case .inline(let data): return try (row["bytes"] as Data?).map { $0 == data } ?? true
+        case .inline(let data):
+            if let bytes = try row["bytes"] as Data? { return bytes == data }
+            guard let digest = try row["inline_sha256"] as String? else { return true }
+            return try digest == SHA256.digest(of: data).description
         case .none, .unreadable, .gone: return true
         }
     }

@@ -9,7 +9,15 @@ extension StoreTransaction {
         /// Why a request was dropped: `the queue was full`.
         let dropReason: String
         let load: Load
+        /// The share of the queue's limits; `nil` if the limit is not a share.
+        var share: Double?
         var code = QueueError.Code.queueFull
+
+        /// Returns the setting of which the limit is a share, for messages. Empty if the limit is not a share.
+        func origin(_ setting: String) -> String {
+            guard let share, share < 1 else { return "" }
+            return ", which is \(Int(share * 100)) % of `limits.\(setting)`"
+        }
     }
 
     /// A limit that a request would exceed.
@@ -79,7 +87,8 @@ extension StoreTransaction {
         return Limit(
             place: "the lane",
             dropReason: "the lane was full",
-            load: Load(requests: max(1, Int(laneShare(of: requests))), bytes: laneShare(of: bytes))
+            load: Load(requests: max(1, Int(laneShare(of: requests))), bytes: laneShare(of: bytes)),
+            share: settings.limits.laneShare
         )
     }
 
@@ -120,7 +129,7 @@ extension StoreTransaction {
         let quota = new.options.submitter?.quota?.bytes ?? .max
         let most = min(laneLimit.load.bytes, limit.load.bytes, quota)
         guard new.size > most else { return }
-        let holder = most == quota ? "in the quota of the user" : "in a lane"
+        let holder = most == quota ? "in the quota of the user" : "in a lane\(laneLimit.origin("bytes"))"
         throw QueueError(
             .bodyTooLarge,
             "the request has \(new.size) bytes; at most \(most) are accepted \(holder)"
@@ -168,10 +177,14 @@ extension StoreTransaction {
         let (most, place) = (limit.load, limit.place)
         let message: String
         if load.requests >= most.requests {
-            message = "\(place) has \(load.requests) requests; its limit is \(most.requests)"
+            message =
+                "\(place) has \(load.requests) requests; its limit is \(most.requests)"
+                + limit.origin("requests")
         } else if load.bytes + size > most.bytes {
             let room = max(0, most.bytes - load.bytes)
-            message = "the request has \(size) bytes; \(place) has \(room) of its \(most.bytes) bytes free"
+            message =
+                "the request has \(size) bytes; \(place) has \(room) of its \(most.bytes) bytes free"
+                + limit.origin("bytes")
         } else {
             return nil
         }

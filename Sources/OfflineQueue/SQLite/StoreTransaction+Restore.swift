@@ -77,7 +77,7 @@ extension StoreTransaction {
                 archived.state == .dead ? nil : archived.tag,
                 archived.state == .dead ? nil : archived.onDone?.stored, archived.webhookOf,
                 new.options.constraints.isEmpty ? nil : new.options.constraints.description,
-                content.keyID, content.bodyKey, archived.submitter,
+                content.keyID, content.bodyKey, archived.submitter, content.inlineDigest,
             ]
         )
         let sequence = database.lastInsertedRowID

@@ -2,10 +2,10 @@ internal import Foundation
 internal import GRDB
 internal import Synchronization
 
-/// The values that all transactions of an open store share, and that do not change.
+/// The values that all transactions of an open store share.
 struct StoreEnvironment: Sendable {
     let directory: String
-    let settings: StoreSettings
+    let settings: CurrentSettings
     let clock: StoreClock
     /// The number of this run of the queue, which increases each time the store is opened.
     let ownerEpoch: Int64
@@ -29,7 +29,7 @@ struct StoreEnvironment: Sendable {
         self.stagedBytes = stagedBytes
         self.events = events
         self.directory = directory
-        self.settings = settings
+        self.settings = CurrentSettings(settings)
         self.clock = clock
         try database.execute(
             sql: """
@@ -54,11 +54,24 @@ final class RestoredCount: Sendable {
     func increase() { value.add(1, ordering: .relaxed) }
 }
 
-/// One read or change of the store within an SQLite transaction. It reads the clocks once, and collects the effects
-/// that the caller applies after the commit.
+/// The settings of an open store.
+final class CurrentSettings: Sendable {
+    private let settings: Mutex<StoreSettings>
+
+    init(_ settings: StoreSettings) { self.settings = Mutex(settings) }
+
+    var value: StoreSettings { settings.withLock { $0 } }
+
+    /// Changes the settings for later transactions.
+    func change(_ body: (inout StoreSettings) -> Void) { settings.withLock { body(&$0) } }
+}
+
+/// One read or change of the store within an SQLite transaction. It reads the settings and the clocks once, and collects
+/// the effects that the caller applies after the commit.
 struct StoreTransaction {
     let database: Database
     let environment: StoreEnvironment
+    let settings: StoreSettings
     let clock: StoreClock.Reading
     /// The ids of lanes that have new work.
     var changedLanes: Set<Int64> = []
@@ -75,11 +88,11 @@ struct StoreTransaction {
     init(_ database: Database, _ environment: StoreEnvironment) {
         self.database = database
         self.environment = environment
+        settings = environment.settings.value
         clock = environment.clock.read()
     }
 
     var now: Timestamp { clock.wall }
-    var settings: StoreSettings { environment.settings }
 
     /// What the caller must do after the commit: post the records of `lanes` and the tags `completed`, and remove the
     /// spool files `freed`.

@@ -8,8 +8,8 @@ public struct EnqueueOptions: Hashable, Sendable {
     /// receipt can therefore enqueue the request again. A request with a known id is refused (`idConflict`) if its
     /// content, its lane, ``priority``, ``expectation``, ``isAtMostOnce``, ``replaceKey``, ``tag``, ``onDone`` or
     /// ``constraints`` is different. Other options of a repeated call have no effect. The queue keeps no body of a
-    /// delivered, cancelled or replaced request: a body of up to 64 KiB is then compared only by its length, a longer one
-    /// by its length and its SHA-256.
+    /// delivered, cancelled or replaced request, and compares the length and the SHA-256 instead. If an earlier version
+    /// stored the request without the SHA-256 of a body of up to 64 KiB, only its length is compared.
     public var id: String?
     /// The label of a separate lane within the request's origin (scheme, host and port): 1 to 255 bytes. Default `nil`:
     /// the origin's common lane.

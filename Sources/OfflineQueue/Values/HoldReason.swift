@@ -18,7 +18,8 @@ public enum HoldReason: String, Hashable, Sendable, CaseIterable {
     /// another one (``OfflineQueue/setCredential(_:of:)``), with ``OfflineQueue/flush(host:lane:)``, or with a restart.
     case auth
     /// The server may have applied the request, and might apply it a second time if it were sent again. A user must
-    /// decide: ``OfflineQueue/retry(_:newKey:)`` or ``OfflineQueue/cancel(_:)``.
+    /// decide: ``OfflineQueue/retry(_:newKey:)`` and ``OfflineQueue/release(_:)`` send it again,
+    /// ``OfflineQueue/cancel(_:)`` gives it up.
     case ambiguous
     /// A user or program called ``OfflineQueue/hold(_:)``. Or the request was imported, and a user must check it first:
     /// ``QueuedRequest/lastError`` is the reason, for example that exports contain no signatures of URLs.

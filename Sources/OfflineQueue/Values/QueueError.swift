@@ -72,7 +72,7 @@ public struct QueueError: Error, Hashable, Sendable {
         /// The file of encryption keys cannot be read, is accessible to other users, or contains no valid key. Nothing
         /// was opened.
         case encryptionKeyUnusable = "encryption_key_unusable"
-        /// The queue is encrypted and was opened without a key, so it accepts no requests. Stored requests are kept.
+        /// The queue is encrypted and was opened without its key, so it accepts no requests. Stored requests are kept.
         case encryptionKeyMissing = "encryption_key_missing"
         /// The body is a stream that was already read. A conversion between `URLRequest` and ``QueueRequest`` also
         /// throws this for a body that the other type cannot contain.

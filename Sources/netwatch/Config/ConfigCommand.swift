@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import NetwatchService
 
 /// The `netwatch config` commands.
-struct ConfigCommand: ParsableCommand {
+struct ConfigCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",
         abstract: "Check and show the configuration of the service.",
@@ -15,19 +15,24 @@ struct ConfigCommand: ParsableCommand {
     )
 
     /// The `netwatch config check` command.
-    struct Check: ParsableCommand {
+    struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "check",
             abstract: "Check the configuration files.",
             discussion: """
                 netwatch config check && systemctl reload netwatch
                 netwatch config check ./netwatch.toml
+                netwatch config check --credentials ./credentials
 
                 Prints every fault with its file, line and column, in the order of the files and lines. After a fault \
-                in the syntax, the rest of that file is not checked.
+                in the syntax, the rest of that file is not checked. Environment variables such as \
+                NETWATCH_QUEUE_INFLIGHT are checked after the files.
 
-                Exit status: 0 if the service would accept the files; 78 if they have faults; 75 if the group \
-                database cannot be read.
+                Without --credentials, the credential files are not checked. The service starts even if some of them \
+                have faults, and holds the requests that use them.
+
+                Exit status: 0 if the service would accept the files and variables; 78 if they have faults; 75 if the \
+                group database cannot be read.
                 """
         )
 
@@ -39,22 +44,40 @@ struct ConfigCommand: ParsableCommand {
         )
         var path: String?
 
+        @Option(
+            help: .init(
+                "Also check the credential files in this directory. Default: none is checked.",
+                valueName: "directory"
+            )
+        )
+        var credentials: String?
+
         @OptionGroup var file: ConfigurationOption
 
         func validate() throws {
+            if credentials == "" { throw ValidationError("`--credentials` must not be empty") }
             if path == "" { throw ValidationError("the file must not be empty") }
             if path != nil, file.config != nil {
                 throw ValidationError("a file cannot be combined with `--config`")
             }
         }
 
-        func run() throws {
-            let files = path.map { ConfigurationFiles(path: $0) } ?? file.files
+        mutating func run() async throws {
+            let directory = CredentialDirectory(path: credentials)
+            let faults = await Self.faults(in: directory)
+            for fault in faults { Printer.error(Printer.printable(fault)) }
+            let files = ServicePaths().configurationFiles(named: path ?? file.config)
             let result = try file.reading { () throws(InvalidConfiguration) in try files.read() }
-            if result.files.isEmpty {
-                Printer.line("there is no configuration file, so the defaults apply")
-            } else {
-                Printer.line("no faults: \(Printer.printable(result.files.joined(separator: ", ")))")
+            if !faults.isEmpty { throw ExitStatus.unusableStore.exitCode }
+            Printer.line(result.verdict)
+            if credentials != nil { Printer.line(await directory.verdict) }
+        }
+
+        private static func faults(in directory: CredentialDirectory) async -> [String] {
+            do {
+                return try await directory.check()
+            } catch {
+                return ["\(error)"]
             }
         }
     }
@@ -67,11 +90,11 @@ struct ConfigCommand: ParsableCommand {
             discussion: """
                 netwatch config show
 
-                The output is a configuration file. If options of `netwatch serve` replace values, the output does not \
-                show that.
+                The output is a configuration file. The origin of a value is a line of a file, an environment variable \
+                or `default`. If options of `netwatch serve` replace values, the output does not show that.
 
-                Exit status: 0 if the configuration was printed; 78 if the files have faults; 75 if the group \
-                database cannot be read.
+                Exit status: 0 if the configuration was printed; 78 if the files or variables have faults; 75 if the \
+                group database cannot be read.
                 """
         )
 
@@ -102,12 +125,32 @@ struct ConfigCommand: ParsableCommand {
 }
 
 extension ConfigurationFiles {
-    /// Reads the files alone.
-    fileprivate func read() throws(InvalidConfiguration) -> Result {
+    /// Reads the files and the environment variables alone.
+    func read() throws(InvalidConfiguration) -> Result {
         let paths = ServicePaths()
         return try read(
             into: ServiceConfiguration(stateDirectory: paths.stateDirectory, socket: paths.socket)
         )
+    }
+}
+
+extension ConfigurationFiles.Result {
+    /// The result of a check for people: the files and variables, none of which has a fault.
+    var verdict: String {
+        let sources = files + variables
+        return sources.isEmpty
+            ? "there is no configuration file, so the defaults apply"
+            : "no faults: \(Printer.printable(sources.joined(separator: ", ")))"
+    }
+}
+
+extension CredentialDirectory {
+    /// The result of a check for people: the number of credentials, none of which has a fault.
+    var verdict: String {
+        get async {
+            let count = CountText.format(await names().count, "credential")
+            return "no faults: \(count)" + (path.map { " in `\($0)`" } ?? "")
+        }
     }
 }
 

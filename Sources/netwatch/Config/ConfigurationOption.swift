@@ -19,7 +19,7 @@ struct ConfigurationOption: ParsableArguments {
         if config?.isEmpty == true { throw ValidationError("`--config` must not be empty") }
     }
 
-    private static let keysHint = "`netwatch config default` prints all keys with their accepted values"
+    static let keysHint = "`netwatch config default` prints all keys with their accepted values"
 
     var files: ConfigurationFiles { ServicePaths().configurationFiles(named: config) }
 

@@ -14,6 +14,7 @@ struct HostCommand: AsyncParsableCommand {
             netwatch host --once && echo online
             netwatch host server.internal --until up --timeout 5m
             netwatch host db.internal --probe tcp:5432 --interval 10s
+            netwatch host api.example.com --probe https --once --verbose
 
             Without HOST, the command watches the path to the public Internet. A host is reachable if the kernel \
             has a route to it, the interface has a carrier, and there is a usable source address. The command \
@@ -29,9 +30,10 @@ struct HostCommand: AsyncParsableCommand {
             If any line is invalid, the command reports the line with the reason and does not start. At most \
             \(HostList.limit) hosts are watched. A host that is named twice is watched once.
 
-            With text output, SIGINT (Ctrl-C), SIGTERM, and q with --live print a summary of each host before the command ends: \
-            its state, the number of changes, and for how much of the time it was reachable. Time in which the \
-            state was unknown does not count.
+            With text output, SIGINT (Ctrl-C), SIGTERM, and q with --live print a summary of each host before the \
+            command ends: its state, the number of changes, and for how much of the time it was reachable. Time in \
+            which the state was unknown does not count. With --probe, the summary also has the number of probes, of \
+            successes, and percentiles of the latencies.
 
             Exit status with --once: 0 if every host is reachable, 1 if any host is not reachable, 2 if the \
             state of any host is unknown and no host is unreachable. With --until: 0 when the state is reached, \
@@ -79,6 +81,9 @@ struct HostCommand: AsyncParsableCommand {
     )
     var interval: Duration?
 
+    @Flag(name: .shortAndLong, help: "With an http or https probe: print how long its steps took.")
+    var verbose = false
+
     @Flag(help: "Show a table that is updated in place, instead of lines; q ends it. Requires a terminal.")
     var live = false
 
@@ -104,6 +109,10 @@ struct HostCommand: AsyncParsableCommand {
                 probe == .route ? "`--interval` requires `--probe`" : "`--interval` must be at least 1s"
             )
         }
+        if verbose, !probe.measuresPhases {
+            throw ValidationError("`--verbose` requires `--probe` with `http` or `https`")
+        }
+        if live, verbose { throw ValidationError("`--live` cannot be combined with `--verbose`") }
         if live, count != nil || format != .text {
             throw ValidationError("`--live` cannot be combined with `--count` or `--format json`")
         }
@@ -140,7 +149,8 @@ struct HostCommand: AsyncParsableCommand {
             isAny: any,
             timeout: timeout.flatMap { $0 > .zero ? $0 : nil },
             probe: probe,
-            interval: interval ?? PathValidator.defaultInterval
+            interval: interval ?? PathValidator.defaultInterval,
+            showsPhases: verbose
         )
     }
 

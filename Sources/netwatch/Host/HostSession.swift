@@ -23,6 +23,8 @@ struct HostSession {
         var probe = ProbeChoice.route
         /// How often to repeat the probe over the same path.
         var interval: Duration = PathValidator.defaultInterval
+        /// Whether to print the durations of the steps of each probe whose result is printed.
+        var showsPhases = false
     }
 
     private let settings: Settings
@@ -97,12 +99,14 @@ struct HostSession {
                     inbox.put(ValidatedStatus(status: status, probe: nil), from: index)
                 }
             }
+            let lookup = record.target.isLookedUp ? LookupTime() : nil
             return PathValidator(
                 monitor: monitor,
                 target: record.target,
                 probe: probe,
                 interval: settings.interval
-            ) { validated in
+            ) { reported in
+                let validated = lookup?.adding(to: reported) ?? reported
                 // A path that has not been probed yet has no result to report.
                 if validated.probe != nil || !validated.status.isReachable {
                     inbox.put(validated, from: index)
@@ -120,7 +124,7 @@ struct HostSession {
         return JobSignals {
             terminal.leave()
         } afterContinue: {
-            terminal.enterAgain()
+            terminal.enter()
             inbox.wake()
         }
     }
@@ -193,7 +197,7 @@ struct HostSession {
     /// Prints a summary of each host on standard output.
     private func summarize(now: ContinuousClock.Instant) {
         terminal?.leave()
-        // The terminal has just echoed `^C`.
+        // The terminal may have just echoed `^C`. Otherwise the line separates the summary from the table.
         if Terminal.isAvailable { Printer.data("") }
         for record in records {
             guard let summary = record.summary(now: now) else { continue }
@@ -213,7 +217,11 @@ struct HostSession {
         if settings.isLive || isRepeated { return }
         switch settings.format {
         case .text where displaysTheSame: return
-        case .text: Printer.line(line.text(hostWidth: hostWidth))
+        case .text:
+            Printer.line(line.text(hostWidth: hostWidth))
+            if settings.showsPhases, let phases = line.phases?.text {
+                Printer.line(String(repeating: " ", count: 14) + phases)
+            }
         case .json: Printer.json(line, with: encoder)
         }
         printed += 1
@@ -230,10 +238,18 @@ struct HostSession {
     }
 
     private mutating func draw(now: ContinuousClock.Instant) {
-        guard let terminal else { return }
-        // The shell has written below the table.
-        if terminal.takeContinued() { table = LiveTable() }
         let (columns, rows) = Terminal.size
-        terminal.write(table.drawing(records, now: now, columns: columns, rows: rows))
+        terminal?.draw { isFresh in
+            if isFresh { table = LiveTable() }
+            return table.drawing(records, now: now, columns: columns, rows: rows)
+        }
+    }
+}
+
+extension PathTarget {
+    /// Whether the monitor looks up a name for the target.
+    fileprivate var isLookedUp: Bool {
+        guard case .host(let host) = self else { return false }
+        return NameResolver.localAddresses(of: host.text) == nil
     }
 }

@@ -8,6 +8,7 @@ struct MonitorCommand: AsyncParsableCommand {
         abstract: "Show interfaces, addresses and the path to the Internet, then one line per change.",
         discussion: """
             netwatch monitor
+            netwatch monitor --dev eth0 --dev wlan0
             netwatch monitor --raw --format json
             netwatch monitor --record changes.nwr
             netwatch monitor --replay changes.nwr
@@ -15,14 +16,23 @@ struct MonitorCommand: AsyncParsableCommand {
             The command first prints the current state, then one line per change. It does not show changes that \
             are reverted within 30 ms. --raw prints every notification of the kernel as it arrives.
 
-            --record also writes each notification to a file that only this user can read. --replay prints \
-            such a file as --raw does, without querying the kernel.
+            --record also writes the interfaces and addresses of the beginning, and then each notification, to a \
+            file that only this user can read. --replay prints the notifications of such a file as --raw does, \
+            without querying the kernel. --dev does not affect what is recorded.
 
             Without --replay, the command runs until a signal ends it. Exit status: 0 after --replay; 2 if \
             netlink is unavailable or a write to the recording fails; 64 for wrong arguments, a recording that \
             cannot be created, and one that is damaged or from a newer version.
             """
     )
+
+    @Option(
+        help: .init(
+            "Print only lines about this interface, and no lines about the path. Repeatable. Default: all.",
+            valueName: "interface"
+        )
+    )
+    var dev: [String] = []
 
     @Flag(help: "Print each notification of the kernel, decoded.")
     var raw = false
@@ -42,6 +52,7 @@ struct MonitorCommand: AsyncParsableCommand {
     @OptionGroup var color: ColorOption
 
     func validate() throws {
+        if dev.contains("") { throw ValidationError("`--dev` must not be empty") }
         for (name, path) in [("--record", record), ("--replay", replay)] where path == "" {
             throw ValidationError("`\(name)` must not be empty")
         }
@@ -52,19 +63,22 @@ struct MonitorCommand: AsyncParsableCommand {
     }
 
     mutating func run() async throws {
-        if let replay { return try Self.replay(replay, format: format) }
-        var session = MonitorSession(format: format, isRaw: raw)
+        let devices = Set(dev)
+        if let replay {
+            return try Self.replay(replay, NotificationPrinter(format: format, devices: devices))
+        }
+        var session = MonitorSession(format: format, isRaw: raw, devices: devices)
         let recorder = try record.map { try NotificationRecorder($0, replacesExisting: force) }
         Printer.exitWhenReaderExits()
         try await session.run(recorder)
     }
 
     /// Prints a recording after checking that it is complete.
-    private static func replay(_ path: String, format: OutputFormat) throws(CommandError) {
+    private static func replay(_ path: String, _ printer: NotificationPrinter) throws(CommandError) {
         do {
             _ = try NetlinkRecording.check(path)
             var reader = try NetlinkRecording.Reader.opening(path)
-            var printer = NotificationPrinter(format: format)
+            var printer = printer
             while let record = try reader.next() { printer.print(record) }
         } catch {
             throw CommandError(.usage, "could not replay \(Printer.quoted(path)): \(error)")

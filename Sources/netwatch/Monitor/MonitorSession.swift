@@ -1,5 +1,4 @@
 internal import Foundation
-internal import NetwatchEventLoop
 internal import NetwatchNetlink
 internal import NetwatchService
 internal import NetworkReachability
@@ -9,49 +8,64 @@ internal import Synchronization
 struct MonitorSession {
     /// An event from another thread.
     private enum Event: Sendable {
-        case snapshot(NetlinkSnapshot)
-        case path(PathStatus)
+        case snapshot(NetworkSnapshot)
         case failure(CommandError)
     }
 
     /// The sources of events. Only the newest event of each is kept.
     private enum Source: Int {
-        case snapshot, path, failure
+        case snapshot, failure
     }
 
     private let format: OutputFormat
     private let isRaw: Bool
+    /// The interfaces whose lines are printed; empty for all, and for the path.
+    private let devices: Set<String>
     private let inbox = Inbox<Event>()
     private let encoder = ControlMessage.encoder
-    private var snapshot: NetlinkSnapshot?
+    /// The printed interfaces; `nil` at the beginning.
+    private var interfaces: [NetworkInterface]?
+    private var newest: NetworkSnapshot?
+    /// When to print the differences between ``newest`` and ``interfaces``; `nil` if there are none.
+    private var due: ContinuousClock.Instant?
     private var path = HostRecord(.general)
-    /// The first path status, if it arrives before the first snapshot. It is printed after that snapshot.
-    private var waitingPath: PathStatus?
 
-    init(format: OutputFormat, isRaw: Bool) {
+    init(format: OutputFormat, isRaw: Bool, devices: Set<String>) {
         self.format = format
         self.isRaw = isRaw
+        self.devices = devices
     }
 
     /// Runs until an error occurs.
     mutating func run(_ recorder: NotificationRecorder?) async throws(CommandError) {
-        let watch = try NetworkWatch.starting(try handlers(recorder))
         let inbox = inbox
-        let pathWatch =
-            isRaw
-            ? nil : PathMonitor.shared.watch(.general) { inbox.put(.path($0), from: Source.path.rawValue) }
-        defer { withExtendedLifetime((watch, pathWatch)) {} }
+        let needsNotifications = isRaw || recorder != nil
+        let notifications = try needsNotifications ? NotificationWatch.starting(handlers(recorder)) : nil
+        let snapshots = isRaw ? nil : watchSnapshots()
+        let timer = try CommandTimer(deadline: nil) { inbox.wake() }
+        defer { withExtendedLifetime((notifications, snapshots, timer)) {} }
         for await _ in inbox.wakeups {
-            for (_, event) in inbox.take() { try take(event) }
+            let now = ContinuousClock.now
+            for (_, event) in inbox.take() { try take(event, now: now) }
+            guard let due else { continue }
+            if due <= now { printInterfaces() } else { timer.reschedule(at: due) }
         }
     }
 
-    private func handlers(_ recorder: NotificationRecorder?) throws(CommandError) -> NetworkWatch.Handlers {
+    private func watchSnapshots() -> SnapshotWatch {
         let inbox = inbox
-        let printer = isRaw ? Mutex(NotificationPrinter(format: format, names: try namesNow())) : nil
-        var handlers = NetworkWatch.Handlers()
-        handlers.onReceived = { received in
-            let record = NetlinkRecording.Record(now: received)
+        return SnapshotWatch { result in
+            switch result {
+            case .success(let snapshot): inbox.put(.snapshot(snapshot), from: Source.snapshot.rawValue)
+            case .failure(let error): inbox.put(.failure(error), from: Source.failure.rawValue)
+            }
+        }
+    }
+
+    private func handlers(_ recorder: NotificationRecorder?) -> NotificationWatch.Handlers {
+        let inbox = inbox
+        let printer = isRaw ? Mutex(NotificationPrinter(format: format, devices: devices)) : nil
+        return NotificationWatch.Handlers { record in
             do throws(CommandError) {
                 try recorder?.add(record)
             } catch {
@@ -60,39 +74,37 @@ struct MonitorSession {
             // Printing blocks while the reader of the output is slow. Then the kernel drops notifications, and a line
             // with `lost` is printed.
             printer?.withLock { $0.print(record) }
-        }
-        handlers.onFailure = { inbox.put(.failure(NetworkWatch.failure($0)), from: Source.failure.rawValue) }
-        guard !isRaw else { return handlers }
-        handlers.onSnapshot = { inbox.put(.snapshot($0), from: Source.snapshot.rawValue) }
-        return handlers
-    }
-
-    private func namesNow() throws(CommandError) -> [UInt32: String] {
-        do {
-            return try NetlinkSnapshot(reading: RequestSocket()).links.mapValues(\.name)
-        } catch {
-            throw NetworkWatch.failure(error)
+        } onFailure: { error in
+            inbox.put(.failure(CommandError(netlink: error)), from: Source.failure.rawValue)
         }
     }
 
     // MARK: Output
 
-    private mutating func take(_ event: Event) throws(CommandError) {
+    private mutating func take(_ event: Event, now: ContinuousClock.Instant) throws(CommandError) {
         switch event {
         case .failure(let error): throw error
-        case .snapshot(let new): take(new)
-        case .path(let status) where snapshot == nil: waitingPath = status
-        case .path(let status): take(status)
+        case .snapshot(let snapshot):
+            let pathChanged = devices.isEmpty && newest?.general != snapshot.general
+            newest = snapshot
+            if interfaces == nil { printInterfaces() }
+            if snapshot.interfaces != interfaces, due == nil {
+                // The delay leaves out changes that are reverted at once.
+                due = now + PathMonitor.Configuration.defaultSettle
+            }
+            if pathChanged { take(snapshot.general) }
         }
     }
 
-    private mutating func take(_ new: NetlinkSnapshot) {
-        let differences = snapshot.map { new.differences(from: $0) } ?? new.everything
-        snapshot = new
+    private mutating func printInterfaces() {
+        due = nil
+        guard let newest else { return }
         let now = Date()
-        for difference in differences { print(NetworkLine(difference, time: now)) }
-        if let status = waitingPath { take(status) }
-        waitingPath = nil
+        for difference in newest.interfaces.differences(from: interfaces) {
+            let line = NetworkLine(difference, time: now)
+            if devices.isEmpty || devices.contains(line.interface) { print(line) }
+        }
+        interfaces = newest.interfaces
     }
 
     private func print(_ line: NetworkLine) {

@@ -1,7 +1,6 @@
 internal import Foundation
-internal import NetwatchEventLoop
-internal import NetwatchNetlink
 internal import NetwatchService
+internal import NetworkReachability
 
 /// A change of an interface or an address: an output line of `netwatch monitor`.
 struct NetworkLine: Encodable {
@@ -16,7 +15,7 @@ struct NetworkLine: Encodable {
     /// The state of an interface: `up`, `noCarrier` or `down`.
     var state: String?
     var address: String?
-    var prefixLength: UInt8?
+    var prefixLength: Int?
     /// Whether packets can be sent from the address. False while duplicate address detection is running, and after it
     /// failed.
     var usable: Bool?
@@ -25,27 +24,25 @@ struct NetworkLine: Encodable {
         case v, type, time, change, interface, index, state, address, prefixLength, usable
     }
 
-    init(_ difference: NetlinkSnapshot.Difference, time: Date) {
+    init(_ difference: NetworkDifference, time: Date) {
         self.time = time
-        switch difference {
-        case .link(let change, let link):
-            (type, self.change, interface, index) = ("interface", change.rawValue, link.name, link.index)
-            state = LinkState(link).rawValue
-        case .address(let change, let address, let link):
-            (type, self.change) = ("address", change.rawValue)
-            (interface, index) = (link?.name ?? "", address.interface)
+        change = difference.change.rawValue
+        (interface, index) = (difference.interface.name, difference.interface.index)
+        if let address = difference.address {
+            type = "address"
             self.address = address.text
             prefixLength = address.prefixLength
             usable = address.isUsable
+        } else {
+            type = "interface"
+            state = LinkState(difference.interface).rawValue
         }
     }
 
     /// `14:03:49.202  interface  eth0          no carrier`
     var text: String {
-        let name = interface.isEmpty ? "#\(index)" : interface
-        return [LocalTime.format(time), type.padded(to: 9), name.padded(to: 12), summary].joined(
-            separator: "  "
-        )
+        let columns = [LocalTime.format(time), type.padded(to: 9), interface.padded(to: 12), summary]
+        return columns.joined(separator: "  ")
     }
 
     private var summary: String {

@@ -77,6 +77,15 @@ struct NotificationLine: Encodable {
         }
     }
 
+    /// Returns whether the notification is about one of these interfaces, or may have been, because it was lost.
+    ///
+    /// - Parameter devices: The names of the interfaces; empty for all.
+    func concerns(_ devices: Set<String>) -> Bool {
+        if devices.isEmpty || kind == "lost" { return true }
+        let interfaces = [interface] + (nextHops ?? []).map(\.interface)
+        return !devices.isDisjoint(with: interfaces.compactMap(\.self))
+    }
+
     /// `14:03:49.202  new      route     198.51.100.0/24 via 192.0.2.2 dev eth0 table 254`
     var text: String {
         let columns = [

@@ -5,20 +5,23 @@ internal import NetwatchService
 /// Prints notifications with the names that the interfaces had when the kernel sent them.
 struct NotificationPrinter {
     let format: OutputFormat
-    private var names: [UInt32: String]
+    private let devices: Set<String>
+    private var names: [UInt32: String] = [:]
     private let encoder = ControlMessage.encoder
 
-    /// - Parameter names: The interface names known before the first notification.
-    init(format: OutputFormat, names: [UInt32: String] = [:]) {
+    /// - Parameter devices: The interfaces whose notifications are printed; empty for all notifications.
+    init(format: OutputFormat, devices: Set<String>) {
         self.format = format
-        self.names = names
+        self.devices = devices
     }
 
+    /// Prints the notifications of a record. The initial state only provides names.
     mutating func print(_ record: NetlinkRecording.Record) {
         let time = Date(timeIntervalSince1970: Double(record.wall) / 1e9)
-        switch record.received {
-        case .overrun:
-            print(.lost(time: time))
+        switch record.content {
+        case .initialState(let bytes):
+            for notification in NetlinkNotification.all(in: bytes) { learn(notification) }
+        case .overrun: print(.lost(time: time))
         case .datagram(let bytes):
             for notification in NetlinkNotification.all(in: bytes) {
                 learn(notification)
@@ -33,6 +36,7 @@ struct NotificationPrinter {
     }
 
     private func print(_ line: NotificationLine) {
+        guard line.concerns(devices) else { return }
         switch format {
         case .text: Printer.line(line.text)
         case .json: Printer.json(line, with: encoder)

@@ -15,6 +15,7 @@ struct HostLine: Encodable {
     var probe: String?
     var validation: String?
     var latencySeconds: Double?
+    var phases: PhaseReport?
     var portal: String?
     var connection: String?
     var reason: String?
@@ -34,7 +35,7 @@ struct HostLine: Encodable {
     private var detail: String
 
     private enum CodingKeys: String, CodingKey {
-        case v, type, time, host, reachability, state, probe, validation, latencySeconds, portal
+        case v, type, time, host, reachability, state, probe, validation, latencySeconds, phases, portal
         case connection, reason, interface, interfaceType, medium, tunnel, source, gateway
         case isLocal = "local"
         case pathGeneration, previous, previousSeconds
@@ -70,6 +71,7 @@ struct HostLine: Encodable {
         probe = name
         validation = "\(result.validation)"
         latencySeconds = result.latency?.seconds
+        phases = result.phases.map(PhaseReport.init)
         portal = result.portal?.userPortalURL
         stateText = validated.stateText
         detail = validated.summary()

@@ -6,6 +6,7 @@ struct HostRecord {
     let target: PathTarget
     private(set) var newest: ValidatedStatus?
     private(set) var tally: HostTally?
+    private var probes = ProbeTally()
 
     /// The name of the probe, if one is sent.
     private let probeName: String?
@@ -17,6 +18,7 @@ struct HostRecord {
 
     /// Records a status and returns the line for it.
     mutating func take(_ status: ValidatedStatus, now: ContinuousClock.Instant, time: Date) -> HostLine {
+        if let result = newResult(in: status) { probes.record(result) }
         var line = HostLine(status, probe: probeName, time: time)
         if let tally {
             // A new reason or path alone does not start a new state.
@@ -36,9 +38,22 @@ struct HostRecord {
         return ProbedState(state)?.rawValue ?? state.rawValue
     }
 
-    /// `reachable, 2 changes, reachable 98.2 % of 3 min 4 s`
+    /// Returns the result of a probe in a status; `nil` if the previous status had the same result. If only the status
+    /// changes, but not the path, the validator reports the last result again.
+    private func newResult(in status: ValidatedStatus) -> ProbeResult? {
+        guard let newest, newest.probe != nil, newest.status != status.status else { return status.probe }
+        let (old, new) = (newest.status, status.status)
+        let isSamePath =
+            old.pathGeneration == new.pathGeneration && old.path?.destination == new.path?.destination
+        return isSamePath ? nil : status.probe
+    }
+
+    /// `up, 2 changes, up 98.2 % of 3 min 4 s; 21 probes, 19 ok, p50 12.6 ms, p95 14.8 ms`
     func summary(now: ContinuousClock.Instant) -> String? {
-        tally?.summary(now: now) { name(of: $0) == "notReachable" ? "not reachable" : name(of: $0) }
+        let states = tally?.summary(now: now) {
+            name(of: $0) == "notReachable" ? "not reachable" : name(of: $0)
+        }
+        return states.map { [$0, probes.summary].compactMap(\.self).joined(separator: "; ") }
     }
 
     /// Returns whether a probe has the same result as the previous one over the same path.

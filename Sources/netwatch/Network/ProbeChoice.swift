@@ -14,6 +14,9 @@ enum ProbeChoice: Hashable {
     static let acceptedForms =
         "`route`, `tcp`, `tcp:PORT`, `http`, `http:PORT`, `https` or `https:PORT`; a port is 1 to 65535"
 
+    /// Whether the probe measures how long its steps take.
+    var measuresPhases: Bool { if case .web = self { true } else { false } }
+
     /// The HTTP statuses that count as up. Redirects count, because the host has responded; they are not followed.
     static let expectedStatus = 200...399
 

@@ -7,9 +7,10 @@ internal import Synchronization
 final class LiveTerminal: Sendable {
     private struct State {
         var isEntered = false
+        /// Whether nothing was drawn since the terminal was entered.
+        var isFresh = true
         /// The mode to restore; `nil` if the mode was not changed.
         var mode: termios?
-        var wasContinued = false
         var isQuit = false
     }
 
@@ -25,24 +26,25 @@ final class LiveTerminal: Sendable {
     /// Whether the user has pressed `q`.
     var isQuit: Bool { state.withLock { $0.isQuit } }
 
-    /// Returns whether the process was continued after a stop since the last call.
-    func takeContinued() -> Bool {
-        state.withLock { state in
-            defer { state.wasContinued = false }
-            return state.wasContinued
-        }
-    }
-
     /// Writes text with control sequences. Has no effect while the terminal is not entered.
-    func write(_ text: String) {
-        state.withLock { if $0.isEntered { Printer.terminal(text) } }
+    ///
+    /// - Parameter drawing: Returns the text. Its argument is whether nothing was drawn since the terminal was entered.
+    ///   Other programs may have written below an earlier drawing, so the text must not replace it then.
+    func draw(_ drawing: (_ isFresh: Bool) -> String) {
+        state.withLock { state in
+            guard state.isEntered else { return }
+            let text = drawing(state.isFresh)
+            state.isFresh = false
+            Printer.terminal(text)
+        }
     }
 
     // MARK: Modes
 
+    /// Must be called again after the process was continued, once or several times.
     func enter() {
         state.withLock { state in
-            state.isEntered = true
+            if !state.isEntered { (state.isEntered, state.isFresh) = (true, true) }
             Printer.terminal(Terminal.hideCursor)
             var mode = termios()
             guard state.mode == nil, hasTerminal, tcgetattr(input, &mode) == 0 else { return }
@@ -50,12 +52,6 @@ final class LiveTerminal: Sendable {
             mode.c_lflag &= ~tcflag_t(ICANON | ECHO)
             tcsetattr(input, TCSANOW, &mode)
         }
-    }
-
-    /// Enters the terminal again after the process was continued.
-    func enterAgain() {
-        state.withLock { $0.wasContinued = true }
-        enter()
     }
 
     func leave() {

@@ -22,12 +22,12 @@ struct StyledText {
         parts = [(text, style)]
     }
 
-    /// Creates a text that is the state of a host or a request.
+    /// Creates a text that is the state of a host or a request, or the result of a check.
     init(state: String) {
         switch state {
-        case "reachable", "up", "delivered": self.init(state, .good)
-        case "not reachable", "down", "dead": self.init(state, .bad)
-        case "degraded", "unknown", "held": self.init(state, .attention)
+        case "reachable", "up", "delivered", "ok": self.init(state, .good)
+        case "not reachable", "down", "dead", "problem": self.init(state, .bad)
+        case "degraded", "unknown", "held", "warning": self.init(state, .attention)
         default: self.init(state)
         }
     }

@@ -98,6 +98,9 @@ struct ListOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "The output format: text, or json for one object per line.")
     var format = OutputFormat.text
 
+    @Flag(help: "End with 1 if a request is listed.")
+    var exitCode = false
+
     @OptionGroup var color: ColorOption
 
     func validate() throws {
@@ -107,6 +110,7 @@ struct ListOptions: ParsableArguments {
     /// Prints the selected requests.
     ///
     /// - Parameter kind: What the command calls its requests, if it does not take the states as options.
+    /// - Throws: The exit status 1 with `--exit-code`, if a request is listed.
     func print(
         _ filter: LaneFilter,
         states: [QueuedRequest.State],
@@ -126,13 +130,15 @@ struct ListOptions: ParsableArguments {
             hasRows = hasRows || !page.requests.isEmpty
         }
         if hasMore { Printer.note("there are more requests; `-n` raises the limit") }
-        guard format == .text else { return }
-        for hold in holds.sorted() { Printer.note(hold) }
-        let options = filter.description(states: kind == nil ? states : [], tag: tag)
-        if !hasRows, let note = Self.emptyNote(kind, options) { Printer.note(note) }
-        // The service counts all requests, whatever the list selects.
-        let isWhole = states.isEmpty && options == nil
-        Printer.note((isWhole ? "" : "whole queue: ") + QueueTable.summary(counts))
+        if format == .text {
+            for hold in holds.sorted() { Printer.note(hold) }
+            let options = filter.description(states: kind == nil ? states : [], tag: tag)
+            if !hasRows, let note = Self.emptyNote(kind, options) { Printer.note(note) }
+            // The service counts all requests, whatever the list selects.
+            let isWhole = states.isEmpty && options == nil
+            Printer.note((isWhole ? "" : "whole queue: ") + QueueTable.summary(counts))
+        }
+        if exitCode, hasRows { throw ExitStatus.no.exitCode }
     }
 
     /// Returns the note under an empty list; `nil` if the list selects all requests.
@@ -159,11 +165,12 @@ struct QueueListCommand: AsyncParsableCommand {
             netwatch queue list --state pending,held --host api.example.com
             netwatch queue list --tag readings
             netwatch queue list -n 100000 --format json
+            netwatch queue list --state held,dead --exit-code
 
             Unfinished requests are not listed in the order in which they are sent: that order depends on lanes, \
             priorities, times and paths. `netwatch queue show` prints what a request waits for.
 
-            Exit status: 0 if the list was printed, even if it is empty.
+            Exit status: 0 if the list was printed, even if it is empty. With --exit-code: 1 if it is not empty.
             """
     )
 
@@ -188,8 +195,9 @@ struct QueueDeadCommand: AsyncParsableCommand {
         discussion: """
             netwatch queue dead
             netwatch queue dead --format json | jq -r .id | netwatch queue retry -
+            netwatch queue dead --exit-code >/dev/null || echo look
 
-            Exit status: 0 if the list was printed, even if it is empty.
+            Exit status: 0 if the list was printed, even if it is empty. With --exit-code: 1 if it is not empty.
             """
     )
 

@@ -44,7 +44,9 @@ struct QueueFlushCommand: AsyncParsableCommand {
     ///
     /// - Parameter before: The statistics before the flush.
     private func warning(_ before: ControlMessage.Statistics) -> String? {
-        let opened = before.closedLanes.filter { $0.status != nil && lanes.contain(host: $0.host, label: $0.lane) }
+        let opened = before.closedLanes.filter { lane in
+            lane.status != nil && lanes.contain(host: lane.host, label: lane.lane)
+        }
         guard !opened.isEmpty else { return nil }
         let hosts = Set(opened.map(\.host)).sorted()
         let names = hosts.prefix(3).joined(separator: ", ") + (hosts.count > 3 ? ", …" : "")
@@ -115,8 +117,10 @@ struct LaneOptions: ParsableArguments {
 
     /// Whether the options select a lane with this host and label.
     ///
-    /// - Parameter host: A host as the service lists it, in lower case.
-    func contain(host: String, label: String) -> Bool {
+    /// - Parameters:
+    ///   - host: A host as the service lists it, in lower case.
+    ///   - label: The lane's label, in the form of the service.
+    func contain(host: String?, label: String?) -> Bool {
         host == self.host?.lowercased() ?? host && label == lane ?? label
     }
 

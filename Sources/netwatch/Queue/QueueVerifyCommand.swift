@@ -20,18 +20,23 @@ struct QueueVerifyCommand: AsyncParsableCommand {
             stored without its SHA-256; only its length is checked. Encrypted requests are decrypted. Without \
             their key, only the existence and the size of their bodies are checked.
 
-            --set-aside is for a damaged store, while no service is running. It moves the store to a new \
-            directory within the queue's directory, exports what can be read, and prints the path of the \
-            export. Nothing is deleted. The next start of the service creates an empty store.
+            --set-aside is for a damaged database, while no service is running. It checks the database with its \
+            counters, and not the bodies. If the database is damaged, it moves the store to a new directory within the \
+            queue's directory, exports what can be read, and prints the path of the export. Nothing is \
+            deleted. The next start of the service then creates an empty store, and `netwatch queue import` \
+            adds the exported requests. If the database is not damaged, nothing is moved, even if bodies are \
+            missing or damaged.
 
-            Exit status: 0 sound; 1 not sound, for example a lost or damaged request; 2 the check or the move \
-            failed, or requests could not be checked without their encryption key; 77 permission denied; 78 \
-            the store is damaged, or belongs to another program or a newer netwatch. With --set-aside: 0 \
-            sound, or moved and all requests exported; 1 moved, and requests are lost.
+            Exit status: 0 sound; 1 not sound, for example a lost or damaged request; 2 the check failed, or \
+            requests could not be checked without their encryption key; 77 permission denied; 78 the database \
+            is damaged, or belongs to another program or a newer netwatch. With --set-aside: 0 the database is \
+            not damaged, or it was moved and all requests were exported; 1 it was moved, and requests are \
+            lost; 2 the check, the move or the export failed; 77 and 78 the same, except that damage does not \
+            cause 78.
             """
     )
 
-    @Flag(help: "Move a damaged store to a new directory, and export what can be read.")
+    @Flag(help: "If the database is damaged, move the store to a new directory, and export what can be read.")
     var setAside = false
 
     @Option(name: .shortAndLong, help: "The output format: text, or json (a single JSON object).")
@@ -110,7 +115,8 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         let directory = try queue.directoryWithoutService()
         try StoreDirectory.requireOwn(directory)
         Printer.note(
-            "checking `\(directory)`; a damaged store is moved to `damaged-…` in it, and nothing is deleted"
+            "checking the database in `\(directory)`; if it is damaged, it is moved to `damaged-…` there; nothing is "
+                + "deleted"
         )
         let moved: SetAsideStore?
         do {
@@ -123,7 +129,7 @@ struct QueueVerifyCommand: AsyncParsableCommand {
         }
         guard let moved else {
             return Printer.note(
-                "the database is not damaged and was not moved; `verify` without `--set-aside` also checks the bodies"
+                "the database is not damaged, so nothing was moved; `verify` without `--set-aside` checks the bodies"
             )
         }
         try report(moved)

@@ -194,6 +194,14 @@ extension CommandError {
                 message,
                 hint: "nothing was changed; try again when requests have ended"
             )
+        case "queue_full":
+            return CommandError(
+                .unknown,
+                message,
+                hint:
+                    "`netwatch queue stats` shows requests, bytes and free space; the configuration sets the limits "
+                    + "(`queue.limits.requests`, `queue.limits.bytes`)"
+            )
         case "unknown_request", "unknown_lane", "refused":
             return CommandError(.no, message)
         case "secret_header":

@@ -114,8 +114,8 @@ struct SocketTransport: ServiceTransport {
     }
 }
 
-/// Checks of the service during a call that may take long, such as a call that returns after an attempt. Without them, a
-/// command would wait for a service that hangs as long as for a service that works.
+/// Checks of the service during a call that may take long, such as a call that returns after an attempt. Without them,
+/// a command would wait for a service that hangs as long as for a service that works.
 extension SocketTransport {
     /// The time before the first check, and between the response to a check and the next check.
     private static let checkPause: Duration = .seconds(5)

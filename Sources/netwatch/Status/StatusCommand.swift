@@ -1,7 +1,5 @@
 internal import ArgumentParser
-internal import Foundation
 internal import NetwatchEventLoop
-internal import NetwatchNetlink
 internal import NetwatchService
 internal import NetworkReachability
 
@@ -43,11 +41,7 @@ struct StatusCommand: AsyncParsableCommand {
     mutating func run() async throws {
         let socket = try service.path()
         async let summary = ServiceSummary.asking(socket, timeout: timeout)
-        let report = StatusReport(
-            path: try await Self.path(),
-            snapshot: Self.snapshot(),
-            service: await summary
-        )
+        let report = StatusReport(Self.snapshot(), service: await summary)
         switch format {
         case .text: Printer.rows(report.lines, indent: StatusReport.indent)
         case .json: Printer.json(report, with: ControlMessage.encoder)
@@ -62,26 +56,13 @@ struct StatusCommand: AsyncParsableCommand {
         return [ExitStatus.no, .unknown].first { findings.contains($0) } ?? .yes
     }
 
-    private static func path() async throws(CommandError) -> HostLine {
-        let monitor = PathMonitor.shared
-        for await status in monitor.statuses(of: .general) {
-            if let failure = monitor.failure {
-                Printer.warning("netlink is unavailable (\(failure)), so reachability is unknown")
-            }
-            var line = HostLine(status, time: Date())
-            line.type = "path"
-            return line
+    /// Returns the path to the Internet and the interfaces, and warns if netlink is unavailable. There are then no
+    /// interfaces, and the path reports the reason.
+    private static func snapshot() -> NetworkSnapshot {
+        let snapshot = PathMonitor.shared.snapshot
+        if let failure = PathMonitor.shared.failure {
+            Printer.warning("netlink is unavailable (\(failure)), so reachability is unknown")
         }
-        throw CommandError(.unknown, "the reachability of the public Internet could not be determined")
-    }
-
-    /// Returns the interfaces and addresses. The snapshot is empty if netlink is unavailable; the path then reports the
-    /// reason.
-    private static func snapshot() -> NetlinkSnapshot {
-        do {
-            return try NetlinkSnapshot(reading: RequestSocket())
-        } catch {
-            return NetlinkSnapshot()
-        }
+        return snapshot
     }
 }

@@ -1,6 +1,6 @@
 internal import Foundation
-internal import NetwatchNetlink
 internal import NetwatchService
+internal import NetworkReachability
 
 /// The output of `netwatch status`.
 struct StatusReport: Encodable {
@@ -20,19 +20,18 @@ struct StatusReport: Encodable {
     var interfaces: [Interface]
     var service: ServiceSummary
 
-    init(path: HostLine, snapshot: NetlinkSnapshot, service: ServiceSummary, time: Date = Date()) {
+    init(_ snapshot: NetworkSnapshot, service: ServiceSummary, time: Date = Date()) {
         self.time = time
-        self.path = path
         self.service = service
-        let addresses = snapshot.addresses.sorted(by: InterfaceAddress.isBefore)
-        interfaces = snapshot.links.values.sorted { $0.index < $1.index }.map { link in
+        var path = HostLine(snapshot.general, time: time)
+        path.type = "path"
+        self.path = path
+        interfaces = snapshot.interfaces.map { interface in
             Interface(
-                name: link.name,
-                index: link.index,
-                state: LinkState(link).rawValue,
-                addresses: addresses.filter { $0.interface == link.index }.map {
-                    "\($0.text)/\($0.prefixLength)"
-                }
+                name: interface.name,
+                index: interface.index,
+                state: LinkState(interface).rawValue,
+                addresses: interface.sortedAddresses.map { "\($0.text)/\($0.prefixLength)" }
             )
         }
     }

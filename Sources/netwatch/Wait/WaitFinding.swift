@@ -1,4 +1,3 @@
-internal import NetwatchNetlink
 internal import NetworkReachability
 
 /// The current state of one part of a ``WaitCondition``.
@@ -26,9 +25,9 @@ struct WaitFinding: Sendable {
     /// Creates the state of an interface, which is met if the interface has a carrier.
     ///
     /// - Parameter interface: The name of the interface; `nil` for any interface except loopback.
-    init(_ snapshot: NetlinkSnapshot, interface: String?) {
-        let links = snapshot.links.values.filter { link in
-            interface.map { link.name == $0 } ?? !link.isLoopback
+    init(_ snapshot: NetworkSnapshot, interface: String?) {
+        let links = snapshot.interfaces.filter { link in
+            interface.map { link.name == $0 } ?? (link.type != .loopback)
         }
         isMet = links.contains(where: \.hasCarrier)
         let subject = interface.map { "`\($0)`" }

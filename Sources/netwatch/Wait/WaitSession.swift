@@ -48,7 +48,7 @@ struct WaitSession {
         let inbox = inbox
         let deadline = settings.timeout.map { started + $0 }
         let timer = try CommandTimer(deadline: deadline) { inbox.wake() }
-        let sources = try settings.goal == .carrier ? watchCarrier() : watchPaths()
+        let sources = settings.goal == .carrier ? watchCarrier() : watchPaths()
         defer { withExtendedLifetime((timer, sources)) {} }
         for await _ in inbox.wakeups {
             let now = ContinuousClock.now
@@ -138,19 +138,21 @@ struct WaitSession {
     ) -> WaitFinding {
         guard status.reason == .noNetlink else { return WaitFinding(status, interfaces: interfaces) }
         let failure = monitor.failure ?? SystemError(call: "netlink", errno: 0)
-        return WaitFinding(failure: NetworkWatch.failure(failure))
+        return WaitFinding(failure: CommandError(netlink: failure))
     }
 
-    private func watchCarrier() throws(CommandError) -> [AnyObject] {
+    private func watchCarrier() -> [AnyObject] {
         let inbox = inbox
         let interfaces = settings.interfaces.isEmpty ? [nil] : settings.interfaces.map(Optional.some)
-        var handlers = NetworkWatch.Handlers()
-        handlers.onSnapshot = { snapshot in
+        let watch = SnapshotWatch(monitor) { result in
             for (part, interface) in interfaces.enumerated() {
-                inbox.put(WaitFinding(snapshot, interface: interface), from: part)
+                switch result {
+                case .success(let snapshot):
+                    inbox.put(WaitFinding(snapshot, interface: interface), from: part)
+                case .failure(let error): inbox.put(WaitFinding(failure: error), from: part)
+                }
             }
         }
-        handlers.onFailure = { inbox.put(WaitFinding(failure: NetworkWatch.failure($0)), from: 0) }
-        return [try NetworkWatch.starting(handlers)]
+        return [watch]
     }
 }

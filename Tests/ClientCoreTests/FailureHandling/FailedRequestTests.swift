@@ -115,11 +115,7 @@ internal import Testing
         struct First: FailedRequestOwner {
             let answer: OwnerResponse
             var takesUnsentRequests: Bool { true }
-            func prepare(_ request: URLRequest) -> URLRequest {
-                var request = request
-                request.setValue("yes", forHTTPHeaderField: "X-Prepared")
-                return request
-            }
+            func addedFields(for request: URLRequest) -> HTTPHeaders { ["X-Prepared": "yes"] }
             func offer(_ request: FailedRequest) {
                 if request.error is UnsentRequest,
                     request.original.value(forHTTPHeaderField: "X-Prepared") == "yes"

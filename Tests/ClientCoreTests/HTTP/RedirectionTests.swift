@@ -118,6 +118,38 @@ internal import Testing
         #expect(try target(location) == expected)
     }
 
+    private static let barePercents: [(location: String, base: String?, sent: String?)] = [
+        ("/%zz%41", nil, "http://a/%zz%41"), ("/x%", nil, "http://a/x%"), ("/%25zz", nil, nil),
+        ("?a=%&b=%4", nil, "http://a/b/c/d;p?a=%&b=%4"), ("/%80%81%", nil, "http://a/%80%81%"),
+        ("/%/../g%#%", nil, "http://a/g%#%"), ("?y", "http://a/b/%zz?q", "http://a/b/%zz?y"),
+        ("g", "http://a/%/c?%", "http://a/%/g"), ("g%", "http://a/%/c", "http://a/%/g%"),
+        ("/g", "http://a/%zz", nil), ("//b/%", "http://a/%", "http://b/%"),
+    ]
+
+    /// - Parameter base: The URL of the response as it was sent; `nil` for a URL without such a percent sign.
+    @Test(arguments: barePercents)
+    func `a percent sign that begins no escape is sent as it is`(
+        location: String,
+        base: String?,
+        sent: String?
+    ) throws {
+        let url = "http://a/b/c/d;p?q"
+        let redirection = try Redirection(
+            of: URLRequest(base?.replacing("%", with: "%25") ?? url),
+            sentAs: base,
+            status: 302,
+            location: location
+        )
+        #expect(redirection?.sentText == sent)
+    }
+
+    @Test func `a percent sign that begins no escape is encoded if no other escape is free`() throws {
+        let all = (0x80...0xff).map { "%" + String($0, radix: 16) }.joined()
+        let redirection = try Redirection(of: URLRequest("http://a/"), status: 302, location: "/\(all)%")
+        #expect(redirection?.sentText == nil)
+        #expect(redirection?.request.url?.absoluteString == "http://a/\(all)%25")
+    }
+
     @Test func `a fragment is inherited unless the location has one`() throws {
         #expect(try target("/x", from: "http://a/y#%C3%A4b") == "http://a/x#%C3%A4b")
         #expect(try target("/x#c", from: "http://a/y#b") == "http://a/x#c")

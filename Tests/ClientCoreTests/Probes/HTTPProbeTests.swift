@@ -46,6 +46,19 @@ internal import Testing
         #expect(result.portal == nil)
     }
 
+    @Test func `the phases are the steps that occurred, and are not longer than the probe`() async throws {
+        let server = try ScriptedServer { _ in .respond("hello") }
+        let result = try await probe(server.url)
+        let phases = try #require(result.phases)
+        #expect(phases.tls == nil)
+        let steps = [phases.lookup, phases.connect, phases.firstByte].compactMap(\.self)
+        #expect(phases.connect != nil && phases.firstByte != nil)
+        #expect(steps.allSatisfy { $0 >= .zero })
+        #expect(steps.reduce(.zero, +) <= try #require(result.latency) + .milliseconds(1))
+        let refused = try #require(try await probe("http://127.0.0.1:1/").phases)
+        #expect(refused.connect == nil && refused.firstByte == nil)
+    }
+
     @Test func `an unexpected status fails`() async throws {
         let server = try ScriptedServer { _ in .respond(status: 503) }
         let result = try await probe(server.url)

@@ -64,6 +64,61 @@ internal import Testing
         #expect(server.requests.last?.target == target)
     }
 
+    @Test func `a percent sign that begins no escape is sent as it is`() async throws {
+        let server = try ScriptedServer { request in
+            switch request.target {
+            case "/": Self.redirect(302, to: "/%zz/a?b=%")
+            // Resolved against the URL as it was sent.
+            case "/%zz/a?b=%": Self.redirect(302, to: "c%4")
+            case "/%zz/c%4" where request.values(of: "Authorization").isEmpty:
+                .respond(status: 401, headers: [.init("WWW-Authenticate", "Basic realm=\"here\"")])
+            default: .respond(request.target)
+            }
+        }
+        session.delegate.taskDidReceiveChallenge = { _, _, _ in
+            (.useCredential, URLCredential(user: "user", password: "password", persistence: .none))
+        }
+        let response = await session.request(server.url + "/").responseString()
+        #expect(response.value == "/%zz/c%4")
+        #expect(response.response?.url?.absoluteString == server.url + "/%25zz/c%254")
+        #expect(server.requests.map(\.target) == ["/", "/%zz/a?b=%", "/%zz/c%4", "/%zz/c%4"])
+    }
+
+    @Test func `cookies and credentials follow the URL, not its text`() async throws {
+        let other = try ScriptedServer { .respond($0.target) }
+        let elsewhere = other.url
+        let server = try ScriptedServer { request in
+            switch request.target {
+            case "/":
+                .respond(
+                    status: 302,
+                    headers: [.init("Location", "/%zz"), .init("Set-Cookie", "a=1; Path=/")]
+                )
+            default: Self.redirect(302, to: elsewhere + "/%zz")
+            }
+        }
+        let session = SessionManager(engine: try TransferEngine(), settings: SessionSettings(.ephemeral))
+        let request = session.request(server.url + "/", headers: ["Authorization": "Bearer 1"])
+        let response = await request.responseString()
+        #expect(response.value == "/%zz")
+        #expect(server.requests.last?.target == "/%zz")
+        #expect(server.requests.last?.values(of: "Cookie") == ["a=1"])
+        #expect(server.requests.last?.values(of: "Authorization") == ["Bearer 1"])
+        #expect(other.requests.first?.values(of: "Authorization") == [])
+    }
+
+    @Test func `a URL that the delegate has changed is sent instead of the location`() async throws {
+        let server = try ScriptedServer { request in
+            request.target == "/" ? Self.redirect(302, to: "/%zz") : .respond(request.target)
+        }
+        session.delegate.taskWillPerformHTTPRedirection = { _, _, _, request in
+            var request = request
+            request.url?.append(path: "er")
+            return request
+        }
+        #expect(try await session.request(server.url + "/").string == "/%25zz/er")
+    }
+
     @Test func `the seventeenth redirect is an error`() async throws {
         let server = try ScriptedServer { Self.redirect(302, to: "/\($0.number)") }
         let response = await session.request(server.url).response()

@@ -160,6 +160,7 @@ internal import Testing
     @Test func `descriptions contain no secrets of URLs and header fields`() throws {
         let url =
             "https://user:hush@host/path?code=hush&sid=hush&page=2&credential=hush&X-Amz-Credential=known"
+            + "&my_token=hush"
         let request = URLRequest(url: try #require(URL(string: url)))
         let fields = [
             "Set-Cookie": "a=hush", "X-Refresh-Token": "hush", "X-Session-Id": "hush", "Server": "known",
@@ -177,6 +178,7 @@ internal import Testing
         )
         let expected =
             "https://host/path?code=REDACTED&sid=REDACTED&page=2&credential=REDACTED&X-Amz-Credential=known"
+            + "&my_token=REDACTED"
         #expect(response.debugDescription.contains("GET \(expected)"))
         #expect(response.debugDescription.contains("Server: \"known\""))
         #expect(response.debugDescription.components(separatedBy: "\"REDACTED\"").count == 4)

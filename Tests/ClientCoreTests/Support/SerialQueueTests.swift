@@ -12,7 +12,7 @@ internal import Testing
 /// The serial queue of requests, and the threads that run it.
 @Suite(.timeLimit(.minutes(5))) struct SerialQueueTests {
     @Test func `work runs once, in order and one at a time`() async throws {
-        let queue = SerialQueue()
+        let queue = SerialQueue(SessionThreads())
         let runs = Recorder<Int>()
         let running = Atomic(0)
         let overlaps = Atomic(0)
@@ -33,13 +33,13 @@ internal import Testing
     }
 
     @Test func `deferred work runs immediately if no other work is expected`() async throws {
-        let (queue, runs) = (SerialQueue(), Recorder<Int>())
+        let (queue, runs) = (SerialQueue(SessionThreads()), Recorder<Int>())
         queue.asyncDeferred { runs.record(1) }
         try await runs.wait { $0 == [1] }
     }
 
     @Test func `deferred work runs in order in the next turn`() async throws {
-        let (queue, runs) = (SerialQueue(), Recorder<Int>())
+        let (queue, runs) = (SerialQueue(SessionThreads()), Recorder<Int>())
         queue.begin { queue.setAwaiting(true) }
         queue.asyncDeferred { runs.record(1) }
         // The threads of the queue come from the same pool. One that was requested earlier begins earlier.
@@ -55,7 +55,7 @@ internal import Testing
     }
 
     @Test func `begin runs on the caller's thread, and the work it submits on another`() async throws {
-        let (queue, threads) = (SerialQueue(), Recorder<UInt>())
+        let (queue, threads) = (SerialQueue(SessionThreads()), Recorder<UInt>())
         let caller = currentThread()
         queue.begin {
             queue.checkIsolated()

@@ -51,6 +51,49 @@ internal import Testing
         #expect(configuration.queue.limits.bytes == 256 << 20)
     }
 
+    @Test func `the defaults of requests, retention, stop and history have keys`() {
+        let reader = Self.read(
+            """
+            [queue]
+            ttl = "2d"
+            connect-timeout = "3s"
+            response-timeout = "4s"
+            durability = "normal"
+            stop-timeout = "10s"
+            [queue.limits]
+            lane-share = 1
+            [queue.retention]
+            done = "2h"
+            done-requests = 5
+            dead = "3d"
+            bytes = "1 MiB"
+            [history]
+            retention = "40d"
+            """
+        )
+        #expect(reader.problems == [])
+        let (configuration, queue) = (reader.configuration, reader.configuration.queue)
+        let defaults = configuration.requestDefaults
+        #expect(defaults.timeToLive == .seconds(2 * 86_400) && defaults.durability == .normal)
+        #expect(defaults.timeouts.connect == .seconds(3) && defaults.timeouts.response == .seconds(4))
+        #expect(queue.limits.laneShare == 1 && queue.stopTimeout == .seconds(10))
+        #expect(configuration.stopGrace > queue.stopTimeout + OfflineQueue.cancellationTimeout)
+        #expect(queue.retention.done == .seconds(7200) && queue.retention.doneCount == 5)
+        #expect(queue.retention.dead == .seconds(3 * 86_400) && queue.retention.bytes == 1 << 20)
+        #expect(configuration.historyRetention == .seconds(40 * 86_400))
+    }
+
+    @Test func `a reload applies the defaults of requests, the limits and the retention`() {
+        let keys = [
+            "ttl", "connect-timeout", "response-timeout", "durability", "limits.requests",
+            "limits.bytes", "limits.lane-share", "retention.done", "retention.done-requests",
+            "retention.dead", "retention.bytes",
+        ].map { "queue.\($0)" }
+        #expect(SettingTable.restartKeys.contains("queue.limits.disk-reserve"))
+        #expect(Set(SettingTable.settings.map(\.path)).isSuperset(of: keys))
+        #expect(Set(SettingTable.restartKeys).isDisjoint(with: keys))
+    }
+
     @Test func `groups of the access must exist`() {
         let reader = Self.read(
             """
@@ -265,7 +308,7 @@ internal import Testing
         #expect(reader.configuration.queue.inflight == 9)
         #expect(reader.configuration.hosts.count == 2)
         let origin = reader.origins["queue.inflight"]
-        #expect(origin?.file == "1" && origin?.line == 2 && origin?.text == "9")
+        #expect(origin?.place == "1:2" && origin?.text == "9")
     }
 
     @Test func `all faults are reported at once, with their positions`() {
@@ -335,6 +378,10 @@ internal import Testing
         ("[defaults]\ntimeout = \"61s\"", "from 10ms to 1m"),
         ("[queue]\nbackoff-base = \"20m\"", "less than `queue.backoff-base`"),
         ("[web]\nlisten = \"0.0.0.0:80\"", "loopback"),
+        ("[queue.limits]\nlane-share = 0", "more than 0 and at most 1"),
+        ("[queue.limits]\nlane-share = 1.5", "more than 0 and at most 1"),
+        ("[queue]\ndurability = \"none\"", "one of \"full\", \"normal\""),
+        ("[queue.retention]\ndead = \"1s\"", "from 1m to 366d"),
         ("a = 1979-05-27", "`a` is not a key"),
         ("a = [1,", "0:1:"),
         ("a = [1,", "; the rest of this file was not checked"),
@@ -358,6 +405,8 @@ internal import Testing
         #expect(reader.configuration.hosts.count == 3 && reader.configuration.hooks.count == 2)
         // The defaults in the file are those of the program.
         #expect(reader.configuration.queue == Self.base.queue)
+        #expect(reader.configuration.requestDefaults == EnqueueOptions())
+        #expect(reader.configuration.historyRetention == HostHistory.defaultRetention)
         #expect(reader.configuration.hostDefaults == HostDefaults())
         #expect(reader.configuration.logLevel == Self.base.logLevel)
     }
@@ -377,6 +426,80 @@ internal import Testing
         #expect(again.configuration.hosts == result.configuration.hosts)
         #expect(again.configuration.hooks == result.configuration.hooks)
         #expect(again.configuration.hooks.count == 1)
+    }
+
+    /// Reads a file, and then environment variables.
+    private func read(
+        _ text: String,
+        _ environment: [String: String]
+    ) throws -> ConfigurationFiles.Result {
+        let directory = try ScratchDirectory()
+        let file = try directory.write(Array(text.utf8), to: "a.toml")
+        return try ConfigurationFiles(path: file, environment: environment).read(into: Self.base)
+    }
+
+    @Test func `environment variables replace the values of files, and are named as their origin`() throws {
+        let result = try read(
+            "[queue]\ninflight = 7\nbackoff-base = \"3s\"\n[queue.limits]\nbytes = 5\n",
+            [
+                "NETWATCH_QUEUE_INFLIGHT": "9", "NETWATCH_QUEUE_LIMITS_BYTES": "\"1 KiB\"",
+                "NETWATCH_QUEUE_RATES": "[\"10/s\"]", "NETWATCH_QUEUE_HOST_WEIGHTS": "{ \"a.example\" = 3 }",
+                "NETWATCH_QUEUE_BACKOFF_BASE": "", "NETWATCH_SERVICE_HOST": "192.0.2.1", "OTHER": "x",
+            ]
+        )
+        let queue = result.configuration.queue
+        #expect(queue.inflight == 9 && queue.limits.bytes == 1024 && queue.rates.count == 1)
+        #expect(queue.hostWeights == ["a.example": 3])
+        #expect(queue.backoffBase == .seconds(3), "an empty variable counts as unset")
+        #expect(
+            result.variables == [
+                "NETWATCH_QUEUE_HOST_WEIGHTS", "NETWATCH_QUEUE_INFLIGHT", "NETWATCH_QUEUE_LIMITS_BYTES",
+                "NETWATCH_QUEUE_RATES",
+            ]
+        )
+        let text = ConfigurationText.effective(result)
+        #expect(text.contains("\ninflight = 9  # NETWATCH_QUEUE_INFLIGHT\n"))
+        #expect(text.contains("\nbackoff-base = \"3s\"  # \(result.files[0]):3\n"))
+        #expect(result.configuration.settings["queue.inflight"] == "9", "a reload compares this value")
+    }
+
+    @Test func `faults of environment variables come after those of files and name the variable`() throws {
+        let error = #expect(throws: InvalidConfiguration.self) {
+            try read(
+                "[queue]\ninflght = 7\n",
+                [
+                    "NETWATCH_QUEUE_TTL": "1m", "NETWATCH_QUEUE_INFLIGHT": "0",
+                    "NETWATCH_QUEUE_INFLIGHT_PER_LANE": "3\n[queue]\ninflight = 5",
+                    "NETWATCH_ACCESS_QUOTA_BYTES": "1 GiB",
+                ]
+            )
+        }
+        let faults = error?.problems.dropFirst().map(\.description) ?? []
+        #expect(error?.problems.first?.line == 2 && faults.count == 4, "\(faults)")
+        let expected = [
+            "NETWATCH_ACCESS_QUOTA_BYTES: `1 GiB` is not a TOML value like `\"1 GiB\"`",
+            "NETWATCH_QUEUE_INFLIGHT: `queue.inflight` is 0; it must be an integer from 1 to 65536",
+            "NETWATCH_QUEUE_INFLIGHT_PER_LANE: `3\n[queue]\ninflight = 5` is not a TOML value like `8`",
+            "NETWATCH_QUEUE_TTL: `1m` is not a TOML value like `\"7d\"`",
+        ]
+        #expect(faults == expected)
+    }
+
+    @Test func `a fault of two keys names the variable that one of them comes from`() throws {
+        let error = #expect(throws: InvalidConfiguration.self) {
+            try read("[queue]\nbackoff-base = \"5s\"\n", ["NETWATCH_QUEUE_BACKOFF_CAP": "\"1s\""])
+        }
+        #expect(
+            error?.description
+                == "NETWATCH_QUEUE_BACKOFF_CAP: `queue.backoff-cap` is less than `queue.backoff-base`"
+        )
+    }
+
+    @Test func `each key has its own variable, which no other use has`() {
+        let names = SettingTable.settings.map(\.variable)
+        #expect(Set(names).count == names.count)
+        #expect(Set(names).isDisjoint(with: ["NETWATCH_CONFIG", "NETWATCH_SOCKET"]))
+        #expect(names.contains("NETWATCH_ACCESS_QUOTA_STAGED_BYTES"))
     }
 
     @Test func `drop-ins are read in the order of their names, and other files are not`() throws {

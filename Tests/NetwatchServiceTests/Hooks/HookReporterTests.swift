@@ -128,7 +128,7 @@ struct HookReporterTests {
         #expect(try queue.events == ["up db remote"])
     }
 
-    @Test func `the first success after the start, and that of a forgotten host, are not reported`()
+    @Test func `the first success after the start, and changes of a forgotten host, are not reported`()
         async throws
     {
         let reporter = await reporter(Self.hook())
@@ -137,7 +137,11 @@ struct HookReporterTests {
         await reporter.report(Self.change(.down(.remote), at: 2000), of: api)
         await reporter.watch(["db"])
         await reporter.report(Self.change(.up, at: 3000), of: api)
+        await reporter.report(Self.change(.down(.remote), at: 4000), of: api)
         #expect(try queue.events == ["down api remote"])
+        await reporter.watch(["db", "api"])
+        await reporter.report(Self.change(.down(.remote), at: 5000), of: api)
+        #expect(try queue.events == ["down api remote", "down api remote"])
     }
 
     @Test func `a new run reports an outage under the id of the previous run`() async throws {

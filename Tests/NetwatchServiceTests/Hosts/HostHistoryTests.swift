@@ -78,6 +78,22 @@ internal import Testing
         }
     }
 
+    @Test func `days and outages are kept for the configured time`() async throws {
+        var batch = HistoryBatch()
+        batch.add(Self.span(.up, 0, 60), of: "api")
+        try await history.write(batch, now: Self.midnight)
+        try await beginOutage()
+        _ = try await history.resume(now: Self.midnight + 3_600_000)
+        let short = try HostHistory(path: directory.file("history.sqlite"), retention: .seconds(40 * 86_400))
+        for (days, kept) in [(39, 1), (42, 0)] {
+            try await short.removeOld(now: Self.midnight + Int64(days) * 86_400_000)
+            #expect(try await short.buckets(of: "api", .day, since: 0).count == kept, "after \(days) days")
+            let outages = try await short.outages(of: nil, since: 0, limit: 10)
+            #expect(outages.count == kept, "after \(days) days")
+        }
+        try short.close()
+    }
+
     private func beginOutage() async throws {
         var tracker = HostTracker(fall: 1, rise: 1, now: .init(wall: Self.midnight, running: .zero))
         let down = tracker.take(.failure("timeout"), at: .init(wall: Self.midnight, running: .zero))

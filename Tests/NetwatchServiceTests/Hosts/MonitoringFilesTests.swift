@@ -30,6 +30,21 @@ struct MonitoringFilesTests {
         let outcome = try await Subprocess(TestProgram.path("promtool"), arguments).outcome()
         #expect(outcome.ending == .exited(0), "\(outcome.output + outcome.errors)")
     }
+
+    @Test(arguments: [("promql", "rules"), ("yaml", "config")])
+    func `promtool accepts the examples of the documentation`(language: String, kind: String) async throws {
+        let promtool = try await TestProgram.path("promtool")
+        let examples = try DocumentationPage.all().flatMap { $0.codeBlocks(in: language) }
+        #expect(!examples.isEmpty)
+        let directory = try ScratchDirectory()
+        for example in examples {
+            let alert = "groups: [{name: example, rules: [{alert: Example, expr: '\(example.text)'}]}]"
+            let text = language == "promql" ? alert : example.text
+            let file = try directory.write(Array(text.utf8), to: "example.yml")
+            let outcome = try await Subprocess(promtool, ["check", kind, file]).outcome()
+            #expect(outcome.ending == .exited(0), "\(text)\n\(outcome.output + outcome.errors)")
+        }
+    }
 }
 
 extension DocumentationPage {

@@ -155,6 +155,60 @@ internal import Testing
         }
     }
 
+    @Test func `closed lanes are one entry for each origin and reason, without their labels`() {
+        let start = Date(timeIntervalSince1970: 1_795_478_400)
+        func lane(
+            _ port: Int,
+            _ label: String,
+            _ reason: String,
+            _ seconds: Double
+        ) -> ControlMessage.ClosedLane {
+            ControlMessage.ClosedLane(
+                host: "a.example",
+                lane: label,
+                origin: "https://a.example:\(port)",
+                until: start + seconds,
+                reason: reason
+            )
+        }
+        let network = ControlMessage.Network(state: "reachable")
+        let queue = ControlMessage.Queue(counts: [:], requests: 0, bytes: 0, oldest: nil, paused: false)
+        func page(_ lanes: [ControlMessage.ClosedLane]) -> String {
+            let status = ControlMessage.Status(
+                version: "1",
+                pid: 1,
+                started: start,
+                network: network,
+                hosts: [:],
+                queue: queue
+            )
+            return StatusPage(
+                status: status,
+                hosts: [],
+                outages: [],
+                closedLanes: lanes,
+                hasHistory: true,
+                reload: nil,
+                now: start
+            ).html.text
+        }
+        let text = page([
+            lane(443, "secret-1", "waiting after failures", 120),
+            lane(443, "secret-2", "waiting after failures", 60), lane(443, "", "HTTP 429", 60),
+            lane(80, "secret-1", "waiting after failures", 60),
+        ])
+        let next = TextFormat.time(start + 60)
+        let items = [
+            "<li>https://a.example:443: HTTP 429; next attempt \(next)</li>",
+            "<li>https://a.example:443 (2 lanes): waiting after failures; next attempt \(next)</li>",
+            "<li>https://a.example:80: waiting after failures; next attempt \(next)</li>",
+        ]
+        #expect(text.contains("<ul>\(items.joined(separator: "\n"))</ul>"), "\(text)")
+        #expect(!text.contains("secret"))
+        let many = page((1...23).map { lane($0, "", "waiting after failures", 60) })
+        #expect(many.split(separator: "<li>").count == 21 && many.contains("and 3 others"))
+    }
+
     @Test func `local outages that began together are one entry`() {
         func outage(_ host: String, _ cause: OutageCause, _ start: Int64) -> HostHistory.Outage {
             .init(host: host, cause: cause, start: start, end: nil, reason: nil)

@@ -136,7 +136,7 @@ internal import Testing
     @Test func `the description of an interface contains its usable addresses`() throws {
         let good = IPAddress("192.0.2.1")!
         let addresses = [
-            InterfaceAddress(interface: 1, address: good, flags: 0x80),
+            InterfaceAddress(interface: 1, address: good, prefixLength: 24, flags: 0x80),
             InterfaceAddress(interface: 1, address: IPAddress("2001:db8::1")!, flags: 0xc0),
             InterfaceAddress(interface: 2, address: IPAddress("192.0.2.9")!, flags: 0x80),
         ]
@@ -145,6 +145,8 @@ internal import Testing
         #expect(all.map(\.index) == [1, 2])
         let modem = try #require(all.first)
         #expect(modem.addresses == [good])
+        #expect(modem.assignedAddresses.first?.prefixLength == 24)
+        #expect(modem.assignedAddresses.map(\.isUsable) == [true, false])
         #expect(modem.name == "wwan0")
         #expect(modem.mtu == 1500)
         #expect(modem.isUp && modem.hasCarrier && !modem.isTunnel)

@@ -56,8 +56,8 @@ struct NetlinkNotificationKernelTests {
         let addresses = all.filter { $0.kind == .address && $0.family == 2 }
         #expect(addresses.map(\.change) == [.new, .deleted])
         #expect(addresses.map(\.prefix?.description) == ["203.0.113.5/28", "203.0.113.5/28"])
-        let index = testbed.near.run { try? NetlinkSnapshot(reading: RequestSocket()) }?.links.values
-            .first { $0.name == "near0" }?.index
+        let links = testbed.near.run { (try? RequestSocket().links())?.elements }
+        let index = links?.first { $0.name == "near0" }?.index
         #expect(index != nil && addresses.map(\.interface) == [index, index])
     }
 
@@ -121,46 +121,5 @@ struct NetlinkNotificationKernelTests {
             }
         }.get()
         #expect(received.contains(.overrun))
-    }
-}
-
-@Suite struct NetlinkSnapshotTests {
-    private let up = Link(index: 2, name: "eth0", flags: 0x1_0043, operationalState: 6)
-    private let unplugged = Link(index: 2, name: "eth0", flags: 0x1003, operationalState: 2)
-    private let renamed = Link(index: 2, name: "uplink", flags: 0x1_0043, operationalState: 6)
-    private let quieter = Link(index: 2, name: "eth0", flags: 0x1_0143, operationalState: 6)
-
-    private func address(_ text: String, flags: UInt32 = 0x80) -> InterfaceAddress {
-        InterfaceAddress(interface: 2, address: IPAddress(text)!, prefixLength: 24, flags: flags)
-    }
-
-    @Test func `the first snapshot lists everything as present, links first`() {
-        let snapshot = NetlinkSnapshot(links: [up], addresses: [address("192.0.2.2"), address("192.0.2.1")])
-        #expect(
-            snapshot.everything == [
-                .link(.present, up), .address(.present, address("192.0.2.1"), up),
-                .address(.present, address("192.0.2.2"), up),
-            ]
-        )
-    }
-
-    @Test func `only visible changes are differences`() {
-        let before = NetlinkSnapshot(links: [up], addresses: [address("192.0.2.1")])
-        let same = NetlinkSnapshot(links: [quieter], addresses: [address("192.0.2.1", flags: 0x280)])
-        #expect(same.differences(from: before).isEmpty)
-        for link in [unplugged, renamed] {
-            let after = NetlinkSnapshot(links: [link], addresses: [address("192.0.2.1")])
-            #expect(after.differences(from: before) == [.link(.changed, link)])
-        }
-    }
-
-    @Test func `a usable address is a change, and addresses are removed before their interface`() {
-        let tentative = NetlinkSnapshot(links: [up], addresses: [address("2001:db8::1", flags: 0xc0)])
-        let usable = NetlinkSnapshot(links: [up], addresses: [address("2001:db8::1")])
-        #expect(usable.differences(from: tentative) == [.address(.changed, address("2001:db8::1"), up)])
-        #expect(
-            NetlinkSnapshot().differences(from: usable)
-                == [.address(.removed, address("2001:db8::1"), up), .link(.removed, up)]
-        )
     }
 }

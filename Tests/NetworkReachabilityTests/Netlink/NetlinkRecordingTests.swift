@@ -44,6 +44,22 @@ internal import Testing
         #expect(try NetlinkRecording.check(path) == 3)
     }
 
+    @Test func `the initial state is read back`() throws {
+        let state = NetlinkRecording.Record(.initialState([4, 5]), monotonic: 6, wall: 7)
+        try write([state] + records)
+        #expect(try read() == [state] + records)
+        let bytes = try bytes()
+        #expect(bytes[8] == 2 && bytes[16] == 3)
+    }
+
+    @Test func `a recording of version 1, which has no initial state, is read`() throws {
+        try write(records)
+        var bytes = try bytes()
+        bytes[8] = 1
+        try replace(bytes)
+        #expect(try read() == records)
+    }
+
     @Test func `a recording is private to its user and not overwritten by default`() throws {
         try write(records)
         let attributes = try FileManager.default.attributesOfItem(atPath: path)
@@ -97,10 +113,10 @@ internal import Testing
     {
         try write(records)
         var bytes = try bytes()
-        bytes[8] = 2
+        bytes[8] = 3
         try replace(bytes)
-        #expect(throws: NetlinkRecording.Failure.unknownVersion(2)) { try NetlinkRecording.check(path) }
-        (bytes[8], bytes[43]) = (1, 9)
+        #expect(throws: NetlinkRecording.Failure.unknownVersion(3)) { try NetlinkRecording.check(path) }
+        (bytes[8], bytes[43]) = (2, 9)
         try replace(bytes)
         #expect(throws: NetlinkRecording.Failure.unknownKind(9, offset: 43)) {
             try NetlinkRecording.check(path)
@@ -152,7 +168,7 @@ internal import Testing
             try replace(hostile)
             let read = (try? read()) ?? []
             let notifications = read.flatMap { record in
-                if case .datagram(let bytes) = record.received {
+                if case .datagram(let bytes) = record.content {
                     NetlinkNotification.all(in: bytes)
                 } else {
                     []

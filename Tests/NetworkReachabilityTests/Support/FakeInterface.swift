@@ -11,7 +11,7 @@ extension NetworkInterface {
             isUp: true,
             hasCarrier: true,
             isTunnel: false,
-            addresses: [],
+            assignedAddresses: [],
             mtu: 1500,
             metered: .unknown
         )

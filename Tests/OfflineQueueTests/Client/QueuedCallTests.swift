@@ -290,8 +290,42 @@ internal import Testing
         #expect(error.code == .cannotConnectToHost && error.transferFailure?.code == 7)
         let cause = try #require(error.errorUserInfo[NSUnderlyingErrorKey] as? QueueError)
         #expect(cause.code == .secretHeader)
+        #expect(call.queueError as? QueueError == cause)
         #expect(call.state == .finished)
         #expect(try await calls.queue.counts == QueueCounts())
+        await calls.queue.stop()
+    }
+
+    @Test(arguments: [503, nil])
+    func `a request whose commit fails has its own error and the store's`(status: Int?) async throws {
+        let full = QueueError(.storeFailed, "the disk is full")
+        let calls = try await QueuedCalls { throw full }
+        // The queue takes a POST over after a status only if its first attempt had a key.
+        calls.session.startRequestsImmediately = false
+        let server = try ScriptedServer { _ in .respond(status: status ?? 200) }
+        var options = OfflineOptions(EnqueueOptions(id: "delayed"))
+        options.statuses = [500...599]
+        let request = calls.session.request(calls.post("x", to: status.map { _ in server.url })).validate()
+        // The handler reads the error before the caller could.
+        let errors = Recorder<(any Error)?>()
+        request.queueIfOffline(calls.queue, options).response(queue: calls.handlers) { [weak request] _ in
+            errors.record(request?.queueError)
+        }
+        let error = await request.response().error
+        #expect((error as? AFError)?.responseCode == status)
+        let code: URLError.Code? = status == nil ? .cannotConnectToHost : nil
+        #expect((error as? URLError)?.code == code)
+        try await errors.wait { !$0.isEmpty }
+        #expect(errors.values.first as? QueueError == full && request.queueError as? QueueError == full)
+        await calls.queue.stop()
+        await self.calls.queue.stop()
+    }
+
+    @Test func `a failure that the queue does not cover has no error of the queue`() async throws {
+        let server = try ScriptedServer { _ in .respond(status: 404) }
+        let request = calls.session.request(server.url).validate().queueIfOffline(calls.queue)
+        #expect((await request.response().error as? AFError)?.responseCode == 404)
+        #expect(request.queueError == nil)
         await calls.queue.stop()
     }
 

@@ -83,11 +83,47 @@ internal import Testing
         #expect(server.requests.map { $0.values(of: "Idempotency-Key") } == [["key-1"]])
     }
 
-    @Test func `a lost response is not taken over if the request had no key`() async throws {
+    @Test func `a request that has not started gets a key, which all of its attempts carry`() async throws {
+        struct RetryTwice: RequestRetrier {
+            func should(
+                _ manager: SessionManager,
+                retry request: Request,
+                with error: any Error,
+                completion: @escaping RequestRetryCompletion
+            ) { completion(request.retryCount < 2, 0) }
+        }
         var options = OfflineOptions()
         options.includesAmbiguousFailures = true
         let server = try server(.close)
+        calls.session.retrier = RetryTwice()
+        let attempt = await attempt(calls.post("x", to: server.url), options)
+        let keys = server.requests.map { $0.values(of: "Idempotency-Key") }
+        #expect(keys.count == 3 && keys[0].count == 1 && Set(keys).count == 1)
+        #expect(attempt.headers.filter { $0.name == "Idempotency-Key" }.map(\.value) == keys[0])
+    }
+
+    @Test func `a lost response is not taken over if the request had no key`() async throws {
+        var options = OfflineOptions()
+        options.includesAmbiguousFailures = true
+        options.enqueue.idempotencyKey = .none
+        let server = try server(.close)
         try await expectRefusal(calls.post("x", to: server.url), options)
+        #expect(server.requests.map { $0.values(of: "Idempotency-Key") } == [[]])
+    }
+
+    @Test func `a request that was started before gets no key and is not taken over`() async throws {
+        var options = OfflineOptions()
+        options.includesAmbiguousFailures = true
+        let server = try server(.stall(then: .close))
+        let request = calls.session.request(calls.post("x", to: server.url))
+        await server.requests(atLeast: 1)
+        request.queueIfOffline(calls.queue, options)
+        async let response = request.response()
+        server.release()
+        #expect(await (response.error as? URLError)?.code == .networkConnectionLost)
+        #expect(server.requests.map { $0.values(of: "Idempotency-Key") } == [[]])
+        #expect(try await calls.queue.counts == QueueCounts())
+        await calls.queue.stop()
     }
 
     @Test func `a lost response to an idempotent request is taken over on demand`() async throws {
@@ -102,7 +138,7 @@ internal import Testing
         #expect(server.requests.count == 1)
     }
 
-    @Test(arguments: [(503, "PUT", true), (503, "POST", false), (429, "POST", true), (404, "PUT", false)])
+    @Test(arguments: [(503, "PUT", true), (503, "POST", true), (429, "POST", true), (404, "PUT", false)])
     func `rejected statuses are taken over as the options say`(
         status: Int,
         method: String,
@@ -178,6 +214,7 @@ internal import Testing
         let keyed = calls.session.request(request).queueIfOffline(calls.queue, options)
         #expect((await keyed.response().error as? URLError)?.code == .networkConnectionLost)
         calls.session.adapter = Adapter { $0.httpMethod = "PUT" }
+        options.enqueue.idempotencyKey = .none
         try await expectRefusal(calls.post("x", to: server.url), options)
     }
 

@@ -78,8 +78,9 @@ internal import Testing
             }
             #expect(try await differences(try new("a", method: "PUT")) == "method")
             #expect(try await differences(try new("a", host: "elsewhere.example")) == "URL")
-            // Of a deleted body, only the length is known.
+            // Of a deleted body, the length and the hash are known.
             #expect(try await differences(try new("a", body: "longer than before")) == "body")
+            #expect(try await differences(try new("a", body: "hallo")) == "body")
             #expect(try await differences(try new("a") { $0.lane = "l" }) == "lane")
             #expect(try await differences(try new("a") { $0.isFIFO = true }) == "FIFO")
             #expect(try await differences(try new("a") { $0.priority = 1 }) == "priority")

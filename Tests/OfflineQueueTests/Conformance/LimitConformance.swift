@@ -49,9 +49,27 @@ internal import Testing
             $0.limits.laneShare = 0.5
         }
         for id in ["a", "b"] { try await bench.put(id) }
-        #expect(try await refusal(bench, try new("c")).code == .queueFull)
+        let lane = try await refusal(bench, try new("c"))
+        #expect(lane.code == .queueFull)
+        #expect(
+            lane.message == "the lane has 2 requests; its limit is 2, which is 50 % of `limits.requests`"
+        )
         for id in ["c", "d"] { try await bench.put(id, host: "other") }
-        #expect(try await refusal(bench, try new("e", host: "third")).code == .queueFull)
+        let queue = try await refusal(bench, try new("e", host: "third"))
+        #expect(queue.code == .queueFull && queue.message == "the queue has 4 requests; its limit is 4")
+    }
+
+    @Test(arguments: StoreKind.allCases)
+    func `a request that is too large for a lane is refused with the setting`(kind: StoreKind) async throws {
+        let bench = try await kind.bench { $0.limits.bytes = 300 }
+        let error = try await refusal(bench, try new("a", body: String(repeating: "x", count: 200)))
+        #expect(error.code == .bodyTooLarge)
+        #expect(
+            error.message.hasSuffix(
+                "at most 150 are accepted in a lane, which is 50 % of `limits.bytes`"
+            ),
+            "\(error.message)"
+        )
     }
 
     @Test(arguments: StoreKind.allCases)

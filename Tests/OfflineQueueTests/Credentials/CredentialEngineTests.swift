@@ -371,9 +371,9 @@ internal import Testing
             for request in claimed { try await store.conclude(request, .held(.auth)) }
         }
         #expect(try await store.counts()[.held] == count)
-        let commits = store.commits
+        let commits = store.commitDurations.count
         try await store.releaseRequests(heldForCredential: "api", triedBefore: nil)
-        #expect(store.commits - commits == 3)
+        #expect(store.commitDurations.count - commits == 3)
         #expect(try await store.counts()[.pending] == count)
         await store.close()
     }

@@ -31,7 +31,8 @@ internal import Testing
         try change(
             """
             ALTER TABLE history DROP COLUMN webhook_id; DROP INDEX request_submitter; DROP INDEX history_submitter;
-            DELETE FROM grdb_migrations WHERE identifier = '11'; PRAGMA user_version = 10
+            ALTER TABLE request DROP COLUMN inline_sha256; ALTER TABLE history DROP COLUMN inline_sha256;
+            DELETE FROM grdb_migrations WHERE identifier IN ('11', '12'); PRAGMA user_version = 10
             """
         )
         return webhooks

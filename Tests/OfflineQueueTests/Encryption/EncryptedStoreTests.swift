@@ -69,6 +69,14 @@ internal import Testing
         )
         let error = await #expect(throws: QueueError.self) { try await store.enqueue(other) }
         #expect(error?.code == .idConflict && error?.message.contains("differs in: headers, body;") == true)
+        // The bodies have the same length, and the hash of the deleted one is encrypted.
+        let sent = try #require(try await store.claimAll().first)
+        try await store.conclude(sent, .delivered(status: 200), response: Marked.response)
+        let late = await #expect(throws: QueueError.self) { try await store.enqueue(other) }
+        #expect(late?.message.contains("differs in: headers, body;") == true)
+        #expect(try await store.enqueue(try await Marked.request("a"))[0].outcome == .known)
+        let digest = try SHA256.digest(of: Data("inline-7f3a".utf8)).description
+        #expect(try directory.found([digest]) == [])
     }
 
     @Test func `a retry with a new key stores that key encrypted`() async throws {

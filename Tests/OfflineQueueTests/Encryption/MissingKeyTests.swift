@@ -29,7 +29,9 @@ internal import Testing
         #expect(try await wrong.claimAll().map(\.id) == ["new"])
         let held = try await wrong.all([.held])
         #expect(held.map(\.id) == ["small", "large"] && held.allSatisfy { $0.holdReason == .key })
-        #expect(held.allSatisfy { $0.lastError?.contains("encryption key `\(id)` is missing") == true })
+        let other = try #require(wrong.environment.sealer.keys?.current.id)
+        let reason = "the key file contains the wrong key: `\(other)` instead of `\(id)`"
+        #expect(held.allSatisfy { $0.lastError?.hasPrefix(reason) == true })
         #expect(try await wrong.details(of: "small")?.headers == [])
         let report = try await wrong.inspect()
         #expect(report.findings.map(\.kind) == [.encryptionKey, .encryptionKey])
@@ -76,9 +78,9 @@ internal import Testing
         ] {
             #expect(await errorCode(operation) == .encryptionKeyMissing)
         }
-        #expect(
-            wrong.openingNotes.first?.contains("accepts no requests; add the key to the key file") == true
-        )
+        let note = try #require(wrong.openingNotes.first)
+        #expect(note.hasPrefix("the queue was opened with the wrong encryption key, `"), "\(note)")
+        #expect(note.contains("accepts no requests; add the key to the key file"), "\(note)")
         #expect(try await wrong.reseal(after: ResealCursor()) == nil)
         #expect(try await wrong.statistics().encryption.map(\.isCurrent) == [false, false])
         await wrong.close()
@@ -130,12 +132,15 @@ internal import Testing
             try await locked.enqueue(try await Marked.request("b"))
         }
         #expect(refusal?.code == .encryptionKeyMissing)
+        #expect(refusal?.message.hasPrefix("the queue was opened without its encryption key `") == true)
         let large = await #expect(throws: QueueError.self) {
             _ = try await locked.spool.store(Marked.spooled)
         }
         #expect(large?.code == .encryptionKeyMissing)
         #expect(try await locked.claimAll().isEmpty)
-        #expect(try await locked.all().map(\.holdReason) == [.key])
+        let held = try await locked.all()
+        #expect(held.map(\.holdReason) == [.key])
+        #expect(held[0].lastError?.contains("` is missing; add the key") == true)
         for edit in [QueueEdit.retry(newKey: false), .release] {
             #expect(try await locked.edit(edit, ["a"]) == [.refused(.held)])
             let edited = try await locked.edit(

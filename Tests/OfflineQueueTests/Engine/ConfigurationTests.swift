@@ -98,4 +98,14 @@ internal import Testing
         var random = SplitMix64(seed: 1)
         #expect(backoff.delay(after: 64, using: &random) == day * 366)
     }
+
+    @Test func `the store gets the limits and the retention of the configuration`() {
+        var configuration = OfflineQueue.Configuration(directory: directory.path)
+        configuration.limits.laneShare = 0.25
+        configuration.retention.doneCount = 3
+        configuration.backoffCap = .seconds(7)
+        let settings = StoreSettings(configuration)
+        #expect(settings.limits == configuration.limits && settings.retention == configuration.retention)
+        #expect(settings.longestDelay == .seconds(7))
+    }
 }

@@ -84,6 +84,12 @@ struct LimitedServer: SimulatedNetwork {
         return fleet.network
     }
 
+    /// The time by which every request is served. A lane whose canaries were all rejected may still wait when the
+    /// server is idle again, but not longer than the maximum of its backoff. It then sends all of its requests.
+    private static func latestEnd(rows: Int) -> Duration {
+        ideal(rows: rows) * 1.3 + Backoff().cap + serviceTime * rows
+    }
+
     /// Returns how many requests arrive within this time after the link returned.
     private func arrivals(within time: Duration, _ server: LimitedServer) -> Int {
         server.arrivals(before: Self.linkUp + time)
@@ -94,10 +100,9 @@ struct LimitedServer: SimulatedNetwork {
         #expect(arrivals(within: .milliseconds(250), server) <= 2 * Self.queues / 10)
         #expect(server.peak(within: .milliseconds(20)) <= Self.queues, "no second peak")
         #expect(server.rejected <= Self.queues * 500 / 20)
-        // The rest waits longer: a queue whose first requests are all rejected doubles its backoff each time, and the
-        // server may be idle before that has passed.
         let duration = server.end(ofShare: 0.95) - Self.linkUp
         #expect(duration <= Self.ideal(rows: 500) * 1.3 + .seconds(10))
+        #expect(server.end(ofShare: 1) - Self.linkUp <= Self.latestEnd(rows: 500) + .seconds(10))
     }
 
     @Test func `without a spread, each queue sends one request before the server responds`() {
@@ -112,6 +117,7 @@ struct LimitedServer: SimulatedNetwork {
         let server = reconnect(rows: 500)
         #expect(server.rejected > Self.queues * 500 / 10)
         #expect(server.end(ofShare: 0.99) - Self.linkUp <= Self.ideal(rows: 500) * 1.3)
+        #expect(server.end(ofShare: 1) - Self.linkUp <= Self.latestEnd(rows: 500))
     }
 
     @Test func `without canaries and the ramp, the same requests would arrive as a herd`() {

@@ -1,0 +1,49 @@
+internal import Logging
+internal import OfflineQueue
+
+/// Reading the configuration again while the service runs.
+extension NetwatchDaemon {
+    /// The parts of the service that a reload changes.
+    struct Reloadable {
+        let hosts: HostMonitor
+        let hooks: HookReporter
+        let server: ControlServer
+        let access: AccessRules
+        let queue: OfflineQueue
+        let defaults: RequestDefaults
+    }
+
+    func reload(_ parts: Reloadable) async -> ConfigurationReloads.Outcome {
+        logFailure(notifier.notify(.reloading))
+        defer { logFailure(notifier.notify(.ready)) }
+        do {
+            return try await apply(try reread(), to: parts)
+        } catch {
+            let faults = (error as? InvalidConfiguration)?.problems.map { "\($0)" } ?? ["\(error)"]
+            for fault in faults { logger.error("\(fault)") }
+            logger.error("the configuration files were not applied; the service keeps the old values")
+            return .refused(faults)
+        }
+    }
+
+    private func apply(
+        _ new: ServiceConfiguration,
+        to parts: Reloadable
+    ) async throws(ControlSocketError) -> ConfigurationReloads.Outcome {
+        // Only this can fail, so it is the first change.
+        try parts.server.admit(mode: new.access.socketMode, userConnections: new.userConnections)
+        parts.access.replace(policy: new.access, quota: new.quota)
+        parts.queue.use(new.queue.limits, new.queue.retention)
+        parts.defaults.replace(new.requestDefaults)
+        threshold.level = new.logLevel
+        await parts.hooks.use(new.hooks)
+        await parts.hosts.update(new.hosts)
+        let keys = SettingTable.restartKeys.filter { new.settings[$0] != configuration.settings[$0] }
+        logger.notice("the configuration was read again", metadata: ["hosts": "\(new.hosts.count)"])
+        if !keys.isEmpty {
+            let list = keys.map { "`\($0)`" }.joined(separator: ", ")
+            logger.warning("these settings change only when the service is restarted: \(list)")
+        }
+        return .applied(hosts: new.hosts.count, restartKeys: keys)
+    }
+}

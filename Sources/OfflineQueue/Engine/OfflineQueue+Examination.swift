@@ -1,0 +1,31 @@
+internal import Dispatch
+internal import Glibc
+
+extension OfflineQueue {
+    /// Checks the log, the structure and the counters of a store that no process has open, like
+    /// ``setAside(directory:evenIfSound:encryptionKeyFile:)``. Changes no data and no permissions.
+    ///
+    /// - Parameters:
+    ///   - path: The queue's directory, which must exist.
+    ///   - encryptionKeyFile: The path of the keys of an encrypted queue, which are checked, too. `nil` for none.
+    /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnavailable`, `storeUnusable` for a database
+    ///   of another program or of a newer netwatch, `encryptionKeyUnusable`.
+    package static func examineStore(
+        directory path: String,
+        encryptionKeyFile: String?
+    ) async throws -> StoreExamination {
+        _ = try await keys(in: encryptionKeyFile)
+        let directory = try await DispatchQueue.global().run { () throws(QueueError) in
+            try QueueDirectory(existing: path)
+        }
+        defer { directory.release() }
+        let (isNew, noted) = await DispatchQueue.global().run {
+            (access(directory.databasePath, F_OK) != 0, directory.damage.text)
+        }
+        var damage = noted
+        if damage == nil, !isNew { damage = try await SetAside(directory).diagnosis() }
+        return await DispatchQueue.global().run { [damage] in
+            StoreExamination(of: directory, damage: damage)
+        }
+    }
+}

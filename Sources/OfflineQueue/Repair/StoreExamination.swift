@@ -1,0 +1,22 @@
+/// The condition of a store that no process has open.
+package struct StoreExamination: Hashable, Sendable {
+    /// The first damage; `nil` if there is none.
+    package let damage: String?
+    /// The size of the database and its log in bytes; 0 if there is no database yet.
+    package let databaseBytes: Int64
+    /// The number of free bytes on the file system of the store.
+    package let freeBytes: Int64
+    /// Whether the queue would accept no requests, because the file system has too little free space. The queue is
+    /// assumed to have the default ``QueueLimits``.
+    package let isDiskFull: Bool
+
+    init(of directory: QueueDirectory, damage: String?) {
+        self.damage = damage
+        let database = directory.databasePath
+        databaseBytes = FileSystem.size(of: database) + FileSystem.size(of: "\(database)-wal")
+        let space = FileSystem.space(at: directory.path)
+        freeBytes = space?.free ?? 0
+        let reserve = space.map(QueueLimits().diskReserve(of:)) ?? 0
+        isDiskFull = freeBytes < reserve
+    }
+}

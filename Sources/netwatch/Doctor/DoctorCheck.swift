@@ -1,0 +1,37 @@
+internal import NetworkReachability
+
+/// The checks of `netwatch doctor`, in the order in which they run.
+///
+/// The store is checked last, because a command of root becomes the owner of the store for that.
+enum DoctorCheck: String, CaseIterable {
+    case netlink, transport, resolver, loopback, clock, configuration, service, credentials, host, store
+
+    /// What the checks examine.
+    struct Subjects {
+        var configuration: ConfigurationOption
+        var queue: QueueOptions
+        /// The directory of the credentials; `nil` for none.
+        var credentials: String?
+        /// The hosts to which the check connects.
+        var hosts: [NetworkHost]
+        var probe: ProbeChoice
+    }
+
+    /// Runs the check.
+    ///
+    /// - Returns: The findings; empty if the check does not apply.
+    func findings(on subjects: Subjects) async -> [DoctorFinding] {
+        switch self {
+        case .netlink: [MachineChecks.netlink()]
+        case .transport: MachineChecks.transport()
+        case .resolver: [MachineChecks.resolver()]
+        case .loopback: [await MachineChecks.loopback()]
+        case .clock: [MachineChecks.clock()]
+        case .configuration: ServiceChecks.configuration(subjects.configuration)
+        case .service: [await ServiceChecks.service(subjects.queue.service)]
+        case .credentials: await ServiceChecks.credentials(in: subjects.credentials)
+        case .host: await HostChecks.findings(on: subjects.hosts, subjects.probe)
+        case .store: await StoreCheck(queue: subjects.queue).findings()
+        }
+    }
+}

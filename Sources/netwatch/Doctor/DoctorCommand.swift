@@ -1,0 +1,81 @@
+internal import ArgumentParser
+internal import NetwatchService
+
+/// The `netwatch doctor` command.
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Check what netwatch needs on this machine, and say what to do.",
+        discussion: """
+            netwatch doctor
+            netwatch doctor --host api.example.com --probe https
+            netwatch doctor --config ./netwatch.toml --credentials ./credentials
+
+            Prints a line for each check: ok, a warning or a problem, with the fact and what to do. The checks \
+            are, in this order: netlink, the libraries for transfers, the resolver's configuration, the path to \
+            localhost, the clock, the configuration files, the service and what this user may do with it, the \
+            credential files, the hosts of --host, and the store.
+
+            Without --host, the command sends nothing beyond this machine. It changes nothing, needs neither a \
+            service nor root, and calls no other program. While the service runs, it reports on the store; without \
+            the service, the command checks the structure of the store.
+
+            Exit status: 0 if there is no problem, even with warnings; 1 if there is a problem.
+            """
+    )
+
+    @Option(
+        help: .init(
+            "A host to look up and to connect to. Can be repeated. Default: none, nothing is sent.",
+            valueName: "host"
+        )
+    )
+    var host: [String] = []
+
+    @Option(
+        name: .shortAndLong,
+        help: "With --host: the probe, as in `netwatch host`. Default tcp, port 443.",
+        transform: ProbeChoice.argument
+    )
+    var probe: ProbeChoice?
+
+    @Option(
+        help: .init(
+            "The directory of the credentials to check. Default: $CREDENTIALS_DIRECTORY, if it is set.",
+            valueName: "directory"
+        )
+    )
+    var credentials: String?
+
+    @Option(name: .shortAndLong, help: "The output format: text, or json (a single JSON object).")
+    var format = OutputFormat.text
+
+    @OptionGroup var file: ConfigurationOption
+    @OptionGroup var queue: QueueOptions
+    @OptionGroup var color: ColorOption
+
+    func validate() throws {
+        if credentials == "" { throw ValidationError("`--credentials` must not be empty") }
+        if probe != nil, host.isEmpty { throw ValidationError("`--probe` requires `--host`") }
+    }
+
+    mutating func run() async throws {
+        let subjects = DoctorCheck.Subjects(
+            configuration: file,
+            queue: queue,
+            credentials: credentials ?? ServicePaths().credentialsDirectory,
+            hosts: try HostList.reading(host, from: nil),
+            probe: probe ?? .tcp(port: 443)
+        )
+        var report = DoctorReport()
+        for check in DoctorCheck.allCases {
+            for finding in await check.findings(on: subjects) {
+                let entry = DoctorReport.Entry(check: check, finding: finding)
+                report.checks.append(entry)
+                if format == .text { Printer.line(entry.line) }
+            }
+        }
+        if format == .json { Printer.json(report, with: ControlMessage.encoder) }
+        if report.hasProblems { throw ExitStatus.no.exitCode }
+    }
+}

@@ -1,0 +1,58 @@
+internal import ClientCore
+internal import Foundation
+internal import NetwatchEventLoop
+internal import NetworkReachability
+internal import OfflineQueue
+
+/// The checks of this machine. They send nothing beyond it.
+enum MachineChecks {
+    static func netlink() -> DoctorFinding {
+        let interfaces = PathMonitor.shared.snapshot.interfaces
+        guard let failure = PathMonitor.shared.failure else {
+            return .ok("netlink is available, with \(CountText.format(interfaces.count, "interface"))")
+        }
+        return .problem(
+            "netlink is unavailable (\(failure)), so reachability is unknown",
+            advice: "allow sockets of the family `AF_NETLINK` in the sandbox or container"
+        )
+    }
+
+    static func transport() -> [DoctorFinding] {
+        let shortcomings = SessionManager.transportShortcomings
+        guard !shortcomings.isEmpty else { return [.ok(SessionManager.transportLibraries)] }
+        let advice = "install libcurl with OpenSSL and HTTP/2, as in Debian"
+        return shortcomings.map {
+            SessionManager.canTransferSecurely ? .warning($0, advice: advice) : .problem($0, advice: advice)
+        }
+    }
+
+    static func resolver() -> DoctorFinding {
+        if let fault = ResolverConfigurationFault() {
+            return .warning(
+                "\(fault), so host names cannot be looked up",
+                advice: "name a server in `\(ResolverConfigurationFault.path)`"
+            )
+        }
+        let servers = (try? NameServers.read()) ?? []
+        return .ok("name servers: \(servers.joined(separator: " "))")
+    }
+
+    /// Looks up a name of this machine and its path. `localhost` is never sent to a name server (RFC 6761 §6.3).
+    static func loopback() async -> DoctorFinding {
+        guard let host = NetworkHost("localhost") else { return .ok("not checked") }
+        for await status in PathMonitor.shared.statuses(of: .host(host)) {
+            let text = "`\(host.text)` is \(status.reachability.summary) (\(status.summary))"
+            return status.isReachable ? .ok(text) : .warning(text, advice: "set the interface `lo` up")
+        }
+        return .warning("`\(host.text)` could not be looked up")
+    }
+
+    static func clock() -> DoctorFinding {
+        let time = Date().formatted(.iso8601)
+        if StoreClock.system.isSynchronized() { return .ok("\(time), synchronized") }
+        return .warning(
+            "\(time), and the kernel reports that the clock is not synchronized",
+            advice: "start a time service, because certificates and due times depend on the clock"
+        )
+    }
+}

@@ -1,0 +1,80 @@
+internal import ClientCore
+internal import NetwatchService
+
+/// The checks of the service, its configuration and its credentials.
+enum ServiceChecks {
+    /// How long the service may take for each response.
+    static let timeout: Duration = .seconds(5)
+
+    static func configuration(_ option: ConfigurationOption) -> [DoctorFinding] {
+        do throws(InvalidConfiguration) {
+            return [.ok(try option.files.read().verdict)]
+        } catch {
+            return error.problems.map { problem in
+                // A file that cannot be read has no position.
+                .problem("\(problem)", advice: problem.line > 0 ? ConfigurationOption.keysHint : nil)
+            }
+        }
+    }
+
+    static func service(_ options: ServiceOptions) async -> DoctorFinding {
+        let socket: String
+        do throws(CommandError) { socket = try options.path() } catch { return .problem(error) }
+        let summary = await ServiceSummary.asking(socket, timeout: timeout)
+        switch summary.state {
+        case .running: return await running(summary, ServiceClient(path: socket, busyTimeout: .zero))
+        case .notRunning: return .warning(summary.summary, advice: "`netwatch serve` starts the service")
+        case .busy: return .warning(summary.summary, advice: "try again in a few seconds")
+        case .notPermitted:
+            return .problem(
+                summary.summary,
+                advice: "add this user to a group of `access.submit-groups` or `access.read-groups`"
+            )
+        case .notAnswering:
+            return .problem(summary.summary, advice: "look at the log of the service, and restart it")
+        }
+    }
+
+    private static func running(_ summary: ServiceSummary, _ client: ServiceClient) async -> DoctorFinding {
+        let version = await version(client)
+        let process = version.map { "\(summary.summary), version \($0)" } ?? summary.summary
+        let text = "\(process); this user may \(await permission(client)) requests"
+        guard let version, version != NetwatchVersion.current else { return .ok(text) }
+        return .warning(
+            "\(text); this command has the version \(NetwatchVersion.current)",
+            advice: "restart the service after an upgrade"
+        )
+    }
+
+    /// Returns the version of the service; `nil` if it does not report one.
+    private static func version(_ client: ServiceClient) async -> String? {
+        try? await client.get("/v1/status", within: timeout, as: ControlMessage.Status.self).version
+    }
+
+    /// Returns what this user may do with requests. The list of uploads is only for users who may submit.
+    private static func permission(_ client: ServiceClient) async -> String {
+        do throws(CommandError) {
+            _ = try await client.get("/v1/bodies", within: timeout, as: ControlMessage.StagedBodies.self)
+            return "submit"
+        } catch {
+            return error.status == .noPermission ? "read but not submit" : "read"
+        }
+    }
+
+    /// - Parameter path: The directory of the credentials; `nil` for none.
+    static func credentials(in path: String?) async -> [DoctorFinding] {
+        guard let path else { return [] }
+        let directory = CredentialDirectory(path: path)
+        do {
+            let faults = try await directory.check()
+            guard faults.isEmpty else {
+                return faults.map {
+                    .warning($0, advice: "requests with this credential are held until the file is correct")
+                }
+            }
+            return [.ok(await directory.verdict)]
+        } catch {
+            return [.problem("\(error)")]
+        }
+    }
+}

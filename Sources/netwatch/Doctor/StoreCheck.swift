@@ -1,0 +1,91 @@
+internal import Glibc
+internal import NetwatchService
+internal import OfflineQueue
+
+/// The check of the queue's store: through the service if it runs, otherwise in the store's directory.
+struct StoreCheck {
+    let queue: QueueOptions
+
+    func findings() async -> [DoctorFinding] {
+        do throws(CommandError) {
+            guard let directory = try queue.directoryIfNoServiceRuns() else {
+                return [try await findingByService()]
+            }
+            return try await findings(in: directory)
+        } catch {
+            return [Self.finding(error)]
+        }
+    }
+
+    private func findingByService() async throws(CommandError) -> DoctorFinding {
+        let client = ServiceClient(path: try queue.service.path(), busyTimeout: .zero)
+        let statistics = try await client.get(
+            "/v1/queue/stats",
+            within: ServiceChecks.timeout,
+            as: ControlMessage.Statistics.self
+        )
+        let sizes = Self.sizes(database: statistics.databaseBytes, free: statistics.freeBytes)
+        return .ok("in use by the service; \(sizes); `netwatch queue verify` checks every request")
+    }
+
+    private func findings(in directory: String) async throws(CommandError) -> [DoctorFinding] {
+        // Read first, because root becomes the owner of the directory afterwards.
+        let mode = Self.openMode(of: directory)
+        try StoreDirectory.requireOwn(directory)
+        let examination: StoreExamination
+        do {
+            examination = try await OfflineQueue.examineStore(
+                directory: directory,
+                encryptionKeyFile: queue.encryptionKey
+            )
+        } catch let error as QueueError {
+            if error.code == .alreadyOwned { return [.ok(error.message)] }
+            throw CommandError(opening: error)
+        } catch {
+            throw CommandError(.unknown, "\(error)")
+        }
+        let open = mode.map { Self.finding(mode: $0, of: directory) }
+        return [finding(examination, in: directory), open].compactMap(\.self)
+    }
+
+    private func finding(_ store: StoreExamination, in directory: String) -> DoctorFinding {
+        if let damage = store.damage {
+            return .problem(
+                "the store in `\(directory)` is damaged: \(damage)",
+                advice: "`netwatch queue verify --set-aside` moves it away and saves the readable requests"
+            )
+        }
+        let sizes = Self.sizes(database: store.databaseBytes, free: store.freeBytes)
+        if store.isDiskFull {
+            return .problem("the disk of `\(directory)` is full: \(sizes)", advice: "free some space")
+        }
+        return .ok("no damage in `\(directory)`; \(sizes)")
+    }
+
+    private static func sizes(database: Int64, free: Int64) -> String {
+        "database \(ByteText.format(database)), free disk \(ByteText.format(free))"
+    }
+
+    /// Returns the mode of a directory that other users can access; `nil` for a private one.
+    private static func openMode(of directory: String) -> mode_t? {
+        var status = stat()
+        guard stat(directory, &status) == 0, status.st_mode & 0o077 != 0 else { return nil }
+        return status.st_mode & 0o7777
+    }
+
+    private static func finding(mode: mode_t, of directory: String) -> DoctorFinding {
+        .warning(
+            "other users can access `\(directory)` (mode 0\(String(mode, radix: 8)))",
+            advice: "`netwatch serve` changes the mode to 0700 when it starts"
+        )
+    }
+
+    /// Returns the finding for a store that cannot be examined. Without a queue, or without the permission to read it,
+    /// nothing is known to be wrong.
+    private static func finding(_ error: CommandError) -> DoctorFinding {
+        switch error.status {
+        case .usage, .noPermission, .unavailable, .tryAgain: .warning(error.message, advice: error.hint)
+        default: .problem(error)
+        }
+    }
+}

@@ -1,0 +1,143 @@
+internal import Foundation
+internal import Glibc
+internal import NetwatchTestSupport
+internal import Testing
+
+@Suite(
+    .enabled(if: NetworkNamespace.isAvailable, "\(NetworkNamespace.obstacle ?? "")"),
+    .timeLimit(.minutes(5))
+)
+struct DoctorCommandTests {
+    private let directory = try! ScratchDirectory()
+
+    /// Runs `netwatch doctor` and returns its findings by check.
+    private func doctor(
+        _ arguments: [String],
+        in namespace: NetworkNamespace? = nil
+    ) async throws -> (ending: Subprocess.Ending, findings: [String: [[String: Any]]]) {
+        let run = try await Command.start(["doctor", "--format", "json"] + arguments, in: namespace).outcome()
+        let report = try Command.json(try #require(run.output.first, "\(run.errors)"))
+        #expect(run.output.count == 1 && run.errors == [] && report["type"] as? String == "doctor")
+        let checks = try #require(report["checks"] as? [[String: Any]])
+        return (run.ending, Dictionary(grouping: checks) { $0["check"] as? String ?? "" })
+    }
+
+    private func results(_ findings: [[String: Any]]?) -> [String] {
+        findings?.compactMap { $0["result"] as? String } ?? []
+    }
+
+    private func message(_ findings: [[String: Any]]?) -> String {
+        findings?.first?["message"] as? String ?? ""
+    }
+
+    /// Arguments that name a service that does not run and a store that does not exist.
+    private var nothing: [String] {
+        ["--socket", directory.file("socket"), "--state-dir", directory.file("state")]
+    }
+
+    @Test func `without a service, a store and a network there are warnings, but no problems`() async throws {
+        let namespace = try NetworkNamespace(hasLoopback: false)
+        let (ending, findings) = try await doctor(nothing, in: namespace)
+        #expect(ending == .exited(0), "\(findings)")
+        #expect(results(findings["netlink"]) == ["ok"] && results(findings["configuration"]) == ["ok"])
+        #expect(message(findings["netlink"]) == "netlink is available, with 1 interface")
+        #expect(message(findings["transport"]).hasPrefix("libcurl "))
+        for check in ["loopback", "service", "store"] {
+            #expect(results(findings[check]) == ["warning"], "\(check)")
+            #expect(findings[check]?.first?["advice"] is String, "\(check)")
+        }
+        #expect(findings["credentials"] == nil && findings["host"] == nil)
+        #expect(!FileManager.default.fileExists(atPath: directory.file("state")))
+        try namespace.ip("link set lo up")
+        #expect(results(try await doctor(nothing, in: namespace).findings["loopback"]) == ["ok"])
+    }
+
+    @Test func `text has one line per check, in a fixed order`() async throws {
+        let run = try await Command.start(["doctor"] + nothing).outcome()
+        #expect(run.ending == .exited(0) && run.errors == [])
+        #expect(
+            run.output.compactMap { $0.split(separator: " ").first } == [
+                "netlink", "transport", "resolver", "loopback", "clock", "configuration", "service", "store",
+            ]
+        )
+        let socket = directory.file("socket")
+        #expect(
+            run.output.contains(
+                "service        warning  not running (no process listens on `\(socket)`); "
+                    + "`netwatch serve` starts the service"
+            ),
+            "\(run.output)"
+        )
+    }
+
+    @Test func `a running service reports its version and the store`() async throws {
+        let service = try await RunningService(in: directory)
+        let (ending, findings) = try await doctor(["--socket", service.socket])
+        #expect(ending == .exited(0))
+        let running = message(findings["service"])
+        #expect(running.hasPrefix("running, pid \(service.process.pid), version "), "\(running)")
+        #expect(running.hasSuffix("; this user may submit requests"))
+        #expect(message(findings["store"]).hasPrefix("in use by the service; database "))
+        #expect(results(findings["store"]) == ["ok"])
+    }
+
+    @Test func `a damaged store is a problem, and nothing in it is changed`() async throws {
+        let queue = try await QueueFixture(.directory, count: 2)
+        let arguments = ["--state-dir", queue.directory.file("state"), "--socket", directory.file("none")]
+        let sound = try await doctor(arguments)
+        #expect(sound.ending == .exited(0) && results(sound.findings["store"]) == ["ok"], "\(sound)")
+        let file = URL(filePath: queue.directory.file("state/queue.sqlite"))
+        let handle = try FileHandle(forUpdating: file)
+        try handle.write(contentsOf: Data("no database".utf8))
+        try handle.close()
+        let damaged = try Data(contentsOf: file)
+        let (ending, findings) = try await doctor(arguments)
+        #expect(ending == .exited(1) && results(findings["store"]) == ["problem"])
+        #expect(message(findings["store"]).contains("is damaged"), "\(findings)")
+        #expect((findings["store"]?.first?["advice"] as? String)?.contains("--set-aside") == true)
+        #expect(try Data(contentsOf: file) == damaged)
+    }
+
+    @Test func `a store that other users can access is a warning, and its mode is kept`() async throws {
+        let queue = try await QueueFixture(.directory, count: 1)
+        let state = queue.directory.file("state")
+        try #require(chmod(state, 0o755) == 0)
+        let (ending, findings) = try await doctor(["--state-dir", state, "--socket", directory.file("none")])
+        #expect(ending == .exited(0) && results(findings["store"]) == ["ok", "warning"])
+        var status = stat()
+        #expect(stat(state, &status) == 0 && status.st_mode & 0o777 == 0o755)
+    }
+
+    @Test func `every fault of the configuration is a problem, and one of a credential is a warning`()
+        async throws
+    {
+        let file = try directory.write(
+            Array("[queue]\ninflight = 0\ninflght = 1\n".utf8),
+            to: "netwatch.toml"
+        )
+        try #require(mkdir(directory.file("credentials"), 0o700) == 0)
+        let credential = try directory.write(Array("nonsense\n".utf8), to: "credentials/api")
+        try #require(chmod(credential, 0o600) == 0)
+        let options = ["--config", file, "--credentials", directory.file("credentials")]
+        let (ending, findings) = try await doctor(nothing + options)
+        #expect(ending == .exited(1))
+        #expect(results(findings["configuration"]) == ["problem", "problem"])
+        #expect(message(findings["configuration"]).hasPrefix("\(file):2:"))
+        #expect(results(findings["credentials"]) == ["warning"], "\(findings)")
+        let missing = try await doctor(nothing + ["--credentials", directory.file("missing")])
+        #expect(missing.ending == .exited(1) && results(missing.findings["credentials"]) == ["problem"])
+    }
+
+    @Test func `hosts are only probed if they are named`() async throws {
+        let server = try ScriptedServer()
+        let port = try #require(server.url.split(separator: ":").last.flatMap { UInt16($0) })
+        let host = ["--host", "127.0.0.1", "--probe", "tcp:\(port)"]
+        let up = try await doctor(nothing + host)
+        #expect(up.ending == .exited(0) && results(up.findings["host"]) == ["ok"], "\(up.findings)")
+        #expect(message(up.findings["host"]).hasPrefix("`127.0.0.1` is up (this machine, "), "\(up.findings)")
+        let down = try await doctor(nothing + ["--host", "127.0.0.1", "--probe", "tcp:1"])
+        #expect(down.ending == .exited(1) && results(down.findings["host"]) == ["problem"])
+        let usage = try await Command.run("doctor", "--probe", "tcp:1")
+        #expect(usage.ending == .exited(64))
+    }
+}
