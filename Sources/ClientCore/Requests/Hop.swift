@@ -60,6 +60,7 @@ final class Hop {
         request: URLRequest,
         sent: URLRequest,
         url: URL,
+        sentText: String?,
         control: TransferControl,
         upload: UploadBody?,
         isAuthenticated: Bool,
@@ -70,6 +71,7 @@ final class Hop {
         self.request = request
         self.sent = sent
         self.url = url
+        self.sentText = sentText
         self.control = control
         self.upload = upload
         self.isAuthenticated = isAuthenticated
