@@ -1,8 +1,9 @@
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
-internal import NetwatchTransport
 internal import Synchronization
 internal import Testing
+
+@testable internal import NetwatchTransport
 
 /// Transfers over TLS with nginx: HTTP/2, and how trust decides about sharing connections.
 @Suite(.enabled(if: TestAuthority.isAvailable, "openssl is not installed"), .timeLimit(.minutes(5)))
@@ -52,6 +53,24 @@ struct TrustedTransferTests {
         trust.anchors = .only(pem: try ScratchDirectory.read(authority.root))
         trust.check = check
         return trust
+    }
+
+    @Test(arguments: ["TLSv1.2", "TLSv1.3"])
+    func `a later transfer with the same handle makes a full handshake`(version: String) async throws {
+        let answer = "keepalive_timeout 0; return 200 '$connection $ssl_session_reused';"
+        let nginx = try await nginx("; ssl_protocols \(version)", name: "full.test", answer: answer)
+        var responses: Set<String> = []
+        for _ in 0..<4 {
+            let record = await pool.start(try request(nginx, "full.test")).end()
+            #expect(record.failure == nil && record.metrics?.tlsEnded != nil)
+            #expect(record.text.hasSuffix(" ."))
+            responses.insert(record.text)
+            let handles = await withCheckedContinuation { continuation in
+                engine.perform { continuation.resume(returning: $0.multis[1]?.unusedHandles.count) }
+            }
+            #expect(handles == 1)
+        }
+        #expect(responses.count == 4)
     }
 
     @Test func `concurrent transfers share one HTTP2 connection, even if they start together`()

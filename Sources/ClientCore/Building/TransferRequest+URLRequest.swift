@@ -64,7 +64,8 @@ extension TransferRequest {
 extension [TransferRequest.Header] {
     /// Returns these fields followed by `replacements`, without the fields that have the name of a replacement.
     func replacing(with replacements: [TransferRequest.Header]) -> [TransferRequest.Header] {
-        filter { field in !replacements.contains { $0.isNamed(field.name) } } + replacements
+        guard !replacements.isEmpty else { return self }
+        return filter { field in !replacements.contains { $0.isNamed(field.name) } } + replacements
     }
 }
 

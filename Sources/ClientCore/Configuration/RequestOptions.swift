@@ -100,20 +100,21 @@ extension RequestOptions {
     ///
     /// - Throws: ``AFError/URLRequestValidationFailureReason/invalidOption(name:value:accepted:)``.
     func check() throws {
-        let seconds = "more than 0 seconds"
-        let timeouts = [
-            ("connectTimeout", connectTimeout), ("idleTimeout", idleTimeout), ("totalTimeout", totalTimeout),
-        ]
-        for (name, value) in timeouts {
-            // Comparing NaN is always false, so NaN is refused as well.
-            if let value, !(value > 0) { throw AFError.invalidOption(name, "\(value)", accepted: seconds) }
-        }
+        try Self.check(connectTimeout, "connectTimeout")
+        try Self.check(idleTimeout, "idleTimeout")
+        try Self.check(totalTimeout, "totalTimeout")
         if let priority, !(0...1).contains(priority) {
             throw AFError.invalidOption("priority", "\(priority)", accepted: "0 to 1")
         }
         if let maximumDataBytes, maximumDataBytes < 0 {
             throw AFError.invalidOption("maximumDataBytes", "\(maximumDataBytes)", accepted: "0 or more")
         }
+    }
+
+    private static func check(_ timeout: TimeInterval?, _ name: String) throws {
+        // Comparing NaN is always false, so NaN is refused as well.
+        guard let timeout, !(timeout > 0) else { return }
+        throw AFError.invalidOption(name, "\(timeout)", accepted: "more than 0 seconds")
     }
 }
 

@@ -3,7 +3,9 @@ internal import FoundationNetworking
 internal import NetwatchTransport
 
 /// One transfer of an attempt: the first one, or one that follows a redirect, a challenge or a refused range request.
-struct Hop {
+///
+/// It is confined to the request's queue.
+final class Hop {
     /// What happens with the response of the hop.
     enum Disposition {
         case undecided
@@ -52,6 +54,30 @@ struct Hop {
     /// it.
     var failure: (any Error)?
     var head: ResponseHead?
+
+    init(
+        id: Int,
+        request: URLRequest,
+        sent: URLRequest,
+        url: URL,
+        sentText: String?,
+        control: TransferControl,
+        upload: UploadBody?,
+        isAuthenticated: Bool,
+        isCrossOrigin: Bool,
+        trustPolicy: ServerTrustPolicy?
+    ) {
+        self.id = id
+        self.request = request
+        self.sent = sent
+        self.url = url
+        self.sentText = sentText
+        self.control = control
+        self.upload = upload
+        self.isAuthenticated = isAuthenticated
+        self.isCrossOrigin = isCrossOrigin
+        self.trustPolicy = trustPolicy
+    }
 
     /// Whether no transfer is running any more.
     var hasEnded: Bool {

@@ -16,7 +16,8 @@ final class ProgressReport: Sendable {
         /// Whether the closure must be released. If a call of the closure is pending, it is released after that call.
         var isSettled = false
         var closure: Closure?
-        var queue = DispatchQueue.main
+        /// The queue of the closure.
+        var queue: DispatchQueue?
         var isPosted = false
 
         mutating func show() -> Progress {

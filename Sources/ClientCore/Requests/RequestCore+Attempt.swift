@@ -195,7 +195,7 @@ extension RequestCore {
             do { try sink.write(bytes) } catch { abandonHop(error) }
         case .follow:
             current.drained(bytes.count)
-            if hop.drainedBytes + bytes.count > Hop.drainLimit { hop.control.cancel() }
+            if hop.drainedBytes > Hop.drainLimit { hop.control.cancel() }
         }
     }
 
@@ -241,10 +241,11 @@ extension RequestCore {
         guard context.settings.unixSocketPath == nil,
             let check = OfflineCheck(failure, hop.url, addresses: metrics.addresses)
         else { return attemptEnded(failure.error(for: hop.url, under: hop.trustPolicy)) }
+        let (id, url) = (hop.id, hop.url)
         context.paths.evaluate(check) { verdict in
             self.perform { core in
-                guard core.current.hop?.id == hop.id else { return }
-                core.attemptEnded(failure.error(for: hop.url, isOffline: verdict.isOffline))
+                guard core.current.hop?.id == id else { return }
+                core.attemptEnded(failure.error(for: url, isOffline: verdict.isOffline))
             }
         }
     }

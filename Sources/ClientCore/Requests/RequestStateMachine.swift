@@ -305,8 +305,12 @@ struct RequestStateMachine<Handler> {
         phase = .finished
         held = nil
         amendableEnding = handlers.isEmpty && interruption == nil ? ending : nil
-        defer { handlers = [] }
-        return [.finish(ending)] + handlers.map { .run($0) }
+        var actions: [Action] = []
+        actions.reserveCapacity(1 + handlers.count)
+        actions.append(.finish(ending))
+        for handler in handlers { actions.append(.run(handler)) }
+        handlers = []
+        return actions
     }
 }
 

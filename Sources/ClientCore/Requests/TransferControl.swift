@@ -25,11 +25,11 @@ final class TransferControl: Sendable {
         var events: [TransferEvent] = []
         /// The memory in bytes that the buffered events take, including overhead.
         var bytes = 0
-        var paused: TransferPause = []
+        var paused = TransferPause.none
 
         var wanted: TransferPause {
             if isSuspended { return .all }
-            return isFull || isHeld ? .receiving : []
+            return isFull || isHeld ? .receiving : .none
         }
     }
 
@@ -70,7 +70,7 @@ final class TransferControl: Sendable {
     func deliver(_ events: [TransferEvent]) -> Bool {
         update { state in
             let isFirst = state.events.isEmpty
-            state.events += events
+            if isFirst { state.events = events } else { state.events += events }
             state.bytes += events.cost
             if state.bytes > Self.limit { state.isFull = true }
             return isFirst

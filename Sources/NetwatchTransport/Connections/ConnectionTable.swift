@@ -1,4 +1,5 @@
-/// A prediction of which open connection of a multi handle can take another transfer. A value without I/O.
+/// A prediction of which open connection of a multi handle can take another transfer. It does no I/O. Copies share their
+/// contents, so there must be only one.
 ///
 /// libcurl alone selects the connection and does not report it in advance. If the prediction is wrong, the engine makes
 /// a connection for the transfer (see ``Transfer/lacksConnection``).
@@ -7,33 +8,49 @@ struct ConnectionTable {
     /// `CURLMOPT_MAX_CONCURRENT_STREAMS`. If the server allows fewer, libcurl needs more connections.
     static let streamsPerConnection = 100
 
-    private struct Connection {
-        let origin: String
+    private final class Connection {
+        let descriptor: CInt
+        /// The table retains it.
+        unowned let origin: Origin
         /// The local port, or 0 for a unix socket.
         let localPort: Int
         /// The transfers that use the connection or have reserved it.
-        var users: Set<TransferID> = []
+        var users: Set<TransferID> = [] { didSet { updateFree() } }
         /// The maximum number of users.
-        var capacity: Int
-
+        var capacity: Int { didSet { if capacity != oldValue { updateFree() } } }
         /// Whether the connection speaks HTTP/2, or may do so.
         var isMultiplexed: Bool
 
-        var isFree: Bool { users.count < capacity }
+        init(_ descriptor: CInt, _ origin: Origin, localPort: Int, capacity: Int) {
+            self.descriptor = descriptor
+            self.origin = origin
+            self.localPort = localPort
+            self.capacity = capacity
+            isMultiplexed = capacity > 1
+        }
+
+        private func updateFree() {
+            origin.free[descriptor] = users.count < capacity ? self : nil
+        }
     }
 
-    private struct Origin {
-        var all: Set<CInt> = []
-        var free: Set<CInt> = []
+    private final class Origin {
+        let name: String
+        var all: [CInt: Connection] = [:]
+        var free: [CInt: Connection] = [:]
         /// The connections by local port, without unix sockets. Each transfer looks its connection up, and there may be
         /// hundreds.
-        var byLocalPort: [Int: CInt] = [:]
+        var byLocalPort: [Int: Connection] = [:]
+
+        init(_ name: String) {
+            self.name = name
+        }
     }
 
     private var connections: [CInt: Connection] = [:]
     private var origins: [String: Origin] = [:]
     /// The connection that each transfer uses or has reserved.
-    private var assigned: [TransferID: CInt] = [:]
+    private var assigned: [TransferID: Connection] = [:]
     /// The transfers that use a connection to a unix socket that is not known yet, with its origin.
     private var unlocated: [TransferID: String] = [:]
 
@@ -51,26 +68,23 @@ struct ConnectionTable {
         for transfer: TransferID
     ) {
         close(descriptor)
-        connections[descriptor] = Connection(
-            origin: origin,
-            localPort: localPort,
-            capacity: capacity,
-            isMultiplexed: capacity > 1
-        )
-        origins[origin, default: Origin()].all.insert(descriptor)
-        if localPort > 0 { origins[origin]?.byLocalPort[localPort] = descriptor }
-        assign(transfer, to: descriptor)
+        let origin = origins[origin] ?? Origin(origin)
+        origins[origin.name] = origin
+        let connection = Connection(descriptor, origin, localPort: localPort, capacity: capacity)
+        connections[descriptor] = connection
+        origin.all[descriptor] = connection
+        if localPort > 0 { origin.byLocalPort[localPort] = connection }
+        assign(transfer, to: connection)
     }
 
     mutating func close(_ descriptor: CInt) {
         guard let connection = connections.removeValue(forKey: descriptor) else { return }
         for user in connection.users { assigned[user] = nil }
-        guard var origin = origins.removeValue(forKey: connection.origin) else { return }
-        origin.all.remove(descriptor)
-        origin.free.remove(descriptor)
-        let port = connection.localPort
-        if origin.byLocalPort[port] == descriptor { origin.byLocalPort[port] = nil }
-        if !origin.all.isEmpty { origins[connection.origin] = origin }
+        let (origin, port) = (connection.origin, connection.localPort)
+        origin.all[descriptor] = nil
+        origin.free[descriptor] = nil
+        if origin.byLocalPort[port] === connection { origin.byLocalPort[port] = nil }
+        if origin.all.isEmpty { origins[origin.name] = nil }
     }
 
     /// Reserves an open connection for a transfer that is about to start. Returns `false` if no connection has room.
@@ -83,12 +97,13 @@ struct ConnectionTable {
         for transfer: TransferID,
         isQuiet: (CInt) -> Bool
     ) -> Bool {
-        while let descriptor = origins[origin]?.free.first, let connection = connections[descriptor] {
-            if connection.isMultiplexed || isQuiet(descriptor) {
-                assign(transfer, to: descriptor)
+        let origin = origins[origin]
+        while let connection = origin?.free.first?.value {
+            if connection.isMultiplexed || isQuiet(connection.descriptor) {
+                assign(transfer, to: connection)
                 return true
             }
-            setCapacity(of: descriptor, to: 0)
+            connection.capacity = 0
         }
         return false
     }
@@ -100,7 +115,7 @@ struct ConnectionTable {
             if assigned[transfer] == nil { unlocated[transfer] = origin }
             return
         }
-        if let reserved = assigned[transfer], connections[reserved]?.localPort == localPort { return }
+        if assigned[transfer]?.localPort == localPort { return }
         assign(transfer, to: origins[origin]?.byLocalPort[localPort])
     }
 
@@ -109,28 +124,31 @@ struct ConnectionTable {
 
     /// Records the connection that a transfer to a unix socket uses. Other transfers are ignored.
     mutating func use(_ descriptor: CInt, by transfer: TransferID) {
-        guard let origin = unlocated[transfer], connections[descriptor]?.origin == origin else { return }
-        assign(transfer, to: descriptor)
+        guard let connection = connections[descriptor], connection.origin.name == unlocated[transfer] else {
+            return
+        }
+        assign(transfer, to: connection)
     }
 
     /// Sets the maximum number of transfers of the connection that a transfer uses.
     mutating func setCapacity(ofConnectionOf transfer: TransferID, to capacity: Int) {
-        guard let descriptor = assigned[transfer] else { return }
-        connections[descriptor]?.isMultiplexed = capacity > 1
-        setCapacity(of: descriptor, to: capacity)
+        guard let connection = assigned[transfer] else { return }
+        connection.isMultiplexed = capacity > 1
+        connection.capacity = capacity
     }
 
     /// Records that libcurl did not use the connection that was reserved for a transfer. The connection counts as full:
     /// its capacity becomes its current number of transfers.
     mutating func reservationWasNotUsed(_ transfer: TransferID) {
-        guard let descriptor = assigned[transfer] else { return }
+        guard let connection = assigned[transfer] else { return }
         assign(transfer, to: nil)
-        setCapacity(of: descriptor, to: connections[descriptor]?.users.count ?? 0)
+        connection.capacity = connection.users.count
     }
 
     /// Returns whether no transfer uses a connection or has reserved it, and the connection does not speak HTTP/2.
     func isIdleHTTP1(_ descriptor: CInt) -> Bool {
-        guard let connection = connections[descriptor], !unlocated.values.contains(connection.origin) else {
+        guard let connection = connections[descriptor], !unlocated.values.contains(connection.origin.name)
+        else {
             return false
         }
         return connection.users.isEmpty && !connection.isMultiplexed
@@ -138,52 +156,35 @@ struct ConnectionTable {
 
     /// Returns the connections to an origin that ``isIdleHTTP1(_:)`` describes.
     func idleHTTP1Connections(to origin: String) -> Set<CInt> {
-        origins[origin]?.all.filter(isIdleHTTP1) ?? []
+        Set(origins[origin]?.all.keys.filter(isIdleHTTP1) ?? [])
     }
 
     /// Returns the connection that a transfer uses or has reserved, if it is known to speak HTTP/1.1. If the connection
     /// is not known, returns all idle ones to the origin.
     func http1Connections(of transfer: TransferID, _ origin: String) -> Set<CInt> {
-        let possible: Set<CInt> =
-            assigned[transfer].map { [$0] }
-            ?? origins[origin]?.all.filter { connections[$0]?.users.isEmpty ?? false } ?? []
-        return possible.filter { connections[$0]?.isMultiplexed == false }
+        if let connection = assigned[transfer] {
+            return connection.isMultiplexed ? [] : [connection.descriptor]
+        }
+        let idle = origins[origin]?.all.values.filter { $0.users.isEmpty && !$0.isMultiplexed }
+        return Set(idle?.map(\.descriptor) ?? [])
     }
 
     /// Returns the connection that a transfer uses or has reserved.
-    func connection(of transfer: TransferID) -> CInt? { assigned[transfer] }
+    func connection(of transfer: TransferID) -> CInt? { assigned[transfer]?.descriptor }
 
     /// Returns the connection of a transfer; `nil` if other transfers use it, too, or if there is none.
     func connection(onlyOf transfer: TransferID) -> CInt? {
-        assigned[transfer].flatMap { connections[$0]?.users.count == 1 ? $0 : nil }
+        assigned[transfer].flatMap { $0.users.count == 1 ? $0.descriptor : nil }
     }
 
     /// Releases the connection of a transfer.
     mutating func release(_ transfer: TransferID) { assign(transfer, to: nil) }
 
-    private mutating func assign(_ transfer: TransferID, to descriptor: CInt?) {
-        unlocated[transfer] = nil
-        if let old = assigned.removeValue(forKey: transfer) {
-            connections[old]?.users.remove(transfer)
-            updateFree(old)
-        }
-        guard let descriptor else { return }
-        assigned[transfer] = descriptor
-        connections[descriptor]?.users.insert(transfer)
-        updateFree(descriptor)
-    }
-
-    private mutating func setCapacity(of descriptor: CInt, to capacity: Int) {
-        connections[descriptor]?.capacity = capacity
-        updateFree(descriptor)
-    }
-
-    private mutating func updateFree(_ descriptor: CInt) {
-        guard let connection = connections[descriptor] else { return }
-        if connection.isFree {
-            origins[connection.origin]?.free.insert(descriptor)
-        } else {
-            origins[connection.origin]?.free.remove(descriptor)
-        }
+    private mutating func assign(_ transfer: TransferID, to connection: Connection?) {
+        if hasUnlocated { unlocated[transfer] = nil }
+        assigned.removeValue(forKey: transfer)?.users.remove(transfer)
+        guard let connection else { return }
+        assigned[transfer] = connection
+        connection.users.insert(transfer)
     }
 }

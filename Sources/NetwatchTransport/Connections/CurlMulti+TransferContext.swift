@@ -11,6 +11,8 @@ extension CurlMulti: TransferContext {
         try easy.set(CURLOPT_CLOSESOCKETDATA, pointer: Unmanaged.passUnretained(self).toOpaque())
     }
 
+    func takeHandle(_ shape: TransferHandle.Shape) -> TransferHandle? { unusedHandles.take(shape) }
+
     func didOpen(_ descriptor: CInt, for transfer: Transfer) {
         sockets.observe(descriptor)
         connections.open(

@@ -34,6 +34,7 @@ final class CurlMulti {
     /// The transfers that were reported as ``Turn/unconnected`` and have not been added again yet.
     private var detached: Set<TransferID> = []
     var connections = ConnectionTable()
+    var unusedHandles = HandleStock()
     /// The transfers whose descriptor could not be registered with the loop.
     private var unwatched: [TransferID: SystemError] = [:]
 
@@ -87,16 +88,17 @@ final class CurlMulti {
     /// The lower bound of ``connectionLimit``.
     private static let minimumConnectionLimit = 256
     /// The maximum number of open connections in the pool, over all hosts: the highest number of concurrent transfers
-    /// since ``lowerConnectionLimit()``, and at least ``minimumConnectionLimit``.
+    /// since ``trim()``, and at least ``minimumConnectionLimit``.
     ///
     /// libcurl's own default is four per running transfer. With that default, libcurl would close most connections at
     /// the end of a burst. With a limit below the number of transfers, libcurl would close a connection at the end of
     /// each transfer.
     private var connectionLimit = 0
 
-    /// Lowers the connection limit to the current number of transfers, so that libcurl begins to close the connections
-    /// that only a burst needed.
-    func lowerConnectionLimit() {
+    /// Releases what only a burst needed. Lowers the connection limit to the current number of transfers, so that
+    /// libcurl begins to close connections, and destroys the unused easy handles.
+    func trim() {
+        unusedHandles.removeAll()
         setConnectionLimit(max(Self.minimumConnectionLimit, transfers.count))
     }
 
@@ -112,7 +114,7 @@ final class CurlMulti {
     /// Starts a transfer. It runs until a later ``Turn`` reports its end or ``remove(_:)`` ends it.
     func add(_ transfer: Transfer) throws(TransferFailure) {
         if transfer.request.unixSocketPath != nil { discardUnreadData(to: transfer.connectionOrigin) }
-        let result = withHandle { curl_multi_add_handle($0, transfer.handle) }
+        let result = withHandle { curl_multi_add_handle($0, transfer.easy.rawValue) }
         guard result == CURLM_OK else {
             throw .refused(CURLE_FAILED_INIT, String(cString: curl_multi_strerror(result)))
         }
@@ -126,7 +128,7 @@ final class CurlMulti {
     func remove(_ id: TransferID) -> Transfer? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         unwatched[id] = nil
-        _ = withHandle { curl_multi_remove_handle($0, transfer.handle) }
+        _ = withHandle { curl_multi_remove_handle($0, transfer.easy.rawValue) }
         connections.release(id)
         return transfer
     }
@@ -163,6 +165,7 @@ final class CurlMulti {
         for id in transfers.keys {
             remove(id)?.finish(CURLE_ABORTED_BY_CALLBACK, message: "the transfer engine was released")
         }
+        unusedHandles.removeAll()
         handle = nil
         timer.cancel()
         idleTimer.map(loop.cancel)
@@ -273,6 +276,7 @@ final class CurlMulti {
             } else {
                 _ = remove(transfer.id)
                 transfer.finish(code)
+                if transfer.leavesCleanHandle(after: code) { unusedHandles.add(transfer.handle) }
                 turn.ended.append(transfer.id)
             }
         }

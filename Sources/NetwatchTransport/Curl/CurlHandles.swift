@@ -2,12 +2,16 @@ internal import CNetwatchCurl
 
 /// An owner of an easy handle, libcurl's object for one transfer.
 ///
-/// A handle is used for one transfer only, because `curl_easy_reset(3)` does not reset everything. The handle keeps:
+/// A handle keeps more from one transfer to the next than its options, and `curl_easy_reset(3)` does not reset all of it:
 ///
 /// - the last `Authorization` field, if the request could not be sent
 /// - TLS sessions, whose resumption skips the trust checks
 /// - the last error number
 /// - the buffer size
+/// - whether a server speaks only HTTP/1.0, and the number of retries
+///
+/// Therefore only similar transfers use the same handle, and only after a success; see ``TransferHandle`` and
+/// ``Transfer/leavesCleanHandle(after:)``.
 struct EasyHandle: ~Copyable {
     let rawValue: UnsafeMutableRawPointer
 
@@ -28,7 +32,8 @@ struct EasyHandle: ~Copyable {
     }
 
     func set(_ option: CURLoption, _ value: String) throws(TransferFailure) {
-        try check(netwatch_easy_set_string(rawValue, option, value), option)
+        // As an argument, the string would be copied.
+        try check(value.withCString { netwatch_easy_set_string(rawValue, option, $0) }, option)
     }
 
     func set(_ option: CURLoption, pointer value: UnsafeRawPointer?) throws(TransferFailure) {
@@ -157,6 +162,8 @@ struct MessageBuffer: ~Copyable {
     init() { rawValue.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE)) }
 
     deinit { rawValue.deallocate() }
+
+    func clear() { rawValue.pointee = 0 }
 
     var text: String? {
         rawValue.pointee == 0 ? nil : String(cString: rawValue)

@@ -16,7 +16,7 @@ final class EngineTransfer {
     }
 
     let key: HostLimiter.Key
-    private(set) var target: TransferTarget
+    let target: TransferTarget
     let reporter: TransferReporter
     var stage = Stage.waiting
     /// The multi handle that runs or will run the transfer; `nil` until the transfer begins.
@@ -59,9 +59,11 @@ final class EngineTransfer {
         let request = target.request
         let deadline = request.totalTimeout.map { reporter.metrics.startedAt + $0 }
         let remaining = (request.totalTimeout ?? .seconds(Int32.max)) - connectingSince
-        connector.assumeIsolated { [target] connector in
-            connector.start(timeout: min(request.connectTimeout, remaining), deadline: deadline)
-            if target.needsLookup { connector.lookUp() } else { connector.connect(to: target.candidates) }
+        let timeout = min(request.connectTimeout, remaining)
+        let candidates = target.needsLookup ? nil : target.candidates
+        connector.assumeIsolated { connector in
+            connector.start(timeout: timeout, deadline: deadline)
+            if let candidates { connector.connect(to: candidates) } else { connector.lookUp() }
         }
     }
 
@@ -88,7 +90,8 @@ final class EngineTransfer {
         case .success(let addresses): try target.setAddresses(addresses)
         case .failure(let failure): throw .unresolved(target.url.host, failure)
         }
-        connector?.assumeIsolated { [target] in $0.connect(to: target.candidates) }
+        let candidates = target.candidates
+        connector?.assumeIsolated { $0.connect(to: candidates) }
     }
 
     /// Records that a connection was made.
@@ -122,16 +125,16 @@ final class EngineTransfer {
         connector?.assumeIsolated { $0.avoid(address) }
     }
 
-    /// Returns the request with its timeouts reduced by the time that has passed.
+    /// Returns the timeouts of the request, reduced by the time that has passed.
     ///
     /// - Parameter isConnected: Whether the engine has just connected. The time for connecting then counts towards the
     ///   connection timeout.
-    func remainingTarget(isConnected: Bool) -> TransferTarget {
-        var target = target
+    func remainingTimeouts(isConnected: Bool) -> TransferTimeouts {
         let elapsed = reporter.elapsed
-        if isConnected { target.request.connectTimeout -= elapsed - connectingSince }
-        target.request.totalTimeout = target.request.totalTimeout.map { $0 - elapsed }
-        return target
+        return TransferTimeouts(
+            connect: target.request.connectTimeout - (isConnected ? elapsed - connectingSince : .zero),
+            total: target.request.totalTimeout.map { $0 - elapsed }
+        )
     }
 
     /// Ends a transfer that libcurl does not run at the moment.

@@ -1,6 +1,7 @@
 internal import NetwatchEventLoop
 
-/// A limit on the number of concurrent transfers per host. A value without I/O.
+/// A limit on the number of concurrent transfers per host. It does no I/O. Copies share their contents, so there must be
+/// only one.
 ///
 /// Transfers over the limit wait. Those with a higher priority begin first, and those with equal priority begin in the
 /// order of their arrival. libcurl has a limit, too, but it ignores priorities and counts the waiting time as
@@ -13,7 +14,7 @@ struct HostLimiter {
         let origin: String
     }
 
-    private struct Host {
+    private final class Host {
         /// The number of transfers that have begun and not ended.
         var running = 0
         /// The maximum number of concurrent transfers without HTTP/2.
@@ -24,10 +25,27 @@ struct HostLimiter {
         var isMultiplexed = false
         var waiting = PriorityQueue()
 
+        init(limit: Int, isProbing: Bool) {
+            self.limit = limit
+            self.isProbing = isProbing
+        }
+
         var capacity: Int {
             guard !isProbing else { return 1 }
             // One HTTP/2 connection carries many transfers.
             return isMultiplexed ? max(limit, ConnectionTable.streamsPerConnection) : limit
+        }
+
+        var isUnused: Bool { running == 0 }
+
+        /// Begins waiting transfers up to the limit, and returns them.
+        func startWaiting() -> [TransferID] {
+            var started: [TransferID] = []
+            while running < capacity, let next = waiting.popFirst() {
+                running += 1
+                started.append(next)
+            }
+            return started
         }
     }
 
@@ -51,8 +69,8 @@ struct HostLimiter {
         priority: Float,
         probesFirst: Bool = false
     ) -> Bool {
-        var host = hosts.removeValue(forKey: key) ?? Host(limit: limit, isProbing: probesFirst)
-        defer { hosts[key] = host }
+        let host = hosts[key] ?? Host(limit: limit, isProbing: probesFirst)
+        if host.isUnused { hosts[key] = host }
         host.limit = limit
         guard host.running < host.capacity else {
             host.waiting.append(id, priority: priority)
@@ -64,27 +82,31 @@ struct HostLimiter {
 
     /// Records the end of a transfer that had begun. Returns the transfers that may begin now.
     mutating func transferEnded(_ key: Key) -> [TransferID] {
-        hosts[key]?.running -= 1
+        guard let host = hosts[key] else { return [] }
+        host.running -= 1
         // If the first transfer could not connect, all waiting transfers may try at the same time. So they do not fail
         // one after another.
-        hosts[key]?.isProbing = false
-        return startWaiting(key)
+        host.isProbing = false
+        let started = host.startWaiting()
+        if host.isUnused { hosts[key] = nil }
+        return started
     }
 
     /// Ends the time in which only the first transfer runs: it is connected, or the program must decide about the server
     /// first. Returns the transfers that may begin now.
     mutating func endProbing(_ key: Key) -> [TransferID] {
-        guard hosts[key]?.isProbing == true else { return [] }
-        hosts[key]?.isProbing = false
-        return startWaiting(key)
+        guard let host = hosts[key], host.isProbing else { return [] }
+        host.isProbing = false
+        return host.startWaiting()
     }
 
     /// Makes a transfer that had begun wait until a transfer to the same host is connected. At least one must be
     /// connecting.
     mutating func waitForConnection(_ id: TransferID, of key: Key, priority: Float) {
-        hosts[key]?.running -= 1
-        hosts[key]?.isProbing = true
-        hosts[key]?.waiting.append(id, priority: priority)
+        guard let host = hosts[key] else { return }
+        host.running -= 1
+        host.isProbing = true
+        host.waiting.append(id, priority: priority)
     }
 
     /// Removes a transfer that waits.
@@ -95,9 +117,9 @@ struct HostLimiter {
     /// Records that the host speaks HTTP/2, so that one connection carries many transfers. Returns the transfers that
     /// may begin now.
     mutating func setMultiplexed(_ key: Key) -> [TransferID] {
-        guard hosts[key]?.isMultiplexed == false else { return [] }
-        hosts[key]?.isMultiplexed = true
-        return startWaiting(key)
+        guard let host = hosts[key], !host.isMultiplexed else { return [] }
+        host.isMultiplexed = true
+        return host.startWaiting()
     }
 
     var isEmpty: Bool { hosts.isEmpty }
@@ -105,17 +127,6 @@ struct HostLimiter {
     /// Returns the number of entries in the queue of a host. It includes removed transfers whose entries are still
     /// there. For tests.
     func queueLength(_ key: Key) -> Int { hosts[key]?.waiting.count ?? 0 }
-
-    private mutating func startWaiting(_ key: Key) -> [TransferID] {
-        guard var host = hosts.removeValue(forKey: key) else { return [] }
-        var started: [TransferID] = []
-        while host.running < host.capacity, let next = host.waiting.popFirst() {
-            host.running += 1
-            started.append(next)
-        }
-        if host.running > 0 { hosts[key] = host }
-        return started
-    }
 }
 
 /// A queue of transfers, ordered by priority and then by arrival.

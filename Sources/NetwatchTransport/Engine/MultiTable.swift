@@ -16,11 +16,18 @@ struct MultiTable {
         fileprivate let generation: Int
     }
 
-    private struct Multi {
+    private final class Multi {
         let sharing: Sharing
         let handle: CurlMulti
+        /// Whether the handle accepts new transfers.
+        var isCurrent = true
         /// Whether the handle was idle at the last sweep and has had no transfer since.
         var isStale = false
+
+        init(_ sharing: Sharing, _ handle: CurlMulti) {
+            self.sharing = sharing
+            self.handle = handle
+        }
     }
 
     private var multis: [ID: Multi] = [:]
@@ -50,26 +57,25 @@ struct MultiTable {
         make: (ID) throws(TransferFailure) -> CurlMulti
     ) throws(TransferFailure) -> (id: ID, handle: CurlMulti) {
         if let id = current[sharing], let multi = multis[id] {
-            multis[id]?.isStale = false
+            multi.isStale = false
             return (id, multi.handle)
         }
         newest += 1
         let handle = try make(newest)
-        multis[newest] = Multi(sharing: sharing, handle: handle)
+        multis[newest] = Multi(sharing, handle)
         current[sharing] = newest
         return (newest, handle)
     }
 
     /// Returns whether a handle accepts new transfers.
-    func isCurrent(_ id: ID) -> Bool {
-        multis[id].map { current[$0.sharing] == id } ?? false
-    }
+    func isCurrent(_ id: ID) -> Bool { multis[id]?.isCurrent ?? false }
 
     /// Retires the handles of a pool.
     mutating func retire(_ pool: TransferPool.ID) {
         generations[pool, default: 0] += 1
         for (id, multi) in multis where multi.sharing.pool == pool {
-            current[multi.sharing] = nil
+            if multi.isCurrent { current[multi.sharing] = nil }
+            multi.isCurrent = false
             closeIfDone(id)
         }
     }
@@ -87,16 +93,16 @@ struct MultiTable {
     mutating func closeIfDone(_ id: ID) {
         guard let multi = multis[id], multi.handle.isIdle else { return }
         let isBound = multi.sharing.boundTransfer != nil
-        if !isCurrent(id) || isBound || releasedPools.contains(multi.sharing.pool) { close(id) }
+        if !multi.isCurrent || isBound || releasedPools.contains(multi.sharing.pool) { close(id) }
     }
 
-    /// Closes the handles that have had no transfer since the last sweep. Lowers the connection limits of the others.
+    /// Closes the handles that have had no transfer since the last sweep. Trims the others.
     mutating func sweep(hasTransfers: (TransferPool.ID) -> Bool) {
         releasedPools = releasedPools.filter(hasTransfers)
         for (id, multi) in multis {
-            multi.handle.lowerConnectionLimit()
+            multi.handle.trim()
             guard multi.handle.isIdle else { continue }
-            if multi.isStale { close(id) } else { multis[id]?.isStale = true }
+            if multi.isStale { close(id) } else { multi.isStale = true }
         }
     }
 
@@ -107,7 +113,7 @@ struct MultiTable {
 
     private mutating func close(_ id: ID) {
         guard let multi = multis.removeValue(forKey: id) else { return }
-        if current[multi.sharing] == id { current[multi.sharing] = nil }
+        if multi.isCurrent { current[multi.sharing] = nil }
         multi.handle.end()
     }
 }

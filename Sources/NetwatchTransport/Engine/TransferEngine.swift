@@ -109,7 +109,7 @@ package actor TransferEngine {
             )
             if !mayBegin { transfer.timer = waitingTimer(for: id, after: request.totalTimeout) }
             transfers[id] = transfer
-            if mayBegin { begin([id]) }
+            if mayBegin { begin(beginAdmitted(id)) }
         } catch {
             reporter.end(error)
         }
@@ -130,11 +130,15 @@ package actor TransferEngine {
     /// place.
     func begin(_ ids: [TransferID]) {
         var ids = ids[...]
-        while let id = ids.popFirst() {
-            guard let transfer = transfers[id], transfer.stage == .waiting else { continue }
-            transfer.begin(loop)
-            ids += attempt(id) { () throws(TransferFailure) in try begin(id, transfer) }
-        }
+        while let id = ids.popFirst() { ids += beginAdmitted(id) }
+    }
+
+    /// Begins a transfer that the limiter has admitted. If it fails immediately, returns the transfers that may begin in
+    /// its place.
+    private func beginAdmitted(_ id: TransferID) -> [TransferID] {
+        guard let transfer = transfers[id], transfer.stage == .waiting else { return [] }
+        transfer.begin(loop)
+        return attempt(id) { () throws(TransferFailure) in try begin(id, transfer) }
     }
 
     /// Begins a transfer. An open connection is tried before the name lookup, because it works even if the name servers
@@ -177,15 +181,16 @@ package actor TransferEngine {
     /// - Parameter connection: The connection to use; `nil` to reuse an open one, or for a unix socket.
     func launch(_ id: TransferID, over connection: TCPSocket? = nil) throws(TransferFailure) {
         guard let transfer = transfers[id] else { return }
-        let target = transfer.remainingTarget(isConnected: connection != nil)
+        let timeouts = transfer.remainingTimeouts(isConnected: connection != nil)
         let multi = try multi(for: id, transfer)
         if let curlTransfer = transfer.curlTransfer {
-            try curlTransfer.addAgain(over: connection, target: target, paused: transfer.paused)
+            try curlTransfer.addAgain(over: connection, timeouts, paused: transfer.paused)
             try multi.add(curlTransfer)
         } else {
             let curlTransfer = try Transfer(
                 id: id,
-                target: target,
+                target: transfer.target,
+                timeouts: timeouts,
                 reporter: transfer.reporter,
                 paused: transfer.paused,
                 connection: connection,
@@ -269,8 +274,8 @@ package actor TransferEngine {
     /// Returns the multi handle for a transfer. If the pool's connections were renewed while the transfer was
     /// connecting, the handle differs from the earlier handle. A transfer that libcurl ran before keeps its handle.
     private func multi(for id: TransferID, _ transfer: EngineTransfer) throws(TransferFailure) -> CurlMulti {
-        guard transfer.curlTransfer == nil else {
-            guard let multi = transfer.multi.flatMap({ multis[$0] }) else {
+        if let known = transfer.multi, transfer.curlTransfer != nil || multis.isCurrent(known) {
+            guard let multi = multis[known] else {
                 preconditionFailure("a multi handle ended before its transfer")
             }
             return multi

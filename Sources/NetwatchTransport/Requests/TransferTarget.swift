@@ -2,8 +2,10 @@ internal import CNetwatchCurl
 internal import NetwatchEventLoop
 
 /// A request with its parsed URL and the addresses of its host.
-struct TransferTarget {
-    var request: TransferRequest
+///
+/// It is confined to the engine's thread. It is an object, because copying a request takes long.
+final class TransferTarget {
+    let request: TransferRequest
     let url: CurlURL
     /// The addresses to connect to. Empty until the host has been looked up, and always for unix sockets.
     private(set) var candidates: [ConnectionCandidate] = []
@@ -30,7 +32,7 @@ struct TransferTarget {
     /// Sets the addresses of the host.
     ///
     /// - Throws: ``TransferFailure`` with code 6 (could not resolve) if the transfer cannot use any of them.
-    mutating func setAddresses(_ found: [IPAddress]) throws(TransferFailure) {
+    func setAddresses(_ found: [IPAddress]) throws(TransferFailure) {
         // A transfer that is bound to an address can use only addresses of the same family.
         let family = request.binding?.family
         candidates = found.filter { family == nil || $0.family == family }

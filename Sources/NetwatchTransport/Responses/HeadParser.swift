@@ -71,12 +71,13 @@ struct HeadParser {
     /// Parses a status line (RFC 9112 §4). Returns `false` if the line is none. libcurl also accepts other lines, such
     /// as `http/1.1 404`, which it takes for a 200.
     private mutating func beginHead(_ line: Slice<UnsafeRawBufferPointer>) -> Bool {
-        let parts = line.split(separator: UInt8(ascii: " "), maxSplits: 2)
-        guard parts.count > 1, parts[0].starts(with: "HTTP/".utf8), parts[1].count == 3,
-            let status = Int(String(decoding: parts[1], as: UTF8.self)), status >= 100
+        let version = line.prefix { $0 != 0x20 }
+        let digits = line[version.endIndex...].drop { $0 == 0x20 }.prefix { $0 != 0x20 }
+        guard version.starts(with: "HTTP/".utf8), digits.count == 3,
+            let status = Int(String(decoding: digits, as: UTF8.self)), status >= 100
         else { return false }
         isInHead = true
-        version = String(decoding: parts[0], as: UTF8.self)
+        self.version = String(decoding: version, as: UTF8.self)
         self.status = status
         fields = HeaderFields()
         fields.reserveCapacity()
@@ -112,7 +113,8 @@ struct HeadParser {
     /// field only says what the server would do with one (RFC 9112 §6.1).
     private var refusedTransferCodings: String? {
         guard method != "HEAD", status != 204, status != 304 else { return nil }
-        let names = fields.listElements(of: "Transfer-Encoding").map { $0.lowercased() }
+        let names = fields.listElements(of: "Transfer-Encoding")
+            .map { String(decoding: $0, as: UTF8.self).lowercased() }
         guard !names.allSatisfy(["", "chunked", "identity"].contains) else { return nil }
         return fields.values(of: "Transfer-Encoding").joined(separator: ", ")
     }

@@ -32,9 +32,25 @@ package struct HeaderFields: Hashable, Sendable {
         places.filter { isNamed(name, $0) }.map { ExactText.decode(bytes[$0.value..<$0.end]) }
     }
 
-    /// Returns the elements of the comma-separated list that all fields with this name form, in the order received.
-    func listElements(of name: String) -> [String] {
-        values(of: name).flatMap(\.listElements)
+    /// Returns the elements of the comma-separated list that all fields with this name form, in the order received,
+    /// without the spaces and tabs around them (RFC 9110 §5.6.1). Empty elements are included.
+    func listElements(of name: String) -> [ArraySlice<UInt8>] {
+        var elements: [ArraySlice<UInt8>] = []
+        for place in places where isNamed(name, place) {
+            var rest = bytes[place.value..<place.end]
+            while let comma = rest.firstIndex(of: UInt8(ascii: ",")) {
+                elements.append(Self.trimmed(rest[..<comma]))
+                rest = rest[(comma + 1)...]
+            }
+            elements.append(Self.trimmed(rest))
+        }
+        return elements
+    }
+
+    private static func trimmed(_ element: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
+        guard let last = element.lastIndex(where: { !isBlank($0) }) else { return [] }
+        return element[...last].drop(while: isBlank)
     }
 
     /// Reserves capacity for the head of a typical response.

@@ -2,22 +2,16 @@ internal import CNetwatchCurl
 internal import Glibc
 
 extension EasyHandle {
-    /// Sets the options that depend on the request, except string lists, TLS options and callbacks. The initializer of
-    /// ``Transfer`` sets those.
-    ///
-    /// - Parameter decodes: Whether the body may have to be decoded.
-    func apply(_ request: TransferRequest, decodes: Bool) throws(TransferFailure) {
+    /// Sets the options that are equal for all transfers of a ``TransferHandle/Shape``, except string lists, TLS
+    /// options and callbacks.
+    func apply(_ request: TransferRequest) throws(TransferFailure) {
         try applyPolicy()
-        try set(CURLOPT_URL, request.url)
         try applyMethod(of: request)
-        try applyTimeouts(of: request)
         try apply(request.credentials)
         // The buffer must be small from the start. Only the head shows whether the body is encoded, and when the head
         // arrives, it is too late to change the size.
-        if decodes { try set(CURLOPT_BUFFERSIZE, ReceiveLimiter.encodedReadSize) }
+        if request.decodesBody { try set(CURLOPT_BUFFERSIZE, ReceiveLimiter.encodedReadSize) }
         if let path = request.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, path) }
-        // libcurl may resend over a reused connection. `TransferRequest.allowsConnectionReuse` describes this.
-        if !request.allowsConnectionReuse { try set(CURLOPT_FRESH_CONNECT, 1) }
     }
 
     /// Sets the options for server trust and for HTTP versions over TLS.
@@ -52,9 +46,10 @@ extension EasyHandle {
         if method != "GET" || body != nil { try set(CURLOPT_CUSTOMREQUEST, method) }
     }
 
-    func applyTimeouts(of request: TransferRequest) throws(TransferFailure) {
-        try set(CURLOPT_CONNECTTIMEOUT_MS, request.connectTimeout.positiveMilliseconds)
-        if let total = request.totalTimeout { try set(CURLOPT_TIMEOUT_MS, total.positiveMilliseconds) }
+    func apply(_ timeouts: TransferTimeouts) throws(TransferFailure) {
+        try set(CURLOPT_CONNECTTIMEOUT_MS, timeouts.connect.positiveMilliseconds)
+        // 0 means "no timeout". The handle may have the timeout of an earlier transfer.
+        try set(CURLOPT_TIMEOUT_MS, timeouts.total?.positiveMilliseconds ?? 0)
         // The idle timeout is checked separately; see IdleTracker.
     }
 
@@ -71,19 +66,15 @@ extension TransferRequest {
     /// send `Content-Length: 0` (RFC 9110 §8.6).
     var isSentWithBody: Bool { body != nil || ["POST", "PUT", "PATCH"].contains(method) }
 
-    /// The value of `Accept-Encoding`, which is sent unchanged. The response body is then decoded. `nil` if the caller
-    /// set none: the body is not decoded.
-    var acceptEncoding: String? {
-        let values = headers.filter { $0.isNamed("Accept-Encoding") && !$0.isBlank }.map(\.value)
-        return values.isEmpty ? nil : values.joined(separator: ", ")
-    }
+    /// Whether the response body is decoded: the caller has set `Accept-Encoding`.
+    var decodesBody: Bool { headers.contains(where: \.acceptsEncoding) }
 
     /// Returns the caller's header fields for `CURLOPT_HTTPHEADER`, with entries that keep libcurl from adding its own
-    /// fields.
-    ///
-    /// - Parameter acceptEncoding: The value of ``acceptEncoding``, which replaces the fields of that name.
-    func headerList(acceptEncoding: String?) -> StringList {
+    /// fields. The fields that set `Accept-Encoding` become one, with their values unchanged.
+    func headerList() -> StringList {
         var list = StringList()
+        let encodings = headers.filter(\.acceptsEncoding).map(\.value)
+        let acceptEncoding = encodings.isEmpty ? nil : encodings.joined(separator: ", ")
         if let acceptEncoding { list.append("Accept-Encoding: \(acceptEncoding)") }
         for header in headers {
             // libcurl writes this field itself.
@@ -93,6 +84,7 @@ extension TransferRequest {
             let line = header.isBlank ? header.name + ";" : header.name + ": " + header.value
             list.append(line, isExact: header.isExact)
         }
+        guard isSentWithBody else { return list }
         // libcurl would add `Expect: 100-continue`. Many servers ignore it, and libcurl then delays the body for a
         // second.
         if !headers.contains(where: { $0.isNamed("Expect") }) { list.append("Expect:") }
@@ -105,12 +97,14 @@ extension TransferRequest {
 extension TransferRequest {
     /// The HTTP/2 stream weight, from 1 to 256 (RFC 7540 §5.3.2). An urgency of 0.5 gives the protocol's default, 16.
     /// Each 1/8 of urgency above or below doubles or halves the weight.
-    fileprivate var streamWeight: Int {
+    var streamWeight: Int {
         Int(exp2(urgency * 8).rounded())
     }
 }
 
 extension TransferRequest.Header {
+    fileprivate var acceptsEncoding: Bool { isNamed("Accept-Encoding") && !isBlank }
+
     fileprivate var isBlank: Bool { value.utf8.allSatisfy { $0 == 0x20 || $0 == 0x09 } }
 }
 

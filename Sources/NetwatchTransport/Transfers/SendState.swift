@@ -23,6 +23,10 @@ struct SendState {
     /// then be sent once more.
     private(set) var isRefusedOverHTTP2 = false
     private var isRefusedByGoAway = false
+    private var wasAddedAgain = false
+
+    /// Whether libcurl has run the transfer once, and has sent the request once.
+    var isFirst: Bool { count == 1 && !wasAddedAgain }
 
     /// Whether the server said that it did not process the request when it was sent for the first and only time.
     var isUnprocessed: Bool { isRefusedByGoAway && count == 1 && earlierBytes == 0 }
@@ -58,7 +62,7 @@ struct SendState {
 
     /// Records that libcurl runs the transfer again, with another connection.
     mutating func addAgain() {
-        lacksConnection = false
+        (lacksConnection, wasAddedAgain) = (false, true)
     }
 
     /// Records that the server has refused the request over HTTP/2 and requires HTTP/1.1.

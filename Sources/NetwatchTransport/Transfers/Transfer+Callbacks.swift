@@ -5,10 +5,9 @@ internal import NetwatchEventLoop
 // The callbacks that libcurl calls.
 
 extension Transfer {
+    /// Sets the callbacks of a new handle. They are called for each transfer that uses it.
     func setCallbacks() throws(TransferFailure) {
-        let pointer = Unmanaged.passUnretained(self).toOpaque()
-        try easy.set(CURLOPT_PRIVATE, pointer: pointer)
-        try easy.set(CURLOPT_ERRORBUFFER, pointer: message.rawValue)
+        let pointer = handle.context
         try setRequestCallbacks(pointer)
         try setResponseCallbacks(pointer)
         try context.setCloseSocketCallback(of: easy)
@@ -16,7 +15,7 @@ extension Transfer {
         try easy.setOpenSocketCallback { context, _, address in
             guard let address = address?.pointee else { return CURL_SOCKET_BAD }
             let transfer = Transfer.at(context!)
-            transfer.hasNewConnection = true
+            (transfer.hasBegun, transfer.hasNewConnection) = (true, true)
             guard transfer.request.unixSocketPath != nil else { return transfer.handOverConnection() }
             let descriptor = transfer.makeSocket(address.family, address.socktype, address.protocol)
             transfer.unixSocket = descriptor
@@ -44,7 +43,7 @@ extension Transfer {
     /// - The server requires HTTP/1.1.
     func readVerboseLog() throws(TransferFailure) {
         try easy.set(CURLOPT_VERBOSE, 1)
-        try easy.set(CURLOPT_DEBUGDATA, pointer: Unmanaged.passUnretained(self).toOpaque())
+        try easy.set(CURLOPT_DEBUGDATA, pointer: handle.context)
         try easy.setDebugCallback { _, kind, bytes, count, context in
             guard kind == CURLINFO_TEXT, let bytes, let context else { return 0 }
             let line = LogLine(UnsafeRawBufferPointer(start: bytes, count: count))
@@ -113,6 +112,7 @@ extension Transfer {
     ///
     /// libcurl sends a request again for two reasons: to add credentials, or because a reused connection has ended.
     private func requestBegins() -> Bool {
+        hasBegun = true
         // After a 401, libcurl reuses the connection in spite of `CURLOPT_FRESH_CONNECT`. If that connection ends
         // before the response, libcurl sends the request again.
         guard maySend else {

@@ -42,6 +42,16 @@ extension Transfer {
         reporter.end(failure, metrics, after: output.take())
     }
 
+    /// Returns whether a later transfer may use the handle. libcurl has ended this transfer with `code`, and the handle
+    /// was removed from its multi handle.
+    ///
+    /// This is the case after one exchange over HTTP/1.1 without an error. Everything else may leave a state in the
+    /// handle that affects later transfers; see ``EasyHandle``.
+    func leavesCleanHandle(after code: CURLcode) -> Bool {
+        code == CURLE_OK && stop == nil && sending.isFirst && handle.shape != nil
+            && easy.long(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_1_1 && easy.long(CURLINFO_OS_ERRNO) == 0
+    }
+
     private func failure(of code: CURLcode) -> TransferFailure {
         stop.map { failure(of: $0) } ?? curlFailure(of: code)
     }
@@ -85,7 +95,7 @@ extension Transfer {
     private func curlFailure(of code: CURLcode) -> TransferFailure {
         // libcurl reports a header line of 100 KiB or more as a lack of memory.
         if code == CURLE_OUT_OF_MEMORY, reachedPhase == .response, !head.isComplete { return headTooLarge }
-        let text = TLSMessage.inWords(message.text ?? String(cString: curl_easy_strerror(code)))
+        let text = TLSMessage.inWords(handle.errorMessage ?? String(cString: curl_easy_strerror(code)))
         // libcurl uses the code of a connection reset for an invalid chunk.
         if code == CURLE_RECV_ERROR, text.hasSuffix("in chunked-encoding") { return invalidResponse(text) }
         // After the request was sent, this code means a status line with an unknown version (HTTP/3.9) or with a status
@@ -213,7 +223,8 @@ extension Transfer {
 
     /// The number of bytes sent over the last connection.
     var currentBytesSent: Int64 {
-        Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
+        guard hasBegun else { return 0 }
+        return Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
     }
 
     var isAborted: Bool { if case .abortedByWatchdog = stop { true } else { false } }
@@ -228,7 +239,7 @@ extension Transfer {
         )
     }
 
-    private var localPort: Int { easy.long(CURLINFO_LOCAL_PORT) }
+    private var localPort: Int { hasBegun ? easy.long(CURLINFO_LOCAL_PORT) : 0 }
 
     var isReady: Bool { times.requestReady != nil }
 
@@ -251,6 +262,7 @@ extension Transfer {
     }
 
     private var metrics: TransferMetrics {
+        guard hasBegun else { return reporter.metrics }
         var metrics = reporter.metrics
         times.fill(&metrics, easy, isReused: reusedConnection)
         metrics.fill(from: easy)

@@ -2,9 +2,9 @@ internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
 
-/// A running transfer: an easy handle and everything that its callbacks use.
+/// A running transfer: everything that the callbacks of its easy handle use.
 ///
-/// A transfer is confined to the engine's thread. libcurl has an unretained pointer to it. So the code that adds its
+/// A transfer is confined to the engine's thread. Its ``TransferHandle`` does not retain it. So the code that adds the
 /// handle to a multi handle must retain the transfer until it has removed the handle.
 final class Transfer {
     /// The reason why netwatch made libcurl stop. Usually a callback sets it.
@@ -41,8 +41,7 @@ final class Transfer {
     }
 
     let id: TransferID
-    let request: TransferRequest
-    let url: CurlURL
+    let target: TransferTarget
     let reporter: TransferReporter
     /// A function that schedules a closure for another turn of the loop, so that the closure never runs within a
     /// callback of libcurl. The closure receives the transfer. If it does not return `CURLE_OK`, the transfer ends.
@@ -50,12 +49,7 @@ final class Transfer {
     /// The multi handle that runs the transfer. It retains the transfer until the transfer ends.
     unowned let context: any TransferContext
 
-    // The order of these properties matters: the handle must be destroyed before the memory to which it points.
-    let easy: EasyHandle
-    let headers: StringList
-    let resolved: StringList
-    let message = MessageBuffer()
-
+    let handle: TransferHandle
     var bodyReader: TransferBodyReader
     var head: HeadParser
     private let decodesBody: Bool
@@ -78,6 +72,8 @@ final class Transfer {
     var questionCount = 0
     /// The connection that was made for the transfer; `nil` after libcurl has taken it over.
     private var connection: TCPSocket?
+    /// Whether libcurl has begun the transfer. Before that, the handle's information is that of an earlier transfer.
+    var hasBegun = false
     /// Whether libcurl has opened a connection for the transfer and has not sent the request over it yet.
     var hasNewConnection = false
     /// The last unix socket that was created for the transfer.
@@ -85,10 +81,11 @@ final class Transfer {
     /// The error that occurred when the unix socket was created.
     var socketFailure: SystemError?
 
-    /// Creates a transfer and sets all options of its handle.
+    /// Creates a transfer and sets all options of its handle, which may be the handle of an earlier transfer.
     ///
     /// - Parameters:
-    ///   - target: The request, with its timeouts reduced by the time that has already passed.
+    ///   - target: The request.
+    ///   - timeouts: Its timeouts, reduced by the time that has already passed.
     ///   - paused: The directions that are paused from the start.
     ///   - connection: The connection to use; `nil` to reuse an open one.
     ///   - context: The multi handle that will run the transfer.
@@ -97,36 +94,36 @@ final class Transfer {
     init(
         id: TransferID,
         target: TransferTarget,
+        timeouts: TransferTimeouts,
         reporter: TransferReporter,
         paused: TransferPause,
         connection: TCPSocket?,
         context: any TransferContext,
         later: @escaping @Sendable (@escaping @Sendable (Transfer) -> CURLcode) -> Void
     ) throws(TransferFailure) {
-        guard let easy = EasyHandle() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
+        let shape = TransferHandle.Shape(target)
+        let usedHandle = shape.flatMap(context.takeHandle)
+        if let usedHandle {
+            handle = usedHandle
+        } else {
+            handle = try TransferHandle(for: target, shape: shape)
+        }
         self.id = id
         self.reporter = reporter
         self.connection = connection
         self.later = later
         self.context = context
-        self.easy = easy
-        request = target.request
-        url = target.url
+        self.target = target
         bodyReader = TransferBodyReader(target.request.body)
         head = HeadParser(method: target.request.method)
         flow = TransferFlow(paused: paused)
         output = TransferOutput(requestBodyLength: bodyReader.length)
         times = TransferTimes(added: reporter.elapsed)
-        let acceptEncoding = target.request.acceptEncoding
-        decodesBody = acceptEncoding != nil
-        headers = target.request.headerList(acceptEncoding: acceptEncoding)
-        resolved = target.resolveList()
-        try self.easy.apply(target.request, decodes: decodesBody)
-        if url.isSecure { try self.easy.applyTLS(of: target.request) }
-        try self.easy.set(CURLOPT_HTTPHEADER, pointer: headers.rawValue)
-        if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
-        if connection != nil { try requireNewConnection(true) }
-        try setCallbacks()
+        decodesBody = target.request.decodesBody
+        if usedHandle == nil { try setCallbacks() }
+        try handle.prepare(for: self, timeouts)
+        // libcurl may resend over a reused connection. `TransferRequest.allowsConnectionReuse` describes this.
+        try requireNewConnection(connection != nil || !request.allowsConnectionReuse)
     }
 
     /// Prepares the transfer so that its handle can be added again.
@@ -134,11 +131,11 @@ final class Transfer {
     /// - Parameters:
     ///   - connection: The connection to use; `nil` to reuse an open one, or for a unix socket, to which libcurl itself
     ///     makes a new connection.
-    ///   - target: The request, with its timeouts reduced by the time that has already passed.
+    ///   - timeouts: The timeouts of the request, reduced by the time that has already passed.
     ///   - paused: The directions that are paused now.
     func addAgain(
         over connection: TCPSocket?,
-        target: TransferTarget,
+        _ timeouts: TransferTimeouts,
         paused: TransferPause
     ) throws(TransferFailure) {
         self.connection = connection
@@ -147,7 +144,7 @@ final class Transfer {
         sending.addAgain()
         times.addAgain(at: reporter.elapsed)
         idleTracker = IdleTracker()
-        try easy.applyTimeouts(of: target.request)
+        try easy.apply(timeouts)
         try requireNewConnection(connection != nil || request.unixSocketPath != nil)
         try easy.set(CURLOPT_FORBID_REUSE, 0)
         // libcurl forgets the required version when the handle is added again.
@@ -155,6 +152,10 @@ final class Transfer {
         // If the request allows connection reuse, the log was not read until now.
         if url.isSecure { try readVerboseLog() }
     }
+
+    var request: TransferRequest { _read { yield target.request } }
+
+    var url: CurlURL { target.url }
 
     /// The origin of the connections that libcurl may use for the transfer: that of the URL, and the path of the unix
     /// socket.
@@ -219,7 +220,8 @@ final class Transfer {
 
     /// Prepares to decode the body of a response, if it is encoded and the caller has requested that.
     func prepareDecoder(for head: TransferHead) {
-        decoder = decodesBody ? ContentDecoder(head.fields.values(of: "Content-Encoding")) : nil
+        let codings = decodesBody ? head.fields.values(of: "Content-Encoding") : []
+        decoder = codings.isEmpty ? nil : ContentDecoder(codings)
     }
 
     // MARK: Pausing
@@ -261,22 +263,25 @@ final class Transfer {
     }
 
     private func applyPause() -> CURLcode {
-        let code = curl_easy_pause(handle, flow.directions.mask)
+        let code = curl_easy_pause(easy.rawValue, flow.directions.mask)
         // libcurl returns this error if there is no connection yet. Then there is nothing to pause.
         return code == CURLE_BAD_FUNCTION_ARGUMENT ? CURLE_OK : code
     }
 
     // MARK: Handles
 
-    var handle: UnsafeMutableRawPointer { easy.rawValue }
+    var easy: EasyHandle { _read { yield handle.easy } }
 
-    /// Returns the transfer to which an easy handle belongs.
-    static func of(_ handle: UnsafeMutableRawPointer) -> Transfer? {
-        netwatch_easy_get_private(handle).map(at)
+    /// Returns the transfer that uses an easy handle.
+    static func of(_ easy: UnsafeMutableRawPointer) -> Transfer? {
+        netwatch_easy_get_private(easy).flatMap { TransferHandle.at($0).transfer }
     }
 
-    /// Returns the transfer to which a callback's context pointer points.
+    /// Returns the transfer that uses the handle to which a callback's context points.
     static func at(_ context: UnsafeMutableRawPointer) -> Transfer {
-        Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+        guard let transfer = TransferHandle.at(context).transfer else {
+            preconditionFailure("a callback was called for a handle that no transfer uses")
+        }
+        return transfer
     }
 }

@@ -12,6 +12,9 @@ protocol TransferContext: AnyObject {
     /// outlive its transfer, but not its multi handle.
     func setCloseSocketCallback(of easy: borrowing EasyHandle) throws(TransferFailure)
 
+    /// Removes and returns the unused handle of an earlier transfer of this shape; `nil` if there is none.
+    func takeHandle(_ shape: TransferHandle.Shape) -> TransferHandle?
+
     /// Records that libcurl has taken over the connection that was made for a transfer, or has connected to a unix
     /// socket for it.
     func didOpen(_ descriptor: CInt, for transfer: Transfer)

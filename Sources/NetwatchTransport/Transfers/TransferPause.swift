@@ -11,6 +11,14 @@ package struct TransferPause: OptionSet, Hashable, Sendable {
     package static let receiving = TransferPause(rawValue: 1)
     package static let sending = TransferPause(rawValue: 2)
     package static let all: TransferPause = [.receiving, .sending]
+    package static let none: TransferPause = []
+
+    // The functions of `OptionSet` are not specialized in other modules, where they are slow.
+    package var isEmpty: Bool { rawValue == 0 }
+
+    package static func == (one: TransferPause, other: TransferPause) -> Bool {
+        one.rawValue == other.rawValue
+    }
 }
 
 extension TransferPause {

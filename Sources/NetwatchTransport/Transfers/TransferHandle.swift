@@ -1,0 +1,90 @@
+internal import CNetwatchCurl
+
+/// An easy handle, with the memory to which its options point. Its callbacks receive this object as their context.
+///
+/// Transfers of the same ``Shape`` use a handle one after another (``HandleStock``), because setting the options of a
+/// new handle takes longer than a small response. Between two transfers, only ``prepare(for:_:)`` sets options.
+final class TransferHandle {
+    /// The properties that transfers must have in common to use the same handle.
+    struct Shape: Equatable {
+        private let method: String
+        private let decodesBody: Bool
+        private let streamWeight: Int
+        private let origin: String
+
+        /// Creates the shape of a transfer.
+        ///
+        /// Returns `nil` if the transfer needs a separate handle: it has a body, credentials or a binding, it must not
+        /// share connections, or it connects to a unix socket.
+        init?(_ target: TransferTarget) {
+            let request = target.request
+            guard !request.isSentWithBody, request.credentials == nil, target.mayShareConnections,
+                // A user name in the URL. In a path, the character only prevents the reuse of the handle.
+                !request.url.utf8.contains(UInt8(ascii: "@"))
+            else { return nil }
+            method = request.method
+            decodesBody = request.decodesBody
+            streamWeight = request.streamWeight
+            origin = target.url.origin
+        }
+    }
+
+    /// The shape of the transfers that may use the handle; `nil` if only one may.
+    let shape: Shape?
+    /// The transfer that uses the handle; `nil` between transfers.
+    unowned var transfer: Transfer?
+
+    // libcurl does not copy the memory of these properties. The handle is destroyed first.
+    let easy: EasyHandle
+    private let resolved: StringList
+    private var headerList = StringList()
+    private let message = MessageBuffer()
+
+    /// The fields in ``headerList``; `nil` if the list was not made yet.
+    private var headers: [TransferRequest.Header]?
+
+    /// Creates a handle for a transfer.
+    ///
+    /// - Parameter shape: The shape of the transfer; `nil` if no other transfer may use the handle.
+    /// - Throws: ``TransferFailure`` if memory is exhausted or libcurl rejects an option.
+    init(for target: TransferTarget, shape: Shape?) throws(TransferFailure) {
+        guard let easy = EasyHandle() else { throw .refused(CURLE_OUT_OF_MEMORY, "out of memory") }
+        self.shape = shape
+        self.easy = easy
+        resolved = target.resolveList()
+        try self.easy.apply(target.request)
+        if target.url.isSecure { try self.easy.applyTLS(of: target.request) }
+        if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
+        try self.easy.set(CURLOPT_ERRORBUFFER, pointer: message.rawValue)
+        try self.easy.set(CURLOPT_PRIVATE, pointer: context)
+    }
+
+    /// The object as the context of callbacks.
+    var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+    /// Returns the handle to which a callback's context points.
+    static func at(_ context: UnsafeMutableRawPointer) -> TransferHandle {
+        Unmanaged<TransferHandle>.fromOpaque(context).takeUnretainedValue()
+    }
+
+    /// libcurl's message about the error that ended the transfer; `nil` if there is none.
+    var errorMessage: String? { message.text }
+
+    /// Sets the options that may differ between transfers of the same shape.
+    ///
+    /// - Parameters:
+    ///   - transfer: The transfer that uses the handle from now on.
+    ///   - timeouts: Its timeouts, reduced by the time that has already passed.
+    func prepare(for transfer: Transfer, _ timeouts: TransferTimeouts) throws(TransferFailure) {
+        self.transfer = transfer
+        message.clear()
+        try easy.set(CURLOPT_URL, transfer.request.url)
+        try easy.apply(timeouts)
+        guard headers != transfer.request.headers else { return }
+        // libcurl must not have the old list when it is freed.
+        let list = transfer.request.headerList()
+        try easy.set(CURLOPT_HTTPHEADER, pointer: list.rawValue)
+        headerList = list
+        headers = transfer.request.headers
+    }
+}
