@@ -41,20 +41,6 @@ internal import Testing
         }
     }
 
-    private struct BlockingRetrier: RequestRetrier {
-        let gate: Gate
-
-        func should(
-            _ manager: SessionManager,
-            retry request: Request,
-            with error: any Error,
-            completion: @escaping RequestRetryCompletion
-        ) {
-            gate.pass()
-            completion(false, 0)
-        }
-    }
-
     /// An interceptor that ignores the cancellation of its task.
     private struct WaitingInterceptor: RequestInterceptor {
         let gate: Gate
@@ -99,38 +85,6 @@ internal import Testing
             let response = try await request.value.responseData()
             #expect(response.value == Data("/blocked/\(index)".utf8))
         }
-    }
-
-    /// Without a limit for each session, the calls would take all threads of Dispatch, which are 255.
-    @Test func `calls that do not return leave threads to other sessions`() async throws {
-        session.retrier = BlockingRetrier(gate: gate)
-        let requests = (0..<300).map { session.request("ftp://host/\($0)") }
-        try await gate.waiting.wait { $0.count == SessionThreads.maximum }
-        let other = SessionManager(engine: try TransferEngine())
-        #expect(try await other.request("\(server.url)/other").string == "/other")
-        #expect(gate.waiting.values.count == SessionThreads.maximum)
-        gate.open()
-        for request in requests {
-            #expect((await request.response().error as? URLError)?.code == .unsupportedURL)
-        }
-        #expect(gate.waiting.values.count == requests.count)
-        #expect(try await session.request("\(server.url)/other").string == "/other")
-    }
-
-    /// A closure that adds the parts of a form runs on the session's threads, too.
-    @Test func `closures of forms that do not return leave threads to other sessions`() async throws {
-        let results = Recorder<Bool>()
-        for _ in 0..<300 {
-            session.upload(multipartFormData: { [gate] _ in gate.pass() }, to: server.url, queue: .global()) {
-                result in
-                if case .success = result { results.record(true) } else { results.record(false) }
-            }
-        }
-        try await gate.waiting.wait { $0.count == SessionThreads.maximum }
-        let other = SessionManager(engine: try TransferEngine())
-        #expect(try await other.request("\(server.url)/other").string == "/other")
-        gate.open()
-        try await results.wait { $0.count == 300 }
     }
 
     @Test func `a handler that blocks delays only its own request`() async throws {

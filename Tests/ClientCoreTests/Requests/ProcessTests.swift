@@ -4,7 +4,9 @@ internal import Glibc
 internal import NetwatchTestSupport
 internal import Testing
 
-/// Processes that exit, fork, run out of descriptors or have proxy variables while they use the library.
+@testable internal import ClientCore
+
+/// Processes that exit, fork, run out of descriptors, block threads or have proxy variables while they use the library.
 @Suite(.timeLimit(.minutes(5))) struct ProcessTests {
     private func run(
         _ url: String,
@@ -43,6 +45,16 @@ internal import Testing
         #expect(outcome.output[0] == "monitor \(EMFILE)")
         #expect(outcome.output[1].hasPrefix("without ") && outcome.output[1].contains("errno \(EMFILE)"))
         #expect(outcome.output[2...] == ["with status 200", "monitor 0", "done"])
+    }
+
+    /// In a separate process, because the calls delay everything else that uses Dispatch.
+    @Test(arguments: ProcessOptions.Hook.allCases)
+    func `calls that do not return leave threads to other sessions`(hook: ProcessOptions.Hook) async throws {
+        let server = try ScriptedServer { _ in .respond("ok") }
+        let maximum = SessionThreads.maximum
+        let outcome = try await run(server.url, .block(hook, until: maximum))
+        let expected = ["other status 200", "blocked \(maximum)", "ended 300", "done"]
+        #expect(outcome.output == expected, "\(outcome)")
     }
 
     @Test func `proxy variables are not read`() async throws {

@@ -1,4 +1,5 @@
-/// What a process does while it sends requests: it exits, forks, runs out of descriptors, or has proxy variables.
+/// What a process does while it sends requests: it exits, forks, runs out of descriptors, blocks threads, or has proxy
+/// variables.
 package struct ProcessOptions: Codable, Sendable {
     package enum Action: Codable, Sendable {
         /// Calls `exit` during TLS handshakes.
@@ -12,6 +13,17 @@ package struct ProcessOptions: Codable, Sendable {
         case fork
         /// Sends a request.
         case send
+        /// Sends a request in a second session while the program's code in the first one does not return.
+        ///
+        /// - Parameter until: The number of calls that block a thread when the request is sent.
+        case block(Hook, until: Int)
+    }
+
+    /// The program's code that does not return.
+    package enum Hook: Codable, Sendable, CaseIterable {
+        case retrier
+        /// The closure that adds the parts of a form.
+        case form
     }
 
     package var url: String

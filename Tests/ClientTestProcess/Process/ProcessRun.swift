@@ -7,8 +7,8 @@ internal import NetwatchEventLoop
 internal import NetworkReachability
 internal import Synchronization
 
-/// Sends requests in a process that exits, forks, has no free descriptors or has proxy variables, and prints what
-/// happens.
+/// Sends requests in a process that exits, forks, has no free descriptors, blocks threads or has proxy variables, and
+/// prints what happens.
 struct ProcessRun {
     private let options: ProcessOptions
     private let session: SessionManager
@@ -28,6 +28,7 @@ struct ProcessRun {
         case .startWithoutDescriptors: try await startWithoutDescriptors()
         case .fork: try await forkAfterARequest()
         case .send: ClientTestProcess.say("response \(try await outcome())")
+        case .block(let hook, let count): try await block(hook, until: count)
         }
         ClientTestProcess.say("done")
     }
@@ -43,6 +44,16 @@ struct ProcessRun {
         let response = try await request().response()
         if let status = response.response?.statusCode { return "status \(status)" }
         return "\(response.error.map { "\($0.transferFailure?.description ?? "\($0)")" } ?? "nothing")"
+    }
+
+    private func block(_ hook: ProcessOptions.Hook, until count: Int) async throws {
+        let (calls, blockedSession) = (BlockedCalls(), SessionManager(configuration: .ephemeral))
+        calls.begin(hook, in: blockedSession, options.url)
+        try await calls.wait(until: count)
+        ClientTestProcess.say("other \(try await outcome())")
+        ClientTestProcess.say("blocked \(calls.blockedCount)")
+        ClientTestProcess.say("ended \(try await calls.release())")
+        withExtendedLifetime(blockedSession) {}
     }
 
     // MARK: exit(3)
