@@ -17,7 +17,7 @@ internal import Testing
     }
 
     @Test func `systemd restarts the service only after faults that may be temporary`() throws {
-        let fault = ConfigurationProblem(file: "a", line: 1, column: 1, message: "wrong")
+        let fault = ConfigurationProblem(source: "a", line: 1, column: 1, message: "wrong")
         var temporary = fault
         temporary.isTemporary = true
         #expect(try status(temporary) == 75)

@@ -10,7 +10,7 @@ internal import Testing
     }
 
     private func interface(
-        _ index: UInt32 = 2,
+        index: UInt32 = 2,
         name: String = "eth0",
         hasCarrier: Bool = true,
         mtu: Int = 1500,
@@ -33,7 +33,7 @@ internal import Testing
     @Test func `at the beginning everything is present, interfaces first`() {
         let (first, second) = (address("192.0.2.1"), address("192.0.2.2"))
         let eth0 = interface([address("2001:db8::1"), second, first])
-        let eth1 = interface(3, name: "eth1")
+        let eth1 = interface(index: 3, name: "eth1")
         #expect(
             [eth0, eth1].differences(from: nil) == [
                 .init(change: .present, interface: eth0), .init(change: .present, interface: eth1),

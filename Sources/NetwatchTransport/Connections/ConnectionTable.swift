@@ -177,14 +177,19 @@ struct ConnectionTable {
         assigned[transfer].flatMap { $0.users.count == 1 ? $0.descriptor : nil }
     }
 
-    /// Releases the connection of a transfer.
-    mutating func release(_ transfer: TransferID) { assign(transfer, to: nil) }
+    /// Releases the connection of a transfer, and returns it.
+    @discardableResult
+    mutating func release(_ transfer: TransferID) -> CInt? { assign(transfer, to: nil)?.descriptor }
 
-    private mutating func assign(_ transfer: TransferID, to connection: Connection?) {
+    /// Returns the previous connection of the transfer.
+    @discardableResult
+    private mutating func assign(_ transfer: TransferID, to connection: Connection?) -> Connection? {
         if hasUnlocated { unlocated[transfer] = nil }
-        assigned.removeValue(forKey: transfer)?.users.remove(transfer)
-        guard let connection else { return }
+        let previous = assigned.removeValue(forKey: transfer)
+        previous?.users.remove(transfer)
+        guard let connection else { return previous }
         assigned[transfer] = connection
         connection.users.insert(transfer)
+        return previous
     }
 }

@@ -129,7 +129,8 @@ final class CurlMulti {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         unwatched[id] = nil
         _ = withHandle { curl_multi_remove_handle($0, transfer.easy.rawValue) }
-        connections.release(id)
+        // If libcurl has closed the connection, the table does not contain it any more.
+        if let descriptor = connections.release(id) { sockets.watchUnused(descriptor) }
         return transfer
     }
 

@@ -59,12 +59,30 @@ struct SocketWatches {
             )
             return
         }
-        let onReadiness = onReadiness
-        let registration = try loop.register(descriptor, for: interest) { readiness in
-            onReadiness(descriptor, readiness)
-        }
+        let registration = try register(descriptor, for: interest)
         observe(descriptor)
         watches[descriptor] = Watch(registration: registration, interest: interest, watched: interest)
+    }
+
+    /// Watches the connection of a transfer that has ended, so that its closure and data without a request are noticed.
+    ///
+    /// libcurl asks to watch a socket only when it must wait. If a response arrives fast enough, a connection was never
+    /// watched. If it cannot be watched, libcurl checks it before its next use.
+    mutating func watchUnused(_ descriptor: CInt) {
+        guard watches[descriptor] == nil, observed.contains(descriptor),
+            let registration = try? register(descriptor, for: .read)
+        else { return }
+        watches[descriptor] = Watch(registration: registration, interest: nil, watched: .read)
+    }
+
+    private func register(
+        _ descriptor: CInt,
+        for interest: EventLoop.Interest
+    ) throws(SystemError) -> EventLoop.Registration {
+        let onReadiness = onReadiness
+        return try loop.register(descriptor, for: interest) { readiness in
+            onReadiness(descriptor, readiness)
+        }
     }
 
     /// Records that libcurl no longer waits for events of a socket. The socket stays registered.
