@@ -32,7 +32,7 @@ extension DataRequest {
     /// A request without an idempotency key that the server may have received is not taken over, because it would be
     /// sent twice. If the request has not been started, this function adds a key to it, as
     /// ``ClientCore/SessionManager/queuesFailedRequests(in:options:matching:)`` does, and all attempts carry the same
-    /// key. Most requests start when they are created: set ``ClientCore/SessionManager/startRequestsImmediately`` to
+    /// key. Most requests start when they are created: set `startRequestsImmediately` to
     /// `false`, or set the header field `Idempotency-Key` yourself.
     ///
     /// - Parameters:

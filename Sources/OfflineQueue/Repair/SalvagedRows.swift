@@ -77,10 +77,15 @@ final class SalvagedRows: ArchiveRows {
             let next = table.beyondGap(after: position)
             note("\(table.name): \(reason)")
             let end = next.map { $0 - 1 } ?? .max
-            notes.withLock {
-                if table.name == "request" { $0.gaps.append(position + 1...max(position + 1, end)) }
-            }
+            if table.name == "request" { note(position + 1...max(position + 1, end)) }
             return next
+        }
+    }
+
+    /// Records a gap. The rows at the end of a page may be read again for the next page, and with them the gaps.
+    private func note(_ gap: ClosedRange<Int64>) {
+        notes.withLock { notes in
+            if gap.lowerBound > notes.gaps.last?.upperBound ?? 0 { notes.gaps.append(gap) }
         }
     }
 

@@ -40,7 +40,7 @@ extension DamagedStoreTests {
         try overwrite(page: leaves[leaves.count / 2])
         try overwrite(page: leaves[1])
         let (aside, ids) = try await salvage(original)
-        #expect(aside?.salvage.gaps.count == 2)
+        #expect(aside?.salvage.gaps.count == 2, "\(String(describing: aside?.salvage.gaps))")
         let lost =
             aside?.salvage.gaps.reduce(0) {
                 $0 + Int($1.upperBound.subtractingReportingOverflow($1.lowerBound - 1).partialValue)
