@@ -43,8 +43,8 @@ public struct RequestOptions: Sendable, Hashable {
     ///   that <doc:Authentication> lists.
     public var redirects: RedirectOptions?
     /// The oldest version of TLS that is accepted, whatever OpenSSL's configuration says. A server without such a
-    /// version is refused with `URLError.secureConnectionFailed`. Default: ``TLSVersion/tls12``, or the minimum version of
-    /// OpenSSL's configuration if that is newer.
+    /// version is refused with `URLError.secureConnectionFailed`. Default: ``TLSVersion/tls12``, or the minimum version
+    /// of OpenSSL's configuration if that is newer.
     ///
     /// OpenSSL's security level may refuse TLS 1.0 and 1.1 even if this option permits them.
     public var minimumTLSVersion: TLSVersion?

@@ -8,8 +8,8 @@ internal import Synchronization
 /// Foundation only stores the cookies. Its parser is not used: on Linux it ignores `Max-Age`, accepts `Domain=com`
 /// from any host, and splits fields at commas.
 ///
-/// No function of this class may be called on the engine's thread, because a storage with a ``CookieFile`` or for a group
-/// container rewrites its file whenever a cookie changes. Other storages stay in memory.
+/// No function of this class may be called on the engine's thread, because a storage with a ``CookieFile`` or for a
+/// group container rewrites its file whenever a cookie changes. Other storages stay in memory.
 ///
 /// A cookie for a public suffix, such as `com` or `co.uk`, is rejected; see ``PublicSuffixes``.
 final class CookieJar: Sendable {

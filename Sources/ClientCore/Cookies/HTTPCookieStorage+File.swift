@@ -4,10 +4,11 @@ public import FoundationNetworking
 extension HTTPCookieStorage {
     /// Returns a storage whose cookies are kept in a file that only this user can read (mode 0600).
     ///
-    /// Use it for `URLSessionConfiguration.httpCookieStorage`, in one or several sessions. The sessions write the file whenever a response changes the cookies. They do not sync it, so a power failure may
-    /// lose the latest changes. If the file cannot be written, for example because the disk is full, the cookies stay
-    /// in memory, and the next change writes all of them. ``saveToFile()`` reports the error. Changes that the program
-    /// makes itself are written with the next change, or by ``saveToFile()``.
+    /// Use it for `URLSessionConfiguration.httpCookieStorage`, in one or several sessions. The sessions write the file
+    /// whenever a response changes the cookies. They do not sync it, so a power failure may lose the latest changes. If
+    /// the file cannot be written, for example because the disk is full, the cookies stay in memory, and the next
+    /// change writes all of them. ``saveToFile()`` reports the error. Changes that the program makes itself are written
+    /// with the next change, or by ``saveToFile()``.
     ///
     /// Cookies without an expiry date end with the process, as in browsers. The order in which cookies are sent
     /// survives a restart.

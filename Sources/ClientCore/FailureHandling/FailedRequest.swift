@@ -89,8 +89,8 @@ package final class FailedRequest: Sendable {
 
     // MARK: Called by the owner
 
-    /// The reason why the request ended before its owner finished it; `nil` if the request is still open, or if the owner
-    /// finished or declined it.
+    /// The reason why the request ended before its owner finished it; `nil` if the request is still open, or if the
+    /// owner finished or declined it.
     package var withdrawal: Withdrawal? { state.withLock { $0.withdrawal } }
 
     /// Reports that the request is stored and will be sent later. Its state becomes

@@ -9,10 +9,11 @@ internal import Synchronization
 /// number of threads, and a queue beyond the limit waits until another queue has no more work. A session whose code
 /// blocks all its threads stops only itself.
 final class SessionThreads: Sendable {
-    /// The maximum number of threads.
+    /// The maximum number of threads: the number of processors, but at least 16 and at most 64.
     ///
-    /// It is at least the number of processors, because Dispatch runs that many threads at a time unless threads block.
-    /// Dispatch starts at most 255 threads, about one a second while all others are blocked (measured with Swift 6.3.1).
+    /// It is related to the number of processors, because Dispatch runs that many threads at a time unless threads
+    /// block. Dispatch starts at most 255 threads, about one a second while all others are blocked (measured with Swift
+    /// 6.3.1). With at most 64 threads, one session cannot block all of them.
     static let maximum = min(64, max(16, ProcessInfo.processInfo.activeProcessorCount))
 
     private static let pool = DispatchQueue.global(qos: .utility)

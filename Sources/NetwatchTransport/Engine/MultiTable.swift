@@ -67,6 +67,14 @@ struct MultiTable {
         return (newest, handle)
     }
 
+    /// Returns the handle that a transfer has had since it began, and that it is about to be added to; `nil` if the
+    /// handle is closed.
+    func handle(again id: ID) -> CurlMulti? {
+        guard let multi = multis[id] else { return nil }
+        multi.isStale = false
+        return multi.handle
+    }
+
     /// Returns whether a handle accepts new transfers.
     func isCurrent(_ id: ID) -> Bool { multis[id]?.isCurrent ?? false }
 

@@ -275,7 +275,7 @@ package actor TransferEngine {
     /// connecting, the handle differs from the earlier handle. A transfer that libcurl ran before keeps its handle.
     private func multi(for id: TransferID, _ transfer: EngineTransfer) throws(TransferFailure) -> CurlMulti {
         if let known = transfer.multi, transfer.curlTransfer != nil || multis.isCurrent(known) {
-            guard let multi = multis[known] else {
+            guard let multi = multis.handle(again: known) else {
                 preconditionFailure("a multi handle ended before its transfer")
             }
             return multi

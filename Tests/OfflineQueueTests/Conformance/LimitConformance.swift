@@ -61,12 +61,16 @@ internal import Testing
 
     @Test(arguments: StoreKind.allCases)
     func `a request that is too large for a lane is refused with the setting`(kind: StoreKind) async throws {
-        let bench = try await kind.bench { $0.limits.bytes = 300 }
+        let bench = try await kind.bench {
+            $0.limits.bytes = 300
+            // As a `Double`, 0.29 * 100 is less than 29.
+            $0.limits.laneShare = 0.29
+        }
         let error = try await refusal(bench, try new("a", body: String(repeating: "x", count: 200)))
         #expect(error.code == .bodyTooLarge)
         #expect(
             error.message.hasSuffix(
-                "at most 150 are accepted in a lane, which is 50 % of `limits.bytes`"
+                "at most 87 are accepted in a lane, which is 29 % of `limits.bytes`"
             ),
             "\(error.message)"
         )
