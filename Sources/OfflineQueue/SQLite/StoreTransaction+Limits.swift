@@ -16,7 +16,7 @@ extension StoreTransaction {
         /// Returns the setting of which the limit is a share, for messages. Empty if the limit is not a share.
         func origin(_ setting: String) -> String {
             guard let share, share < 1 else { return "" }
-            return ", which is \(Int(share * 100)) % of `limits.\(setting)`"
+            return ", which is \(Int((share * 100).rounded())) % of `limits.\(setting)`"
         }
     }
 
