@@ -8,7 +8,10 @@ struct TimeoutOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The maximum time for the name lookup, the connection and TLS. Default 15s.",
+            """
+            The maximum time for the name lookup, the connection and TLS. Default 15s, or the service's \
+            `queue.connect-timeout`.
+            """,
             valueName: "duration"
         ),
         transform: Self.timeout
@@ -17,7 +20,10 @@ struct TimeoutOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The maximum time from the last byte of the request to the head of the response. Default 5m.",
+            """
+            The maximum time from the last byte of the request to the head of the response. Default 5m, or the \
+            service's `queue.response-timeout`.
+            """,
             valueName: "duration"
         ),
         transform: Self.timeout
