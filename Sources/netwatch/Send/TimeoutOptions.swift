@@ -46,9 +46,11 @@ struct TimeoutOptions: ParsableArguments {
         message.totalTimeoutSeconds = total?.seconds
     }
 
-    /// Returns how long the service may take to respond: until the first attempt ends, plus 20 s for the disk.
+    /// Returns how long the service may take to respond: until the first attempt ends, plus 20 s for the disk. Without
+    /// options, the configuration of the service determines the timeouts, which this command does not know.
     func serviceResponse(sending bytes: Int64) -> Duration {
-        timeouts.longest(sending: bytes) + .seconds(20)
+        if total == nil, responseTimeout == nil { return ServiceRequest.longestCall }
+        return timeouts.longest(sending: bytes) + .seconds(20)
     }
 
     /// The timeouts of an attempt without the service.
