@@ -39,8 +39,8 @@ struct Netwatch: AsyncParsableCommand {
 enum Main {
     static func main() async {
         Printer.fillStandardDescriptors()
-        // libdispatch asks for nice values that an unprivileged process cannot have, and would log each refusal. It reads
-        // the variable before its first message.
+        // libdispatch asks for nice values that an unprivileged process cannot have, and would log each refusal. It
+        // reads the variable before its first message.
         setenv("LIBDISPATCH_LOG", "NO", 0)
         // Without the signal, write(2) reports a closed pipe as EPIPE, which `Printer` handles.
         signal(SIGPIPE, SIG_IGN)

@@ -17,12 +17,12 @@ struct ServeCommand: AsyncParsableCommand {
 
             The service uses the variables STATE_DIRECTORY, RUNTIME_DIRECTORY, CREDENTIALS_DIRECTORY and \
             NOTIFY_SOCKET that a service manager sets. Options replace the values of environment variables such as \
-            NETWATCH_QUEUE_INFLIGHT, and these replace the values of the configuration file; see `netwatch config`. \
-            SIGHUP makes the service read the file again.
+            NETWATCH_QUEUE_INFLIGHT, and these replace the values of the configuration files; see `netwatch config`. \
+            SIGHUP makes the service read these files again.
 
             SIGTERM and SIGINT stop the service. It waits up to 3 s (`queue.stop-timeout`) for requests in flight, \
-            and then ends their attempts. An attempt that was ended does not count, and its request stays in the queue. A request that \
-            must not be sent twice is held if part of it may have been sent.
+            and then ends their attempts. An attempt that was ended does not count, and its request stays in the \
+            queue. A request that must not be sent twice is held if part of it may have been sent.
 
             Exit status: 0 after a signal; 2 if another process has the store open, the disk failed, or the \
             socket could not be opened; 64 for wrong arguments; 75 if the group database cannot be read; 78 if a \

@@ -44,11 +44,14 @@ internal import Testing
         }
     }
 
-    @Test func `the suites and scripts of the list exist, and name the blocks`() throws {
+    @Test func `the suites and scripts of the list exist, and name the pages`() throws {
         let files = try Repository.swiftFiles(in: "Tests")
         for block in Self.all {
             switch block.commands.rule {
-            case .suite(let name): #expect(files.contains { $0.hasSuffix("/\(name).swift") }, "\(name)")
+            case .suite(let name):
+                let file = try #require(files.first { $0.hasSuffix("/\(name).swift") }, "\(name)")
+                let page = block.page.split(separator: "/").last.map(String.init) ?? block.page
+                #expect(try Repository.text(file).contains(page), "\(block.testDescription)")
             case .script("scripts/check-systemd"):
                 let script = try Repository.text("scripts/check-systemd")
                 #expect(script.contains("documented \(block.page) "), "\(block.testDescription)")

@@ -93,8 +93,8 @@ struct ConfigurationReader {
         }
     }
 
-    /// Reads the environment variables of the keys. Their values replace those of all files. An empty variable counts as
-    /// unset.
+    /// Reads the environment variables of the keys. Their values replace those of all files. An empty variable counts
+    /// as unset.
     mutating func read(environment: [String: String]) {
         for setting in SettingTable.settings {
             guard let text = environment[setting.variable], !text.isEmpty else { continue }

@@ -53,7 +53,7 @@ package struct ServiceConfiguration: Sendable {
         self.credentials = credentials
     }
 
-    /// How long the control server waits for its clients during a stop. The queue stops before this time ends, so that a
-    /// client that waits for the first attempt of its request still gets the response that the request is stored.
+    /// How long the control server waits for its clients during a stop. The queue stops before this time ends, so that
+    /// a client that waits for the first attempt of its request still gets the response that the request is stored.
     var stopGrace: Duration { queue.stopTimeout + queue.cancellationTimeout + .seconds(1) }
 }

@@ -291,7 +291,8 @@ enum SettingTable {
             "queue.retention",
             "bytes",
             \.queue.retention.bytes,
-            "The maximum size of all finished requests. Beyond it, the oldest ones of the user with most bytes are removed."
+            "The maximum size of all finished requests. Beyond it, the oldest ones of the user with most bytes are "
+                + "removed."
         ).reloadable(),
     ]
 

@@ -147,8 +147,8 @@ struct StatusPage {
     /// The maximum number of entries of closed lanes.
     private static let mostClosed = 20
 
-    /// One entry for all lanes of an origin that wait for the same reason. It does not contain their labels, because every
-    /// user of the machine can read the page, and the labels belong to the users who submit requests.
+    /// One entry for all lanes of an origin that wait for the same reason. It does not contain their labels, because
+    /// every user of the machine can read the page, and the labels belong to the users who submit requests.
     private var closedLaneList: HTML {
         guard !closedLanes.isEmpty else { return "" }
         let groups = Dictionary(grouping: closedLanes) { [$0.origin ?? $0.host, $0.reason] }

@@ -31,8 +31,8 @@ struct ConfigCommand: AsyncParsableCommand {
                 Without --credentials, the credential files are not checked. The service starts even if some of them \
                 have faults, and holds the requests that use them.
 
-                Exit status: 0 if the service would accept the files and variables; 78 if they have faults; 75 if the \
-                group database cannot be read.
+                Exit status: 0 without faults; 78 if the configuration files, the variables or the credential files of \
+                --credentials have faults; 75 if the group database cannot be read.
                 """
         )
 

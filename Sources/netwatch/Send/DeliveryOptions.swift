@@ -32,7 +32,8 @@ struct DeliveryOptions: ParsableArguments {
     var fifo = false
 
     @Option(
-        help: "How long to keep trying, like 1h or 30d, at most 366d. Default 7d.",
+        help:
+            "How long to keep trying, like 1h or 30d, at most 366d. Default 7d, or the service's `queue.ttl`.",
         transform: Duration.argument(in: .milliseconds(1)...RequestChecks.longestTime, "1ms to 366d")
     )
     var ttl: Duration?

@@ -8,7 +8,10 @@ struct TimeoutOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The maximum time for the name lookup, the connection and TLS. Default 15s.",
+            """
+            The maximum time for the name lookup, the connection and TLS. Default 15s, or the service's \
+            `queue.connect-timeout`.
+            """,
             valueName: "duration"
         ),
         transform: Self.timeout
@@ -17,7 +20,10 @@ struct TimeoutOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "The maximum time from the last byte of the request to the head of the response. Default 5m.",
+            """
+            The maximum time from the last byte of the request to the head of the response. Default 5m, or the \
+            service's `queue.response-timeout`.
+            """,
             valueName: "duration"
         ),
         transform: Self.timeout
@@ -40,9 +46,11 @@ struct TimeoutOptions: ParsableArguments {
         message.totalTimeoutSeconds = total?.seconds
     }
 
-    /// Returns how long the service may take to respond: until the first attempt ends, plus 20 s for the disk.
+    /// Returns how long the service may take to respond: until the first attempt ends, plus 20 s for the disk. Without
+    /// options, the configuration of the service determines the timeouts, which this command does not know.
     func serviceResponse(sending bytes: Int64) -> Duration {
-        timeouts.longest(sending: bytes) + .seconds(20)
+        if total == nil, responseTimeout == nil { return ServiceRequest.longestCall }
+        return timeouts.longest(sending: bytes) + .seconds(20)
     }
 
     /// The timeouts of an attempt without the service.

@@ -267,7 +267,12 @@ struct ServerTrustPolicyTests {
     @Test func `all keys of a file are pins, and a damaged certificate is reported`() throws {
         let scratch = try ScratchDirectory()
         let (one, other) = ("intermediate.pem", "root.pem")
-        let key = try authority.openssl("openssl x509 -in \(other) -noout -pubkey")
+        let page = try DocumentationPage("Sources/ClientCore/ClientCore.docc/Trust.md")
+        let documented = try #require(page.commands(under: "Pins that survive a renewal").first)
+        let key = try authority.openssl(
+            documented.replacing("-in server.pem", with: "-in \(other)")
+                .replacing(" > /etc/shop/keys/server.pem", with: "")
+        )
         let pem = try String(decoding: authority.data(one), as: UTF8.self)
         try scratch.write(Array((key + "\n" + pem + "\n" + key).utf8), to: "keys.pem")
         let directory = URL(fileURLWithPath: scratch.path)

@@ -77,6 +77,17 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a refusal names the share of a lane as it is configured`(kind: StoreKind) async throws {
+        // 0.29 * 100 is less than 29.
+        let bench = try await kind.bench {
+            $0.limits.bytes = 300
+            $0.limits.laneShare = 0.29
+        }
+        let error = try await refusal(bench, try new("a", body: String(repeating: "x", count: 200)))
+        #expect(error.message.hasSuffix(", which is 29 % of `limits.bytes`"), "\(error.message)")
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the oldest request that is not in flight is dropped`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.requests = 3
