@@ -13,7 +13,8 @@ internal import Testing
         let result = try await Command.run("frobnicate")
         #expect(result.ending == .exited(64))
         let commands = [
-            "host", "monitor", "status", "wait", "history", "send", "queue", "serve", "config", "help",
+            "host", "monitor", "status", "wait", "history", "send", "queue", "serve", "config", "doctor",
+            "help",
         ]
         let list = commands.map { "`\($0)`" }.joined(separator: ", ")
         let host = "to watch a host of this name, use `netwatch host frobnicate`"

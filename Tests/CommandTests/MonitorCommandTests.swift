@@ -69,7 +69,8 @@ struct MonitorCommandTests {
         #expect(near.ending == .exited(0) && !routes.isEmpty)
         #expect(near.output.filter { $0.contains(" dev near0 ") } == routes)
         let other = try await Command.run("monitor", "--replay", file, "--dev", "eth7", "--dev", "eth8")
-        #expect(other.ending == .exited(0) && other.output == [])
+        // Lost notifications are reported for every interface.
+        #expect(other.ending == .exited(0) && other.output.allSatisfy { $0.contains("lost") })
     }
 
     @Test func `a replay prints what --raw printed`() async throws {
@@ -125,7 +126,9 @@ struct MonitorCommandTests {
         let (file, lines) = try await recordRoutes(in: directory)
         #expect(lines.first?.contains(" dev near0 ") == true, "\(lines)")
         let replayed = try await Command.run("monitor", "--replay", file)
-        #expect(replayed.ending == .exited(0) && replayed.output == lines)
+        // The last notifications may have been recorded without being printed.
+        #expect(replayed.ending == .exited(0))
+        #expect(replayed.output.starts(with: lines), "\(lines) \(replayed.output)")
     }
 
     @Test func `a recording of version 1 without an initial state is replayed`() async throws {

@@ -129,8 +129,9 @@ final class CurlMulti {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         unwatched[id] = nil
         _ = withHandle { curl_multi_remove_handle($0, transfer.easy.rawValue) }
-        // If libcurl has closed the connection, the table does not contain it any more.
-        if let descriptor = connections.release(id) { sockets.watchUnused(descriptor) }
+        // libcurl may have closed the socket without a callback before the request was sent. If it has closed it later,
+        // the table does not contain the connection any more.
+        if let descriptor = connections.release(id), transfer.isReady { sockets.watchUnused(descriptor) }
         return transfer
     }
 
@@ -184,7 +185,11 @@ final class CurlMulti {
             // The server has closed an unused connection, or has sent data that belongs to no request. A response that
             // comes before its request must not be used (RFC 9112 §9.2). If a transfer may be using the connection,
             // `discardUnreadData(to:)` decides later: the loop would report the same data again in every turn.
-            if connections.isIdleHTTP1(descriptor) { discard(descriptor) } else { sockets.remove(descriptor) }
+            guard connections.isIdleHTTP1(descriptor) else {
+                sockets.unwatch(descriptor)
+                return Turn()
+            }
+            discard(descriptor)
             return Turn()
         }
         return act(on: descriptor, readiness.curlEvents)

@@ -90,13 +90,18 @@ struct SocketWatches {
         watches[descriptor]?.interest = nil
     }
 
-    /// Stops watching a socket. Must be called before the socket is closed, because the kernel may reuse its
-    /// descriptor.
+    /// Stops watching a socket until libcurl waits for it, or until a transfer that uses it ends.
+    mutating func unwatch(_ descriptor: CInt) {
+        if let watch = watches.removeValue(forKey: descriptor) { loop.unregister(watch.registration) }
+    }
+
+    /// Stops watching and observing a socket. Must be called before the socket is closed, because the kernel may reuse
+    /// its descriptor.
     mutating func remove(_ descriptor: CInt) {
         if observed.remove(descriptor) != nil, let aborted = watchdog.remove(descriptor) {
             removedAborted.append(aborted)
         }
-        if let watch = watches.removeValue(forKey: descriptor) { loop.unregister(watch.registration) }
+        unwatch(descriptor)
     }
 
     mutating func removeAll() {

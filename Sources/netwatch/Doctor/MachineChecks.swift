@@ -39,12 +39,14 @@ enum MachineChecks {
 
     /// Looks up a name of this machine and its path. `localhost` is never sent to a name server (RFC 6761 §6.3).
     static func loopback() async -> DoctorFinding {
-        guard let host = NetworkHost("localhost") else { return .ok("not checked") }
-        for await status in PathMonitor.shared.statuses(of: .host(host)) {
-            let text = "`\(host.text)` is \(status.reachability.summary) (\(status.summary))"
-            return status.isReachable ? .ok(text) : .warning(text, advice: "set the interface `lo` up")
+        let name = "localhost"
+        if let host = NetworkHost(name) {
+            for await status in PathMonitor.shared.statuses(of: .host(host)) {
+                let text = "`\(name)` is \(status.reachability.summary) (\(status.summary))"
+                return status.isReachable ? .ok(text) : .warning(text, advice: "set the interface `lo` up")
+            }
         }
-        return .warning("`\(host.text)` could not be looked up")
+        return .warning("`\(name)` could not be looked up")
     }
 
     static func clock() -> DoctorFinding {

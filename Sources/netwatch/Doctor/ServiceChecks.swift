@@ -38,7 +38,8 @@ enum ServiceChecks {
     private static func running(_ summary: ServiceSummary, _ client: ServiceClient) async -> DoctorFinding {
         let version = await version(client)
         let process = version.map { "\(summary.summary), version \($0)" } ?? summary.summary
-        let text = "\(process); this user may \(await permission(client)) requests"
+        let rights = await permission(client).map { "; this user may \($0) requests" }
+        let text = process + (rights ?? "")
         guard let version, version != NetwatchVersion.current else { return .ok(text) }
         return .warning(
             "\(text); this command has the version \(NetwatchVersion.current)",
@@ -51,13 +52,14 @@ enum ServiceChecks {
         try? await client.get("/v1/status", within: timeout, as: ControlMessage.Status.self).version
     }
 
-    /// Returns what this user may do with requests. The list of uploads is only for users who may submit.
-    private static func permission(_ client: ServiceClient) async -> String {
+    /// Returns what this user may do with requests; `nil` if the service does not say it. The list of uploads is only for
+    /// users who may submit.
+    private static func permission(_ client: ServiceClient) async -> String? {
         do throws(CommandError) {
             _ = try await client.get("/v1/bodies", within: timeout, as: ControlMessage.StagedBodies.self)
             return "submit"
         } catch {
-            return error.status == .noPermission ? "read but not submit" : "read"
+            return error.status == .noPermission ? "read but not submit" : nil
         }
     }
 

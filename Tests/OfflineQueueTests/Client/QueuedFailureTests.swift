@@ -13,6 +13,13 @@ internal import Testing
         calls = try await QueuedCalls()
     }
 
+    /// Options with which the queue adds no idempotency key, so that a repetition is not harmless.
+    private static var withoutKey: OfflineOptions {
+        var options = OfflineOptions()
+        options.enqueue.idempotencyKey = .none
+        return options
+    }
+
     private func server(_ action: ScriptedServer.Action) throws -> ScriptedServer {
         try ScriptedServer { _ in action }
     }
@@ -103,9 +110,8 @@ internal import Testing
     }
 
     @Test func `a lost response is not taken over if the request had no key`() async throws {
-        var options = OfflineOptions()
+        var options = Self.withoutKey
         options.includesAmbiguousFailures = true
-        options.enqueue.idempotencyKey = .none
         let server = try server(.close)
         try await expectRefusal(calls.post("x", to: server.url), options)
         #expect(server.requests.map { $0.values(of: "Idempotency-Key") } == [[]])
@@ -184,14 +190,14 @@ internal import Testing
         calls.session.adapter = retry
         calls.session.retrier = retry
         let server = try server(.close)
-        try await expectRefusal(calls.post("x", to: server.url))
+        try await expectRefusal(calls.post("x", to: server.url), Self.withoutKey)
         #expect(retry.attempts.values.count == 2)
     }
 
     @Test func `a request that was redirected to an unreachable server is not taken over`() async throws {
         let location = ScriptedServer.Header("Location", "http://127.0.0.1:1/")
         let server = try server(.respond(status: 303, headers: [location]))
-        try await expectRefusal(calls.post("x", to: server.url))
+        try await expectRefusal(calls.post("x", to: server.url), Self.withoutKey)
         #expect(server.requests.count == 1)
     }
 
