@@ -67,7 +67,7 @@ struct MonitorCommandTests {
         let routes = lines.filter { $0.contains(" dev near0 ") }
         let near = try await Command.run("monitor", "--replay", file, "--dev", "near0")
         #expect(near.ending == .exited(0) && !routes.isEmpty)
-        #expect(near.output.filter { $0.contains(" dev near0 ") } == routes)
+        #expect(near.output.filter { $0.contains(" dev near0 ") }.starts(with: routes))
         let other = try await Command.run("monitor", "--replay", file, "--dev", "eth7", "--dev", "eth8")
         // Lost notifications are reported for every interface.
         #expect(other.ending == .exited(0) && other.output.allSatisfy { $0.contains("lost") })
@@ -104,7 +104,8 @@ struct MonitorCommandTests {
 
     /// Records in a testbed whose events are routes, which do not contain the names of interfaces.
     ///
-    /// - Returns: The path of the recording, and the lines that were printed meanwhile.
+    /// - Returns: The path of the recording, and the lines that were printed meanwhile. Further notifications may have
+    ///   been recorded without being printed.
     private func recordRoutes(
         in directory: ScratchDirectory
     ) async throws -> (file: String, lines: [String]) {
@@ -126,7 +127,6 @@ struct MonitorCommandTests {
         let (file, lines) = try await recordRoutes(in: directory)
         #expect(lines.first?.contains(" dev near0 ") == true, "\(lines)")
         let replayed = try await Command.run("monitor", "--replay", file)
-        // The last notifications may have been recorded without being printed.
         #expect(replayed.ending == .exited(0))
         #expect(replayed.output.starts(with: lines), "\(lines) \(replayed.output)")
     }
@@ -144,7 +144,7 @@ struct MonitorCommandTests {
         }
         try old.write(to: URL(filePath: file))
         let replayed = try await Command.run("monitor", "--replay", file)
-        #expect(replayed.ending == .exited(0) && replayed.output.count == lines.count)
+        #expect(replayed.ending == .exited(0) && replayed.output.count >= lines.count)
         #expect(replayed.output.first?.firstMatch(of: /dev #\d+/) != nil, "\(replayed.output)")
     }
 
