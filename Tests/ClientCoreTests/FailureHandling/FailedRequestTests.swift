@@ -145,6 +145,17 @@ internal import Testing
         #expect(server.requests.map { $0.values(of: "X-Signed") } == [["X-Key"], ["X-Key"]])
     }
 
+    @Test func `an owner that is replaced before the start adds no header fields`() async throws {
+        session.startRequestsImmediately = false
+        let request = session.request(server.url)
+            .offerFailure(to: PreparingOwner(fields: ["X-Key": "1", "X-First": "1"]))
+            .offerFailure(to: PreparingOwner(fields: ["X-Key": "2"]))
+        #expect(await request.response().error == nil)
+        let sent = try #require(server.requests.first)
+        #expect(sent.values(of: "X-Key") == ["2"])
+        #expect(sent.values(of: "X-First").isEmpty)
+    }
+
     @Test func `an owner can finish a request with an error`() async throws {
         let owner = RecordingOwner { $0.fail(with: Refused()) }
         session.failedRequestOwner = owner
