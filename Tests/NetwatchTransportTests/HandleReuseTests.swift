@@ -1,3 +1,4 @@
+internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
@@ -15,8 +16,17 @@ internal import Testing
 
     /// The number of unused handles of the first multi handle.
     private func unusedHandles() async -> Int? {
+        await valuesOfUnusedHandles { _ in }?.count
+    }
+
+    /// Returns a value of each unused handle of the first multi handle; `nil` if there is no multi handle.
+    private func valuesOfUnusedHandles<Value: Sendable>(
+        _ value: @escaping @Sendable (TransferHandle) -> Value
+    ) async -> [Value]? {
         await withCheckedContinuation { continuation in
-            engine.perform { continuation.resume(returning: $0.multis[1]?.unusedHandles.count) }
+            engine.perform { engine in
+                continuation.resume(returning: engine.multis[1]?.unusedHandles.handles.map(value))
+            }
         }
     }
 
@@ -157,6 +167,19 @@ internal import Testing
         #expect(record.metrics?.requestHeaderBytes == 0)
         #expect(record.metrics?.remoteAddress == nil)
         #expect(server.requests.count == 1)
+    }
+
+    @Test func `an unused handle reports nothing of its last transfer`() async throws {
+        let server = try ScriptedServer { .respond($0.target) }
+        #expect(await engine.run(TransferRequest(server)).hasSucceeded)
+        let known = await valuesOfUnusedHandles { $0.easy.long(CURLINFO_PRIMARY_PORT) }
+        #expect(known == [Int(server.port)])
+        let port = await valuesOfUnusedHandles { $0.long(CURLINFO_PRIMARY_PORT) }
+        #expect(port == [0])
+        let received = await valuesOfUnusedHandles { $0.offset(CURLINFO_SIZE_DOWNLOAD_T) }
+        #expect(received == [0])
+        let address = await valuesOfUnusedHandles { $0.string(CURLINFO_PRIMARY_IP) }
+        #expect(address == [nil])
     }
 
     @Test func `each transfer has its own metrics`() async throws {

@@ -32,7 +32,9 @@ final class TransferHandle {
     /// The shape of the transfers that may use the handle; `nil` if only one may.
     let shape: Shape?
     /// The transfer that uses the handle; `nil` between transfers.
-    unowned var transfer: Transfer?
+    private(set) unowned var transfer: Transfer?
+    /// Whether libcurl has begun the transfer. Before that, libcurl's information is that of an earlier transfer.
+    private var hasBegun = false
 
     // libcurl does not copy the memory of these properties. The handle is destroyed first.
     let easy: EasyHandle
@@ -59,6 +61,15 @@ final class TransferHandle {
         try self.easy.set(CURLOPT_PRIVATE, pointer: context)
     }
 
+    /// Records that libcurl has begun the transfer.
+    func transferBegins() { hasBegun = true }
+
+    /// Records that the transfer has ended.
+    func transferEnded() {
+        transfer = nil
+        hasBegun = false
+    }
+
     /// The object as the context of callbacks.
     var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
@@ -77,6 +88,7 @@ final class TransferHandle {
     ///   - timeouts: Its timeouts, reduced by the time that has already passed.
     func prepare(for transfer: Transfer, _ timeouts: TransferTimeouts) throws(TransferFailure) {
         self.transfer = transfer
+        hasBegun = false
         message.clear()
         try easy.set(CURLOPT_URL, transfer.request.url)
         try easy.apply(timeouts)
@@ -87,4 +99,15 @@ final class TransferHandle {
         headerList = list
         headers = transfer.request.headers
     }
+}
+
+// What libcurl knows about the current transfer. The values are 0 or `nil` until libcurl has begun it.
+extension TransferHandle {
+    func long(_ info: CURLINFO) -> Int { hasBegun ? easy.long(info) : 0 }
+
+    func offset(_ info: CURLINFO) -> Int64 { hasBegun ? easy.offset(info) : 0 }
+
+    func string(_ info: CURLINFO) -> String? { hasBegun ? easy.string(info) : nil }
+
+    func time(_ info: CURLINFO) -> Duration? { hasBegun ? easy.time(info) : nil }
 }
