@@ -119,6 +119,21 @@ internal import Testing
         #expect(sent.map { $0.values(of: "X-Note").count } == [0, 0, 1, 0, 0])
     }
 
+    @Test(arguments: ["Authorization", "cookie", "X-Api-Key"])
+    func `an unused handle keeps header fields only if they contain no secret`(name: String) async throws {
+        let server = try ScriptedServer()
+        let note = TransferRequest.Header("X-Note", "1")
+        let secret = TransferRequest.Header(name, "secret")
+        for headers in [[note], [note, secret], [note, secret], [note]] {
+            #expect(await engine.run(TransferRequest(server) { $0.headers = headers }).hasSucceeded)
+            let kept = await valuesOfUnusedHandles { $0.headers }
+            let expected: [[TransferRequest.Header]?] = headers == [note] ? [headers] : [nil]
+            #expect(kept == expected)
+        }
+        #expect(server.requests.map { $0.values(of: name).count } == [0, 1, 1, 0])
+        #expect(server.requests.allSatisfy { $0.values(of: "X-Note") == ["1"] })
+    }
+
     @Test func `the timeouts of an earlier transfer do not apply`() async throws {
         let server = try ScriptedServer {
             $0.target == "/late" ? .stall(then: .respond("late")) : .respond("")

@@ -42,8 +42,10 @@ final class TransferHandle {
     private var headerList = StringList()
     private let message = MessageBuffer()
 
-    /// The fields in ``headerList``; `nil` if the list was not made yet.
-    private var headers: [TransferRequest.Header]?
+    /// The fields in ``headerList``; `nil` if there is no list.
+    private(set) var headers: [TransferRequest.Header]?
+    /// Whether ``headers`` contains one of ``SecretHeaderFields``.
+    private var hasSecretHeaders = false
 
     /// Creates a handle for a transfer.
     ///
@@ -64,10 +66,14 @@ final class TransferHandle {
     /// Records that libcurl has begun the transfer.
     func transferBegins() { hasBegun = true }
 
-    /// Records that the transfer has ended.
+    /// Records that the transfer has ended. Drops its header fields if they contain secrets, because the handle may stay
+    /// unused for a minute or more.
     func transferEnded() {
         transfer = nil
         hasBegun = false
+        guard hasSecretHeaders, (try? use(StringList())) != nil else { return }
+        headers = nil
+        hasSecretHeaders = false
     }
 
     /// The object as the context of callbacks.
@@ -93,11 +99,17 @@ final class TransferHandle {
         try easy.set(CURLOPT_URL, transfer.request.url)
         try easy.apply(timeouts)
         guard headers != transfer.request.headers else { return }
-        // libcurl must not have the old list when it is freed.
-        let list = transfer.request.headerList()
+        try use(transfer.request.headerList())
+        headers = transfer.request.headers
+        hasSecretHeaders = transfer.request.headers.contains {
+            SecretHeaderFields.request.contains($0.name.lowercased())
+        }
+    }
+
+    /// Makes libcurl send another list of header fields. libcurl must not have the old list when it is freed.
+    private func use(_ list: consuming StringList) throws(TransferFailure) {
         try easy.set(CURLOPT_HTTPHEADER, pointer: list.rawValue)
         headerList = list
-        headers = transfer.request.headers
     }
 }
 
