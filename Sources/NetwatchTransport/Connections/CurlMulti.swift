@@ -32,7 +32,7 @@ final class CurlMulti {
     var transfers: [TransferID: Transfer] = [:]
     /// The transfers that were reported as ``Turn/unconnected`` and have not been added again yet.
     private var detached: Set<TransferID> = []
-    var connections = ConnectionTable()
+    let connections = ConnectionTable()
     var unusedHandles = HandleStock()
     /// The transfers whose descriptor could not be registered with the loop.
     var unwatched: [TransferID: SystemError] = [:]
