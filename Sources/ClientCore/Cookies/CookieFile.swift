@@ -70,13 +70,13 @@ final class CookieFile: Sendable {
         return records.cookies
     }
 
-    /// Writes the cookies that are kept. If this fails, the file has its old contents, and the cookies stay in memory.
+    /// Writes the cookies that are kept (``CookieRecord/isKept``). If this fails, the file has its old contents, and the cookies stay in memory.
     /// The next call writes all of them.
     ///
     /// - Throws: ``CookieFileError``.
     func save() throws {
         try writing.withLock { _ in
-            let records = (storage.cookies ?? []).map(\.record).filter { $0.expires != nil }
+            let records = (storage.cookies ?? []).map(\.record).filter(\.isKept)
             let oldestFirst = records.sorted { $0.created ?? 0 < $1.created ?? 0 }
             do {
                 let data = try CookieRecords(oldestFirst).data

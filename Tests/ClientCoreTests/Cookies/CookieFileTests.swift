@@ -85,6 +85,23 @@ internal import Testing
         #expect(try field(file, for: "http://example.org/") == nil)
     }
 
+    @Test(arguments: [Double.infinity, .nan])
+    func `a cookie whose expiry date is not finite does not prevent that others are written`(
+        seconds: TimeInterval
+    ) throws {
+        let properties: [HTTPCookiePropertyKey: Any] = [
+            .name: "endless", .value: "1", .domain: "example.org", .path: "/",
+            .expires: Date(timeIntervalSinceReferenceDate: seconds),
+        ]
+        do {
+            let file = try CookieFile(path)
+            file.storage.setCookie(try #require(HTTPCookie(properties: properties)))
+            try store("a=b; Max-Age=600", in: file)
+            try file.save()
+        }
+        #expect(try field(try CookieFile(path)) == "a=b")
+    }
+
     @Test func `expired cookies and cookies for public suffixes are not read`() throws {
         func record(_ domain: String, _ seconds: TimeInterval) -> CookieRecord {
             let expires = Date(timeIntervalSinceNow: seconds)
