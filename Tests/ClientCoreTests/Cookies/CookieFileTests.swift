@@ -241,6 +241,22 @@ internal import Testing
         try storage.saveToFile()
     }
 
+    @Test func `only jars of the same storage exclude each other`() throws {
+        let memory = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
+        let file = try CookieFile(path)
+        let jars = [jar(file), jar(file), CookieJar(memory, policy: .always)]
+        let (states, isDone) = (Recorder<Bool>(), Gate())
+        jars[0].lock.mutex.withLock { _ in
+            Thread.detachNewThread {
+                for jar in jars { states.record(jar.isBusy) }
+                isDone.open()
+            }
+            isDone.wait()
+        }
+        #expect(states.values == [true, true, false])
+        #expect(!jars[1].isBusy)
+    }
+
     @Test func `a storage without a file cannot be saved`() throws {
         let storage = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
         let error = #expect(throws: CookieFileError.self) { try storage.saveToFile() }
