@@ -1,6 +1,7 @@
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
 internal import Testing
@@ -209,6 +210,7 @@ internal import Testing
         do {
             let file = try CookieFile(path)
             #expect(reason(path) == .inUse)
+            #expect(LockFile.owner(namedIn: path + ".lock") == getpid())
             let other = Process()
             other.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
             other.arguments = ["--nonblock", path + ".lock", "true"]
