@@ -2,6 +2,7 @@ internal import Logging
 internal import NetwatchService
 internal import NetwatchTestSupport
 internal import NetworkReachability
+internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
@@ -37,6 +38,41 @@ internal import Testing
         #expect(after[1].since == before.since)
         try await wait(for: "up", of: "changed", times: changes + 1)
         #expect(await monitor.snapshots[0].state == .up)
+        running.cancel()
+        await running.value
+    }
+
+    @Test func `an update during the start is not overwritten by it`() async throws {
+        let directory = try ScratchDirectory()
+        let history = try HostHistory(path: directory.file("history.sqlite"))
+        var tracker = HostTracker(fall: 1, rise: 1, now: .now)
+        let change = tracker.take(.noPath("no route"), at: .now).change
+        var batch = HistoryBatch()
+        batch.add(try #require(change), of: "old")
+        try await history.write(batch, now: HostTracker.Moment.now.wall)
+        // The start reports the recorded outage again, and waits until the webhook is stored.
+        let stored = Recorder<String>()
+        let (untilUpdated, updated) = AsyncStream<Void>.makeStream()
+        let hooks = HookReporter(logger: .recording(Recorder())) { request, _ in
+            stored.record(request.url)
+            for await _ in untilUpdated {}
+        }
+        var hook = Hook(.webhook(Webhook(url: "https://alerts.example.com/")))
+        hook.causes = [.local]
+        await hooks.use([hook])
+        let monitor = HostMonitor(
+            monitor: .shared,
+            history: history,
+            hooks: hooks,
+            logger: .recording(messages)
+        )
+        let (old, new) = try (Self.local("old", "127.0.0.2"), Self.local("new", "127.0.0.3"))
+        let running = Task { await monitor.run([old]) }
+        try await stored.wait { !$0.isEmpty }
+        await monitor.update([new])
+        updated.finish()
+        try await messages.wait { $0.contains { $0.contains("is up") } }
+        #expect(await monitor.snapshots.map(\.host) == [new])
         running.cancel()
         await running.value
     }
