@@ -105,6 +105,7 @@ package actor HostMonitor {
     private func watch(_ hosts: [WatchedHost]) async {
         let names = Set(hosts.map(\.name))
         await hooks?.watch(names)
+        batch.addWatched(names)
         for name in order where !names.contains(name) { remove(name) }
         for host in hosts where entries[host.name]?.snapshot.host != host {
             remove(host.name)
@@ -173,7 +174,9 @@ package actor HostMonitor {
         let isEnd = change.new == .up
         if !isEnd { await write() }
         await hooks?.report(change, of: host)
-        if isEnd { await write() }
+        guard isEnd else { return }
+        batch.addReportedUp(of: host.name)
+        await write()
     }
 
     /// Returns the change of the host's state, if any.
@@ -227,14 +230,17 @@ package actor HostMonitor {
     private func resume() async {
         guard let history else { return }
         let now = clock().wall
+        var hookOutages: [String: [OutageCause: Int64]] = [:]
         do {
             outages = try await history.resume(now: now)
+            hookOutages = try await history.hookOutages()
         } catch {
             guard !Task.isCancelled else { return }
             logger.warning("the history of the hosts cannot be read: \(error)")
         }
         for host in hosts ?? [] {
-            if let outage = outages[host.name] { await hooks?.resume(outage, of: host, now: now) }
+            guard let starts = hookOutages[host.name] else { continue }
+            await hooks?.resume(HookOutage(starts), of: host, now: now)
         }
     }
 

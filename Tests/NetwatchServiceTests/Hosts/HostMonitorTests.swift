@@ -1,3 +1,4 @@
+internal import Foundation
 internal import Logging
 internal import NetwatchService
 internal import NetwatchTestSupport
@@ -51,15 +52,8 @@ internal import Testing
         batch.add(try #require(change), of: "old")
         try await history.write(batch, now: HostTracker.Moment.now.wall)
         // The start reports the recorded outage again, and waits until the webhook is stored.
-        let stored = Recorder<String>()
         let (untilUpdated, updated) = AsyncStream<Void>.makeStream()
-        let hooks = HookReporter(logger: .recording(Recorder())) { request, _ in
-            stored.record(request.url)
-            for await _ in untilUpdated {}
-        }
-        var hook = Hook(.webhook(Webhook(url: "https://alerts.example.com/")))
-        hook.causes = [.local]
-        await hooks.use([hook])
+        let (stored, hooks) = await Self.hooks { for await _ in untilUpdated {} }
         let monitor = HostMonitor(
             monitor: .shared,
             history: history,
@@ -75,6 +69,51 @@ internal import Testing
         #expect(await monitor.snapshots.map(\.host) == [new])
         running.cancel()
         await running.value
+    }
+
+    @Test func `the end of an outage is reported after a restart with an unknown state`() async throws {
+        let directory = try ScratchDirectory()
+        let history = try HostHistory(path: directory.file("history.sqlite"))
+        var tracker = HostTracker(fall: 1, rise: 1, now: .now)
+        var batch = HistoryBatch()
+        for report in [HostReport.noPath("no route"), .path] {
+            let change = tracker.take(report, at: .now).change
+            batch.add(try #require(change), of: "here")
+        }
+        try await history.write(batch, now: HostTracker.Moment.now.wall)
+        let (stored, hooks) = await Self.hooks()
+        let monitor = HostMonitor(
+            monitor: .shared,
+            history: history,
+            hooks: hooks,
+            logger: .recording(messages)
+        )
+        let here = try Self.local("here", "127.0.0.1")
+        let running = Task { await monitor.run([here]) }
+        try await stored.wait { $0.count == 2 }
+        running.cancel()
+        await running.value
+        #expect(stored.values[0].contains(#""event":"down""#))
+        #expect(stored.values[1].contains(#""event":"up""#))
+        #expect(try await history.hookOutages() == [:])
+    }
+
+    /// Returns a reporter of local outages, and what records the bodies of its webhooks.
+    ///
+    /// - Parameter store: Called after each body is recorded. Default: does nothing.
+    private static func hooks(
+        store: @escaping @Sendable () async -> Void = {}
+    ) async -> (stored: Recorder<String>, hooks: HookReporter) {
+        let stored = Recorder<String>()
+        let hooks = HookReporter(logger: .recording(Recorder())) { request, _ in
+            guard case .data(let body) = request.body else { return }
+            stored.record(String(decoding: body, as: UTF8.self))
+            await store()
+        }
+        var hook = Hook(.webhook(Webhook(url: "https://alerts.example.com/")))
+        hook.causes = [.local]
+        await hooks.use([hook])
+        return (stored, hooks)
     }
 
     @Test func `a monitor that is stopped writes the rest of its history without a warning`() async throws {
