@@ -4,6 +4,7 @@ internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
+internal import Synchronization
 internal import Testing
 
 @testable internal import ClientCore
