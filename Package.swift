@@ -217,6 +217,7 @@ let package = Package(
             "NetwatchServiceTests",
             [
                 "CNetwatchLinux", "NetwatchEventLoop", "NetwatchService", "OfflineQueue",
+                .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),

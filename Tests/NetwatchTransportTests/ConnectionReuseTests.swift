@@ -123,6 +123,42 @@ internal import Testing
         #expect(second.metrics?.reusedConnection == false)
     }
 
+    /// What a server does with an idle connection.
+    enum Ending: CaseIterable { case endOfStream, strayResponse }
+
+    @Test(arguments: Ending.allCases)
+    func `the end of an idle connection that libcurl never watched is noticed`(ending: Ending) async throws {
+        let isIdle = Gate()
+        let (untilClosed, closed) = AsyncStream<Void>.makeStream()
+        let server = try SocketServer { peer in
+            peer.write(Array(Self.response("early").utf8))
+            _ = peer.read()
+            isIdle.wait()
+            switch ending {
+            case .endOfStream: peer.closeWrite()
+            case .strayResponse: peer.write(Array(Self.response("stray").utf8))
+            }
+            _ = peer.readAll()
+            closed.finish()
+        }
+        let request = TransferRequest(url: "http://127.0.0.1:\(server.port)/")
+        #expect(await run(request, afterResponseFrom: server.port).text == "early")
+        #expect(await idleConnections(to: "http://127.0.0.1:\(server.port)") == 1)
+        isIdle.open()
+        for await _ in untilClosed {}
+        #expect(await idleConnections(to: "http://127.0.0.1:\(server.port)") == 0)
+    }
+
+    /// The number of idle connections to an origin that the first multi handle knows.
+    private func idleConnections(to origin: String) async -> Int? {
+        await withCheckedContinuation { continuation in
+            engine.perform { engine in
+                let connections = engine.multis[1]?.connections.idleHTTP1Connections(to: origin)
+                continuation.resume(returning: connections?.count)
+            }
+        }
+    }
+
     /// - Parameters:
     ///   - dirty: The connection that receives a response without a request.
     ///   - isNoticed: Whether the engine notices it before the next request begins.
@@ -161,9 +197,7 @@ internal import Testing
         engine.perform { _ in isQueued.wait() }
         engine.perform { _ in
             server.release()
-            // The loop's thread must not return before the data is in the socket, and the kernel reports that only when
-            // it is asked.
-            while !Self.hasUnreadData(request, server) { poll(nil, 0, 5) }
+            Self.waitForUnreadData(request, server.port)
         }
         let recorder = TransferRecorder()
         engine.start(request) { recorder.deliver($0) }
@@ -171,12 +205,36 @@ internal import Testing
         return await recorder.end()
     }
 
+    /// Runs a transfer over a new connection, on which the response of the server has arrived before libcurl reads for
+    /// the first time. libcurl then never asks to watch the connection.
+    private func run(
+        _ request: TransferRequest,
+        afterResponseFrom port: UInt16
+    ) async -> TransferRecorder.Record {
+        let isQueued = Gate()
+        engine.perform { _ in isQueued.wait() }
+        let recorder = TransferRecorder()
+        engine.start(request) { recorder.deliver($0) }
+        // The kernel connects the socket while this closure blocks the loop.
+        engine.perform { _ in Self.waitForUnreadData(request, port) }
+        isQueued.open()
+        return await recorder.end()
+    }
+
+    /// Blocks until a connection to the server has data to read.
+    ///
+    /// The loop's thread must not return before the data is in the socket, and the kernel reports that only when it is
+    /// asked.
+    private static func waitForUnreadData(_ request: TransferRequest, _ port: UInt16) {
+        while !hasUnreadData(request, port) { poll(nil, 0, 5) }
+    }
+
     /// Returns whether a connection to the server has data to read.
-    private static func hasUnreadData(_ request: TransferRequest, _ server: ScriptedServer) -> Bool {
+    private static func hasUnreadData(_ request: TransferRequest, _ port: UInt16) -> Bool {
         (CInt(0)..<4096).contains { (descriptor: CInt) -> Bool in
             let isToServer =
                 request.unixSocketPath.map { $0 == peerPath(of: descriptor) }
-                ?? (WatchedSocket(descriptor: descriptor, number: 0).ends.remotePort == server.port)
+                ?? (WatchedSocket(descriptor: descriptor, number: 0).ends.remotePort == port)
             return isToServer && !WatchedSocket.isQuiet(descriptor)
         }
     }

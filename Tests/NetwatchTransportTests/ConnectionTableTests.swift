@@ -5,15 +5,13 @@ internal import Testing
 @Suite struct ConnectionTableTests {
     private let origin = "http://example.com:80"
     private let transfers = (0..<4).map { _ in TransferID() }
-    private var table = ConnectionTable()
+    private let table = ConnectionTable()
 
-    init() {}
-
-    private mutating func reserve(_ transfer: Int, isQuiet: Bool = true) -> Bool {
+    private func reserve(_ transfer: Int, isQuiet: Bool = true) -> Bool {
         table.reserve(origin, for: transfers[transfer]) { _ in isQuiet }
     }
 
-    @Test mutating func `a connection carries one transfer at a time`() {
+    @Test func `a connection carries one transfer at a time`() {
         #expect(!reserve(0))
         table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
         #expect(!reserve(1))
@@ -22,20 +20,20 @@ internal import Testing
         #expect(!reserve(2))
     }
 
-    @Test mutating func `a connection to another origin is not reserved`() {
+    @Test func `a connection to another origin is not reserved`() {
         table.open(5, to: "https://example.com:443", localPort: 1000, capacity: 1, for: transfers[0])
         table.release(transfers[0])
         #expect(!reserve(1))
     }
 
-    @Test mutating func `an idle connection with data to read is not reserved again`() {
+    @Test func `an idle connection with data to read is not reserved again`() {
         table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
         table.release(transfers[0])
         #expect(!reserve(1, isQuiet: false))
         #expect(!reserve(1))
     }
 
-    @Test mutating func `a reserved connection is free again if libcurl selects another one`() {
+    @Test func `a reserved connection is free again if libcurl selects another one`() {
         table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
         table.open(6, to: origin, localPort: 1001, capacity: 1, for: transfers[1])
         table.release(transfers[0])
@@ -50,7 +48,7 @@ internal import Testing
         #expect(reserve(0))
     }
 
-    @Test mutating func `a shared connection belongs to no transfer alone`() {
+    @Test func `a shared connection belongs to no transfer alone`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
         #expect(table.connection(onlyOf: transfers[0]) == 5)
         #expect(reserve(1))
@@ -60,7 +58,7 @@ internal import Testing
         #expect(table.connection(onlyOf: transfers[1]) == 5)
     }
 
-    @Test mutating func `a closed connection is not mistaken for the next one with its descriptor`() {
+    @Test func `a closed connection is not mistaken for the next one with its descriptor`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
         table.close(5)
         table.open(5, to: origin, localPort: 1001, capacity: 100, for: transfers[1])
@@ -68,7 +66,7 @@ internal import Testing
         #expect(table.connection(onlyOf: transfers[1]) == 5)
     }
 
-    @Test mutating func `an HTTP/2 connection carries as many transfers as it may, quiet or not`() {
+    @Test func `an HTTP/2 connection carries as many transfers as it may, quiet or not`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
         table.setCapacity(ofConnectionOf: transfers[0], to: 3)
         #expect(reserve(1, isQuiet: false))
@@ -78,7 +76,7 @@ internal import Testing
         #expect(reserve(3, isQuiet: false))
     }
 
-    @Test mutating func `a connection that libcurl did not select has no free capacity`() {
+    @Test func `a connection that libcurl did not select has no free capacity`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
         #expect(reserve(1))
         table.reservationWasNotUsed(transfers[1])
@@ -87,7 +85,7 @@ internal import Testing
         #expect(reserve(2))
     }
 
-    @Test mutating func `a descriptor number can be reused after its connection was closed`() {
+    @Test func `a descriptor number can be reused after its connection was closed`() {
         table.open(5, to: origin, localPort: 1000, capacity: 1, for: transfers[0])
         table.close(5)
         table.open(5, to: origin, localPort: 1001, capacity: 1, for: transfers[1])
@@ -97,7 +95,7 @@ internal import Testing
         #expect(reserve(2))
     }
 
-    @Test mutating func `only a connection without users that speaks HTTP 1 is idle`() {
+    @Test func `only a connection without users that speaks HTTP 1 is idle`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
         #expect(table.http1Connections(of: transfers[0], origin).isEmpty)
         table.setCapacity(ofConnectionOf: transfers[0], to: 1)
@@ -107,7 +105,7 @@ internal import Testing
         #expect(table.isIdleHTTP1(5) && !table.isIdleHTTP1(6))
     }
 
-    @Test mutating func `a transfer may use any idle unix socket until its own is known`() {
+    @Test func `a transfer may use any idle unix socket until its own is known`() {
         for index in 0..<3 {
             table.open(CInt(5 + index), to: origin, localPort: 0, capacity: 1, for: transfers[index])
         }
@@ -128,7 +126,7 @@ internal import Testing
         #expect(table.isIdleHTTP1(6))
     }
 
-    @Test mutating func `a transfer that ends without a known unix socket leaves all idle`() {
+    @Test func `a transfer that ends without a known unix socket leaves all idle`() {
         table.open(5, to: origin, localPort: 0, capacity: 1, for: transfers[0])
         table.release(transfers[0])
         table.use(by: transfers[1], origin, localPort: 0)
@@ -137,7 +135,7 @@ internal import Testing
         #expect(table.isIdleHTTP1(5))
     }
 
-    @Test mutating func `a connection without free capacity may speak HTTP 2`() {
+    @Test func `a connection without free capacity may speak HTTP 2`() {
         table.open(5, to: origin, localPort: 1000, capacity: 100, for: transfers[0])
         table.reservationWasNotUsed(transfers[0])
         #expect(!table.isIdleHTTP1(5))

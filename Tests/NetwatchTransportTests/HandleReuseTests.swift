@@ -1,3 +1,4 @@
+internal import CNetwatchCurl
 internal import Glibc
 internal import NetwatchEventLoop
 internal import NetwatchTestSupport
@@ -15,8 +16,17 @@ internal import Testing
 
     /// The number of unused handles of the first multi handle.
     private func unusedHandles() async -> Int? {
+        await valuesOfUnusedHandles { _ in }?.count
+    }
+
+    /// Returns a value of each unused handle of the first multi handle; `nil` if there is no multi handle.
+    private func valuesOfUnusedHandles<Value: Sendable>(
+        _ value: @escaping @Sendable (TransferHandle) -> Value
+    ) async -> [Value]? {
         await withCheckedContinuation { continuation in
-            engine.perform { continuation.resume(returning: $0.multis[1]?.unusedHandles.count) }
+            engine.perform { engine in
+                continuation.resume(returning: engine.multis[1]?.unusedHandles.handles.map(value))
+            }
         }
     }
 
@@ -109,6 +119,21 @@ internal import Testing
         #expect(sent.map { $0.values(of: "X-Note").count } == [0, 0, 1, 0, 0])
     }
 
+    @Test(arguments: ["Authorization", "cookie", "X-Api-Key"])
+    func `an unused handle keeps header fields only if they contain no secret`(name: String) async throws {
+        let server = try ScriptedServer()
+        let note = TransferRequest.Header("X-Note", "1")
+        let secret = TransferRequest.Header(name, "secret")
+        for headers in [[note], [note, secret], [note, secret], [note]] {
+            #expect(await engine.run(TransferRequest(server) { $0.headers = headers }).hasSucceeded)
+            let kept = await valuesOfUnusedHandles { $0.headers }
+            let expected: [[TransferRequest.Header]?] = headers == [note] ? [headers] : [nil]
+            #expect(kept == expected)
+        }
+        #expect(server.requests.map { $0.values(of: name).count } == [0, 1, 1, 0])
+        #expect(server.requests.allSatisfy { $0.values(of: "X-Note") == ["1"] })
+    }
+
     @Test func `the timeouts of an earlier transfer do not apply`() async throws {
         let server = try ScriptedServer {
             $0.target == "/late" ? .stall(then: .respond("late")) : .respond("")
@@ -157,6 +182,19 @@ internal import Testing
         #expect(record.metrics?.requestHeaderBytes == 0)
         #expect(record.metrics?.remoteAddress == nil)
         #expect(server.requests.count == 1)
+    }
+
+    @Test func `an unused handle reports nothing of its last transfer`() async throws {
+        let server = try ScriptedServer { .respond($0.target) }
+        #expect(await engine.run(TransferRequest(server)).hasSucceeded)
+        let known = await valuesOfUnusedHandles { $0.easy.long(CURLINFO_PRIMARY_PORT) }
+        #expect(known == [Int(server.port)])
+        let port = await valuesOfUnusedHandles { $0.long(CURLINFO_PRIMARY_PORT) }
+        #expect(port == [0])
+        let received = await valuesOfUnusedHandles { $0.offset(CURLINFO_SIZE_DOWNLOAD_T) }
+        #expect(received == [0])
+        let address = await valuesOfUnusedHandles { $0.string(CURLINFO_PRIMARY_IP) }
+        #expect(address == [nil])
     }
 
     @Test func `each transfer has its own metrics`() async throws {

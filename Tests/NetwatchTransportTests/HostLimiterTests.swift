@@ -9,27 +9,27 @@ internal import Testing
     private let ids = (0..<8).map { _ in TransferID() }
 
     /// Adds a transfer for each priority. Returns which of them may start immediately.
-    private func add(_ priorities: [Float], to limiter: inout HostLimiter, limit: Int) -> [Bool] {
+    private func add(_ priorities: [Float], to limiter: HostLimiter, limit: Int) -> [Bool] {
         zip(ids, priorities).map { limiter.add($0, to: key, limit: limit, priority: $1) }
     }
 
     @Test func `as many transfers start as the limit allows`() {
-        var limiter = HostLimiter()
-        let started = add([0.5, 0.5, 0.5], to: &limiter, limit: 2)
+        let limiter = HostLimiter()
+        let started = add([0.5, 0.5, 0.5], to: limiter, limit: 2)
         #expect(started == [true, true, false])
     }
 
     @Test func `waiting transfers start in the order of their priority, then of their arrival`() {
-        var limiter = HostLimiter()
-        _ = add([0.5, 0.25, 0.5, 1, 0.5, 1, 0.25], to: &limiter, limit: 1)
+        let limiter = HostLimiter()
+        _ = add([0.5, 0.25, 0.5, 1, 0.5, 1, 0.25], to: limiter, limit: 1)
         var order: [TransferID] = []
         for _ in 0..<7 { order += limiter.transferEnded(key) }
         #expect(order == [3, 5, 2, 4, 1, 6].map { ids[$0] })
     }
 
     @Test func `a removed transfer is skipped`() {
-        var limiter = HostLimiter()
-        _ = add([0.5, 0.5, 0.5, 0.5], to: &limiter, limit: 1)
+        let limiter = HostLimiter()
+        _ = add([0.5, 0.5, 0.5, 0.5], to: limiter, limit: 1)
         limiter.removeWaiting(ids[1], from: key)
         limiter.removeWaiting(ids[3], from: key)
         let (next, afterwards) = (limiter.transferEnded(key), limiter.transferEnded(key))
@@ -38,7 +38,7 @@ internal import Testing
     }
 
     @Test func `the pools have separate limits`() {
-        var limiter = HostLimiter()
+        let limiter = HostLimiter()
         let other = HostLimiter.Key(pool: .make(), origin: key.origin)
         let started = [
             limiter.add(ids[0], to: key, limit: 1, priority: 0.5),
@@ -48,8 +48,8 @@ internal import Testing
     }
 
     @Test func `a host that carries many transfers over one connection has a higher limit`() {
-        var limiter = HostLimiter()
-        _ = add([0.5, 0.5, 0.5], to: &limiter, limit: 1)
+        let limiter = HostLimiter()
+        _ = add([0.5, 0.5, 0.5], to: limiter, limit: 1)
         let afterConnecting = limiter.endProbing(key)
         #expect(afterConnecting.isEmpty)
         let started = limiter.setMultiplexed(key)
@@ -60,7 +60,7 @@ internal import Testing
 
     @Test(arguments: [true, false])
     func `a probing transfer runs alone until it is connected or has failed`(isConnected: Bool) {
-        var limiter = HostLimiter()
+        let limiter = HostLimiter()
         let started = ids.prefix(4).map {
             limiter.add($0, to: key, limit: 2, priority: 0.5, probesFirst: true)
         }
@@ -70,8 +70,8 @@ internal import Testing
     }
 
     @Test func `transfers that wait for a connection begin when another transfer is connected`() {
-        var limiter = HostLimiter()
-        let started = add([0.5, 0.5, 0.5], to: &limiter, limit: 4)
+        let limiter = HostLimiter()
+        let started = add([0.5, 0.5, 0.5], to: limiter, limit: 4)
         #expect(started == [true, true, true])
         limiter.waitForConnection(ids[1], of: key, priority: 0.5)
         limiter.waitForConnection(ids[2], of: key, priority: 1)
@@ -86,7 +86,7 @@ internal import Testing
     @Test(arguments: (0..<50).map(UInt64.init))
     func `the limiter is empty after all transfers have ended`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        var limiter = HostLimiter()
+        let limiter = HostLimiter()
         var running: [TransferID] = []
         var waiting: [TransferID] = []
         for _ in 0..<200 {
@@ -114,7 +114,7 @@ internal import Testing
     }
 
     @Test func `removed transfers do not accumulate in the queue`() {
-        var limiter = HostLimiter()
+        let limiter = HostLimiter()
         _ = limiter.add(ids[0], to: key, limit: 1, priority: 0.5)
         _ = limiter.add(ids[1], to: key, limit: 1, priority: 0.1)
         for _ in 0..<10_000 {

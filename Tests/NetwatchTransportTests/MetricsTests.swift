@@ -50,7 +50,7 @@ internal import Testing
 
     @Test func `no time is recorded for the end of the request after the response has begun`() {
         var times = TransferTimes(added: .zero)
-        times.requestBegins(at: .seconds(1), EasyHandle()!)
+        times.requestBegins(at: .seconds(1), handshakeEnded: nil)
         #expect(times.awaitsRequestEnd)
         times.responseBegins(at: .seconds(2))
         #expect(!times.awaitsRequestEnd)

@@ -66,7 +66,7 @@ struct TrustedTransferTests {
             #expect(record.text.hasSuffix(" ."))
             responses.insert(record.text)
             let handles = await withCheckedContinuation { continuation in
-                engine.perform { continuation.resume(returning: $0.multis[1]?.unusedHandles.count) }
+                engine.perform { continuation.resume(returning: $0.multis[1]?.unusedHandles.handles.count) }
             }
             #expect(handles == 1)
         }

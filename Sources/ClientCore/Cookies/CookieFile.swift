@@ -12,7 +12,7 @@ final class CookieFile: Sendable {
     /// The storage in memory, with the cookies that the file had.
     let storage: HTTPCookieStorage
     private let path: String
-    private let lock: PartialFile
+    private let lock: LockFile
     /// Makes it atomic to read the storage and then write the file.
     private let writing = Mutex<Void>(())
 
@@ -32,17 +32,17 @@ final class CookieFile: Sendable {
         }
     }
 
-    private static func locked(_ path: String) throws(CookieFileError) -> PartialFile {
+    private static func locked(_ path: String) throws(CookieFileError) -> LockFile {
         do throws(SystemError) {
             try Directory.make(directoryPath(of: path), mode: 0o700)
         } catch {
             throw CookieFileError(file: path, reason: .system(errno: error.errno))
         }
-        do throws(PartialFile.Failure) {
-            return try PartialFile.openingOrCreating(path + ".lock")
+        do throws(LockFile.Failure) {
+            return try LockFile.taking(path + ".lock")
         } catch {
             switch error {
-            case .inUse: throw CookieFileError(file: path, reason: .inUse)
+            case .held: throw CookieFileError(file: path, reason: .inUse)
             case .system(let error): throw CookieFileError(file: path, reason: .system(errno: error.errno))
             }
         }
@@ -70,13 +70,13 @@ final class CookieFile: Sendable {
         return records.cookies
     }
 
-    /// Writes the cookies that are kept. If this fails, the file has its old contents, and the cookies stay in memory.
+    /// Writes the cookies that are kept (``CookieRecord/isKept``). If this fails, the file has its old contents, and the cookies stay in memory.
     /// The next call writes all of them.
     ///
     /// - Throws: ``CookieFileError``.
     func save() throws {
         try writing.withLock { _ in
-            let records = (storage.cookies ?? []).map(\.record).filter { $0.expires != nil }
+            let records = (storage.cookies ?? []).map(\.record).filter(\.isKept)
             let oldestFirst = records.sorted { $0.created ?? 0 < $1.created ?? 0 }
             do {
                 let data = try CookieRecords(oldestFirst).data

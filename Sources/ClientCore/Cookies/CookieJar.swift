@@ -36,8 +36,7 @@ final class CookieJar: Sendable {
     private let policy: HTTPCookie.AcceptPolicy
     /// The file of the storage; `nil` if it has none.
     private let file: CookieFile?
-    /// Makes it atomic to read the storage and then write it.
-    private let lock = Mutex<Void>(())
+    let lock: CookieStorageLock
 
     /// - Parameters:
     ///   - storage: The storage of the cookies; `HTTPCookieStorage.shared` selects a storage in memory. If its own
@@ -59,10 +58,12 @@ final class CookieJar: Sendable {
         self.configured = configured
         self.policy = policy
         self.file = file
+        lock = .of(storage)
     }
 
-    /// Whether another thread is storing or reading cookies at the moment, and may be waiting for the disk.
-    var isBusy: Bool { lock.withLockIfAvailable { _ in } == nil }
+    /// Whether another thread is storing or reading cookies of the storage at the moment, and may be waiting for the
+    /// disk.
+    var isBusy: Bool { lock.mutex.withLockIfAvailable { _ in } == nil }
 
     // MARK: Sending
 
@@ -71,7 +72,7 @@ final class CookieJar: Sendable {
     /// Cookies with longer paths come first. If paths are equally long, the older cookie comes first (RFC 6265 §5.4).
     /// Cookies beyond ``maximumFieldBytes`` are omitted.
     func field(for url: URL, at now: Date = Date()) -> String? {
-        let cookies = lock.withLock { _ in self.cookies }
+        let cookies = lock.mutex.withLock { _ in self.cookies }
         guard !cookies.isEmpty, let origin = CookieOrigin(url) else { return nil }
         let mine = cookies.filter { $0.isFor(origin, at: now) }.sorted { $0.isSentBefore($1) }
         return Self.field(of: mine.map(\.exactPair))
@@ -103,7 +104,7 @@ final class CookieJar: Sendable {
             .compactMap { SetCookie($0, at: now) }
             .compactMap { AcceptedCookie($0, from: origin) }
         guard !cookies.isEmpty else { return }
-        let isChanged = lock.withLock { _ in
+        let isChanged = lock.mutex.withLock { _ in
             let changes = cookies.map { store($0, from: origin, now) }
             return evict(in: cookies, now) || changes.contains(true)
         }

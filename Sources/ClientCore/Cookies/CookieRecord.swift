@@ -16,6 +16,10 @@ struct CookieRecord: Codable, Equatable, Sendable {
     /// stored.
     var created: TimeInterval?
 
+    /// Whether the record is written to a file: it has an expiry date, and JSON can represent this date. A program may
+    /// store a cookie whose date is infinite or not a number.
+    var isKept: Bool { expires?.timeIntervalSinceReferenceDate.isFinite ?? false }
+
     /// Whether the record may be used: it is kept, has not expired, and is for no public suffix.
     func isValid(at now: Date) -> Bool {
         guard let expires, expires > now else { return false }

@@ -10,8 +10,8 @@ extension HTTPCookieStorage {
     /// change writes all of them. ``saveToFile()`` reports the error. Changes that the program makes itself are written
     /// with the next change, or by ``saveToFile()``.
     ///
-    /// Cookies without an expiry date end with the process, as in browsers. The order in which cookies are sent
-    /// survives a restart.
+    /// Cookies without an expiry date, or with a date that is not finite, end with the process. The order in which
+    /// cookies are sent survives a restart.
     ///
     /// - Parameter url: The file, which need not exist. Missing directories are created with mode 0700. Default `nil`:
     ///   `$XDG_STATE_HOME/<program>/cookies.json`, or the same in `~/.local/state`, with the name of the executable.

@@ -29,7 +29,7 @@ package protocol FailedRequestOwner: Sendable {
     ///
     /// Called once per request, before the first attempt. A session's owner is called before the adapter, on the thread
     /// that creates the request. A request's own owner is called on the request's own queue, and only if it is set
-    /// before the first attempt.
+    /// before the first attempt. If another owner replaces it before the first attempt, its fields are dropped.
     func addedFields(for request: URLRequest) -> HTTPHeaders
 }
 

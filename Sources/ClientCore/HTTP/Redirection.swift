@@ -1,5 +1,6 @@
 internal import Foundation
 internal import FoundationNetworking
+internal import NetwatchTransport
 
 /// A redirect, and the request that follows it.
 ///

@@ -1,3 +1,5 @@
+internal import NetwatchTransport
+
 /// The names of header fields, query items, form items and JSON members whose values the client's texts do not show.
 /// These texts are descriptions, error messages and cURL commands.
 ///

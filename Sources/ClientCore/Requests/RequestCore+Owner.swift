@@ -8,8 +8,8 @@ extension RequestCore {
     func setOwner(_ owner: any FailedRequestOwner) {
         guard !state.isSettled else { return }
         ownerOffer.setOwn(owner)
-        if state.attempt == 0, plan.policy.asksRetrier, let request = original.value {
-            ownerOffer.addedFields.merge(owner.addedFields(for: request)) { first, _ in first }
+        if state.attempt == 0, plan.policy.asksRetrier, let request = plan.original.value {
+            ownerOffer.addedFields = owner.addedFields(for: request)
         }
         amend(with: .owner)
     }

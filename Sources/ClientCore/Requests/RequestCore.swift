@@ -59,7 +59,8 @@ actor RequestCore {
         )
     }
 
-    /// - Parameter firstRequest: The adapted request that the first attempt sends, or the error that prevented it.
+    /// - Parameter firstRequest: The adapted request that the first attempt sends, or the error that prevented it. Not
+    ///   used if the request's own owner adds fields to it.
     init(_ plan: RequestPlan, firstRequest: Result<URLRequest, any Error>, context: SessionContext) {
         self.plan = plan
         self.context = context
@@ -201,8 +202,9 @@ actor RequestCore {
             return handle(.prepared(attempt: attempt, failure: plan.original.error))
         }
         let hooks = context.hooks
-        let first = firstRequest.map { $0.adding(ownerOffer.addedFields) }
-        let adapted = attempt == 1 ? first : Result { try hooks.adapter?.adapt(original) ?? original }
+        // The adapter must see the fields that the request's own owner has added since the request was created.
+        let isAdapted = attempt == 1 && ownerOffer.addedFields.isEmpty
+        let adapted = isAdapted ? firstRequest : Result { try hooks.adapt(original, plan.policy) }
         guard let interceptor = hooks.interceptor, !plan.policy.isAdapted, let request = adapted.value else {
             return prepared(attempt, adapted)
         }

@@ -27,6 +27,12 @@ final class SessionContext: Sendable {
         var options = RequestOptions()
         var startsImmediately = true
         var completionQueue = DispatchQueue.main
+
+        /// Returns the request that the adapter makes of a request; the request itself if the session has no adapter or
+        /// the request has been adapted already.
+        func adapt(_ request: URLRequest, _ policy: TransferPolicy) throws -> URLRequest {
+            try policy.isAdapted ? request : adapter?.adapt(request) ?? request
+        }
     }
 
     private struct State {

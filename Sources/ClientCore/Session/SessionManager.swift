@@ -358,10 +358,7 @@ extension SessionManager {
         if let owner = hooks.failedRequestOwner, plan.policy.asksRetrier {
             plan.original = plan.original.map { $0.adding(owner.addedFields(for: $0)) }
         }
-        let adapted = Result {
-            let original = try plan.original.get()
-            return try plan.policy.isAdapted ? original : hooks.adapter?.adapt(original) ?? original
-        }
+        let adapted = Result { try hooks.adapt(plan.original.get(), plan.policy) }
         let core = RequestCore(plan, firstRequest: adapted, context: context)
         let request = make(core)
         context.add(request)

@@ -74,10 +74,14 @@ package struct HistoryBatch: Sendable {
         let start: Int64
     }
 
-    /// The beginning or the end of an outage.
+    /// A change of the outages.
     enum OutageEvent: Hashable, Sendable {
         case began(host: String, OutageCause, at: Int64, reason: String?)
         case ended(host: String, at: Int64)
+        /// Hooks have reported that the host is up again.
+        case reportedUp(host: String)
+        /// Only these hosts are watched from now on.
+        case watched(hosts: Set<String>)
     }
 
     private(set) var buckets: [Key: HistoryBucket] = [:]
@@ -121,6 +125,16 @@ package struct HistoryBatch: Sendable {
     /// Ends the outage of a host that is not watched any more.
     package mutating func endOutage(of host: String, at time: Int64) {
         outages.append(.ended(host: host, at: time))
+    }
+
+    /// Records that hooks have reported that the host is up again; see ``HostHistory/hookOutages()``.
+    package mutating func addReportedUp(of host: String) {
+        outages.append(.reportedUp(host: host))
+    }
+
+    /// Records that only these hosts are watched from now on. Hooks will not report the end of the outages of others.
+    package mutating func addWatched(_ hosts: Set<String>) {
+        outages.append(.watched(hosts: hosts))
     }
 
     /// Adds the changes of a later batch.

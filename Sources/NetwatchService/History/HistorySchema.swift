@@ -11,6 +11,9 @@ enum HistorySchema {
             try database.execute(sql: "PRAGMA application_id = \(applicationID)")
             try database.execute(sql: version1)
         }
+        migrator.registerMigration("2") { database in
+            try database.execute(sql: version2)
+        }
         return migrator
     }
 
@@ -51,5 +54,17 @@ enum HistorySchema {
         ) STRICT;
         CREATE INDEX outage_age ON outage (host_id, started_at);
         CREATE UNIQUE INDEX outage_open ON outage (host_id) WHERE ended_at IS NULL;
+        """
+
+    private static let version2 = """
+        -- When each host was first down for each cause since it was last up, in milliseconds since 1970. For hooks,
+        -- this is one outage. The state of the host may be unknown now.
+        CREATE TABLE hook_outage (
+            host_id INTEGER NOT NULL REFERENCES host (id) ON DELETE CASCADE,
+            cause TEXT NOT NULL CHECK (cause IN ('local', 'remote')),
+            started_at INTEGER NOT NULL,
+            PRIMARY KEY (host_id, cause)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO hook_outage SELECT host_id, cause, started_at FROM outage WHERE ended_at IS NULL;
         """
 }

@@ -146,9 +146,24 @@ package final class HostHistory: Sendable {
                 sql: "INSERT INTO outage (host_id, cause, started_at, reason) VALUES (?, ?, ?, ?)",
                 arguments: [id, cause.rawValue, start, reason]
             )
+            try database.execute(
+                sql: "INSERT OR IGNORE INTO hook_outage (host_id, cause, started_at) VALUES (?, ?, ?)",
+                arguments: [id, cause.rawValue, start]
+            )
         case .ended(let host, let end):
             try Self.end(try id(of: host, database), at: end, database)
+        case .reportedUp(let host): try endHookOutage(of: host, database)
+        case .watched(let hosts):
+            let hooked = try hookOutages(database)
+            for host in hooked.keys where !hosts.contains(host) { try endHookOutage(of: host, database) }
         }
+    }
+
+    private static func endHookOutage(of host: String, _ database: Database) throws {
+        try database.execute(
+            sql: "DELETE FROM hook_outage WHERE host_id = (SELECT id FROM host WHERE name = ?)",
+            arguments: [host]
+        )
     }
 
     private static func end(_ host: Int64, at time: Int64, _ database: Database) throws {
@@ -203,6 +218,23 @@ package final class HostHistory: Sendable {
             return Dictionary(
                 open.map { ($0.host, HostTracker.Outage(cause: $0.cause, since: $0.start)) }
             ) { first, _ in first }
+        }
+    }
+
+    /// Returns the outages whose end hooks have not reported, by host: when the host was first down for each cause
+    /// since it was last up, in milliseconds since 1970. The state of the host may be unknown now.
+    package func hookOutages() async throws -> [String: [OutageCause: Int64]] {
+        try await read { try Self.hookOutages($0) }
+    }
+
+    private static func hookOutages(_ database: Database) throws -> [String: [OutageCause: Int64]] {
+        let rows = try Row.fetchAll(
+            database,
+            sql: "SELECT name, cause, started_at FROM hook_outage JOIN host ON host.id = host_id"
+        )
+        return rows.reduce(into: [:]) { outages, row in
+            let (host, start): (String, Int64) = (row["name"], row["started_at"])
+            outages[host, default: [:]][OutageCause(rawValue: row["cause"]) ?? .remote] = start
         }
     }
 

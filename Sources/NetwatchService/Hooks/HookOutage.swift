@@ -4,7 +4,11 @@
 /// path comes back, for example, until a probe has succeeded. For hooks, this is one outage.
 struct HookOutage: Hashable, Sendable {
     /// When the host was first down for each cause, in milliseconds since 1970.
-    private var starts: [OutageCause: Int64] = [:]
+    private var starts: [OutageCause: Int64]
+
+    init(_ starts: [OutageCause: Int64] = [:]) {
+        self.starts = starts
+    }
 
     mutating func add(_ cause: OutageCause, since: Int64) {
         starts[cause] = starts[cause] ?? since

@@ -49,10 +49,13 @@ package actor HookReporter {
     /// the queue knows them, this has no effect. Programs have no such protection, so they are not run again.
     ///
     /// - Parameter now: Milliseconds since 1970.
-    func resume(_ outage: HostTracker.Outage, of host: WatchedHost, now: Int64) async {
-        let began = begin(outage, of: host, reason: nil)
-        guard now - outage.since <= Self.longestRepeat else { return }
-        for case (let alert, .webhook(let webhook)) in began { await send(alert, to: webhook) }
+    func resume(_ outage: HookOutage, of host: WatchedHost, now: Int64) async {
+        outages[host.name] = outage
+        let began = alerts(.down, of: host, outage) { _ in true }
+        for case (let alert, .webhook(let webhook)) in began
+        where now - alert.downSince <= Self.longestRepeat {
+            await send(alert, to: webhook)
+        }
     }
 
     /// Reports a change. Returns when all webhooks are stored, and does not wait for programs.

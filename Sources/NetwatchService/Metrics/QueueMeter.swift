@@ -26,7 +26,8 @@ final class QueueMeter: Sendable {
     /// The values since the service started.
     var values: Values { state.withLock { $0 } }
 
-    /// Records the events until they end.
+    /// Records the events until they end. Events that are lost because this task is too far behind are not counted; see
+    /// ``QueueEvents``.
     func run(_ events: QueueEvents) async {
         for await event in events { record(event) }
     }

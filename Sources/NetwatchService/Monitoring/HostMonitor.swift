@@ -32,6 +32,10 @@ package actor HostMonitor {
     private let clock: @Sendable () -> HostTracker.Moment
     private let observations: AsyncStream<Observation>
     private let continuation: AsyncStream<Observation>.Continuation
+    /// The hosts to watch; `nil` before the first call of ``run(_:)`` or ``update(_:)``.
+    private var hosts: [WatchedHost]?
+    /// Whether ``run(_:)`` has begun and does not watch the hosts yet.
+    private var isStarting = false
     private var entries: [String: Entry] = [:]
     private var order: [String] = []
     private var watches: [String: Int] = [:]
@@ -62,9 +66,14 @@ package actor HostMonitor {
 
     /// Continues the outages of the history, and watches the hosts until the task is cancelled. Then writes the rest of
     /// the history.
-    package func run(_ hosts: [WatchedHost]) async {
-        await resume(hosts)
-        await update(hosts)
+    ///
+    /// - Parameter initial: The hosts to watch until the next call of ``update(_:)``. Not used if it was called before.
+    package func run(_ initial: [WatchedHost]) async {
+        isStarting = true
+        hosts = hosts ?? initial
+        await resume()
+        await watchHosts()
+        isStarting = false
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.takeObservations() }
             group.addTask { await self.keepAccounts() }
@@ -77,9 +86,26 @@ package actor HostMonitor {
 
     /// Watches these hosts from now on. A host whose settings did not change keeps its state. Another one keeps its
     /// outage until it is observed again.
-    package func update(_ hosts: [WatchedHost]) async {
+    ///
+    /// The last call counts. While ``run(_:)`` starts, this function returns before the hosts are watched.
+    package func update(_ new: [WatchedHost]) async {
+        hosts = new
+        if !isStarting { await watchHosts() }
+    }
+
+    /// Watches the hosts of the last call of ``update(_:)``, even if there is one while this function waits.
+    private func watchHosts() async {
+        var watched: [WatchedHost]?
+        while let hosts, hosts != watched {
+            await watch(hosts)
+            watched = hosts
+        }
+    }
+
+    private func watch(_ hosts: [WatchedHost]) async {
         let names = Set(hosts.map(\.name))
         await hooks?.watch(names)
+        batch.addWatched(names)
         for name in order where !names.contains(name) { remove(name) }
         for host in hosts where entries[host.name]?.snapshot.host != host {
             remove(host.name)
@@ -148,7 +174,9 @@ package actor HostMonitor {
         let isEnd = change.new == .up
         if !isEnd { await write() }
         await hooks?.report(change, of: host)
-        if isEnd { await write() }
+        guard isEnd else { return }
+        batch.addReportedUp(of: host.name)
+        await write()
     }
 
     /// Returns the change of the host's state, if any.
@@ -199,17 +227,20 @@ package actor HostMonitor {
 
     // MARK: History
 
-    private func resume(_ hosts: [WatchedHost]) async {
+    private func resume() async {
         guard let history else { return }
         let now = clock().wall
+        var hookOutages: [String: [OutageCause: Int64]] = [:]
         do {
             outages = try await history.resume(now: now)
+            hookOutages = try await history.hookOutages()
         } catch {
             guard !Task.isCancelled else { return }
             logger.warning("the history of the hosts cannot be read: \(error)")
         }
-        for host in hosts {
-            if let outage = outages[host.name] { await hooks?.resume(outage, of: host, now: now) }
+        for host in hosts ?? [] {
+            guard let starts = hookOutages[host.name] else { continue }
+            await hooks?.resume(HookOutage(starts), of: host, now: now)
         }
     }
 

@@ -1,16 +1,15 @@
-/// A prediction of which open connection of a multi handle can take another transfer. It does no I/O. Copies share their
-/// contents, so there must be only one.
+/// A prediction of which open connection of a multi handle can take another transfer. It does no I/O.
 ///
 /// libcurl alone selects the connection and does not report it in advance. If the prediction is wrong, the engine makes
 /// a connection for the transfer (see ``Transfer/lacksConnection``).
-struct ConnectionTable {
+final class ConnectionTable {
     /// The maximum number of streams that libcurl runs over one HTTP/2 connection, its default for
     /// `CURLMOPT_MAX_CONCURRENT_STREAMS`. If the server allows fewer, libcurl needs more connections.
     static let streamsPerConnection = 100
 
     private final class Connection {
         let descriptor: CInt
-        /// The table retains it.
+        /// Unowned, because the origin retains its connections. The table retains it while it has connections.
         unowned let origin: Origin
         /// The local port, or 0 for a unix socket.
         let localPort: Int
@@ -60,7 +59,7 @@ struct ConnectionTable {
     ///   - origin: The ``Transfer/connectionOrigin``.
     ///   - localPort: The local port, or 0 for a unix socket.
     ///   - capacity: The maximum number of concurrent transfers over the connection, as far as it is known.
-    mutating func open(
+    func open(
         _ descriptor: CInt,
         to origin: String,
         localPort: Int,
@@ -77,7 +76,7 @@ struct ConnectionTable {
         assign(transfer, to: connection)
     }
 
-    mutating func close(_ descriptor: CInt) {
+    func close(_ descriptor: CInt) {
         guard let connection = connections.removeValue(forKey: descriptor) else { return }
         for user in connection.users { assigned[user] = nil }
         let (origin, port) = (connection.origin, connection.localPort)
@@ -92,7 +91,7 @@ struct ConnectionTable {
     /// - Parameter isQuiet: Returns whether a connection has nothing to read. Data on an idle HTTP/1.1 connection
     ///   usually means that the server has closed it, so the connection is not used again. HTTP/2 connections are not
     ///   checked, because servers may send frames at any time.
-    mutating func reserve(
+    func reserve(
         _ origin: String,
         for transfer: TransferID,
         isQuiet: (CInt) -> Bool
@@ -110,7 +109,7 @@ struct ConnectionTable {
 
     /// Records that libcurl has selected a connection for a transfer. The local port shows which one. A unix socket has
     /// none, so ``use(_:by:)`` must follow unless the connection is new.
-    mutating func use(by transfer: TransferID, _ origin: String, localPort: Int) {
+    func use(by transfer: TransferID, _ origin: String, localPort: Int) {
         guard localPort > 0 else {
             if assigned[transfer] == nil { unlocated[transfer] = origin }
             return
@@ -123,7 +122,7 @@ struct ConnectionTable {
     var hasUnlocated: Bool { !unlocated.isEmpty }
 
     /// Records the connection that a transfer to a unix socket uses. Other transfers are ignored.
-    mutating func use(_ descriptor: CInt, by transfer: TransferID) {
+    func use(_ descriptor: CInt, by transfer: TransferID) {
         guard let connection = connections[descriptor], connection.origin.name == unlocated[transfer] else {
             return
         }
@@ -131,7 +130,7 @@ struct ConnectionTable {
     }
 
     /// Sets the maximum number of transfers of the connection that a transfer uses.
-    mutating func setCapacity(ofConnectionOf transfer: TransferID, to capacity: Int) {
+    func setCapacity(ofConnectionOf transfer: TransferID, to capacity: Int) {
         guard let connection = assigned[transfer] else { return }
         connection.isMultiplexed = capacity > 1
         connection.capacity = capacity
@@ -139,7 +138,7 @@ struct ConnectionTable {
 
     /// Records that libcurl did not use the connection that was reserved for a transfer. The connection counts as full:
     /// its capacity becomes its current number of transfers.
-    mutating func reservationWasNotUsed(_ transfer: TransferID) {
+    func reservationWasNotUsed(_ transfer: TransferID) {
         guard let connection = assigned[transfer] else { return }
         assign(transfer, to: nil)
         connection.capacity = connection.users.count
@@ -179,11 +178,11 @@ struct ConnectionTable {
 
     /// Releases the connection of a transfer, and returns it.
     @discardableResult
-    mutating func release(_ transfer: TransferID) -> CInt? { assign(transfer, to: nil)?.descriptor }
+    func release(_ transfer: TransferID) -> CInt? { assign(transfer, to: nil)?.descriptor }
 
     /// Returns the previous connection of the transfer.
     @discardableResult
-    private mutating func assign(_ transfer: TransferID, to connection: Connection?) -> Connection? {
+    private func assign(_ transfer: TransferID, to connection: Connection?) -> Connection? {
         if hasUnlocated { unlocated[transfer] = nil }
         let previous = assigned.removeValue(forKey: transfer)
         previous?.users.remove(transfer)

@@ -4,9 +4,7 @@ struct HandleStock {
     /// The maximum number of handles.
     static let limit = 64
 
-    private var handles: [TransferHandle] = []
-
-    var count: Int { handles.count }
+    private(set) var handles: [TransferHandle] = []
 
     /// Removes and returns a handle for a transfer; `nil` if there is none of this shape.
     mutating func take(_ shape: TransferHandle.Shape) -> TransferHandle? {
@@ -15,7 +13,7 @@ struct HandleStock {
 
     /// Adds the handle of a transfer that has ended. Drops the oldest handle if there are too many.
     mutating func add(_ handle: TransferHandle) {
-        handle.transfer = nil
+        handle.transferEnded()
         if handles.count == Self.limit { handles.removeFirst() }
         handles.append(handle)
     }

@@ -1,12 +1,11 @@
 internal import NetwatchEventLoop
 
-/// A limit on the number of concurrent transfers per host. It does no I/O. Copies share their contents, so there must be
-/// only one.
+/// A limit on the number of concurrent transfers per host. It does no I/O.
 ///
 /// Transfers over the limit wait. Those with a higher priority begin first, and those with equal priority begin in the
 /// order of their arrival. libcurl has a limit, too, but it ignores priorities and counts the waiting time as
 /// connecting time.
-struct HostLimiter {
+final class HostLimiter {
     /// The scope of a limit: one host of one pool.
     struct Key: Hashable {
         let pool: TransferPool.ID
@@ -62,7 +61,7 @@ struct HostLimiter {
     ///     whether other transfers can share its connection. libcurl's own option for this (`CURLOPT_PIPEWAIT`) is not
     ///     used: with it, no timeout applies to the waiting transfers, and if the host cannot be reached, they fail one
     ///     after another.
-    mutating func add(
+    func add(
         _ id: TransferID,
         to key: Key,
         limit: Int,
@@ -81,7 +80,7 @@ struct HostLimiter {
     }
 
     /// Records the end of a transfer that had begun. Returns the transfers that may begin now.
-    mutating func transferEnded(_ key: Key) -> [TransferID] {
+    func transferEnded(_ key: Key) -> [TransferID] {
         guard let host = hosts[key] else { return [] }
         host.running -= 1
         // If the first transfer could not connect, all waiting transfers may try at the same time. So they do not fail
@@ -94,7 +93,7 @@ struct HostLimiter {
 
     /// Ends the time in which only the first transfer runs: it is connected, or the program must decide about the server
     /// first. Returns the transfers that may begin now.
-    mutating func endProbing(_ key: Key) -> [TransferID] {
+    func endProbing(_ key: Key) -> [TransferID] {
         guard let host = hosts[key], host.isProbing else { return [] }
         host.isProbing = false
         return host.startWaiting()
@@ -102,7 +101,7 @@ struct HostLimiter {
 
     /// Makes a transfer that had begun wait until a transfer to the same host is connected. At least one must be
     /// connecting.
-    mutating func waitForConnection(_ id: TransferID, of key: Key, priority: Float) {
+    func waitForConnection(_ id: TransferID, of key: Key, priority: Float) {
         guard let host = hosts[key] else { return }
         host.running -= 1
         host.isProbing = true
@@ -110,13 +109,13 @@ struct HostLimiter {
     }
 
     /// Removes a transfer that waits.
-    mutating func removeWaiting(_ id: TransferID, from key: Key) {
+    func removeWaiting(_ id: TransferID, from key: Key) {
         hosts[key]?.waiting.remove(id)
     }
 
     /// Records that the host speaks HTTP/2, so that one connection carries many transfers. Returns the transfers that
     /// may begin now.
-    mutating func setMultiplexed(_ key: Key) -> [TransferID] {
+    func setMultiplexed(_ key: Key) -> [TransferID] {
         guard let host = hosts[key], !host.isMultiplexed else { return [] }
         host.isMultiplexed = true
         return host.startWaiting()

@@ -24,7 +24,7 @@ package actor TransferEngine {
     var transfers: [TransferID: EngineTransfer] = [:]
     var questions = TrustQuestions()
     private var origins = OriginCache()
-    var limiter = HostLimiter()
+    let limiter = HostLimiter()
     var multis = MultiTable()
     private var isSweeping = false
 

@@ -15,7 +15,8 @@ extension Transfer {
         try easy.setOpenSocketCallback { context, _, address in
             guard let address = address?.pointee else { return CURL_SOCKET_BAD }
             let transfer = Transfer.at(context!)
-            (transfer.hasBegun, transfer.hasNewConnection) = (true, true)
+            transfer.handle.transferBegins()
+            transfer.hasNewConnection = true
             guard transfer.request.unixSocketPath != nil else { return transfer.handOverConnection() }
             let descriptor = transfer.makeSocket(address.family, address.socktype, address.protocol)
             transfer.unixSocket = descriptor
@@ -112,7 +113,7 @@ extension Transfer {
     ///
     /// libcurl sends a request again for two reasons: to add credentials, or because a reused connection has ended.
     private func requestBegins() -> Bool {
-        hasBegun = true
+        handle.transferBegins()
         // After a 401, libcurl reuses the connection in spite of `CURLOPT_FRESH_CONNECT`. If that connection ends
         // before the response, libcurl sends the request again.
         guard maySend else {
@@ -137,7 +138,7 @@ extension Transfer {
         // The server is trusted now, so the presented certificates are no longer needed.
         evaluator?.releaseCertificates()
         evaluator = nil
-        times.requestBegins(at: reporter.elapsed, easy)
+        times.requestBegins(at: reporter.elapsed, handshakeEnded: handle.time(CURLINFO_APPCONNECT_TIME_T))
         head.restart()
         // If libcurl has read a part of the body but the socket has not accepted any of it, libcurl does not call the
         // seek callback. So the body is rewound here.
@@ -243,7 +244,7 @@ extension Transfer {
 
     /// Returns whether the transfer may receive now. If not, receiving is paused until the next turn.
     private func mayReceive() -> Bool {
-        if flow.mayReceive(received: easy.offset(CURLINFO_SIZE_DOWNLOAD_T)) { return true }
+        if flow.mayReceive(received: handle.offset(CURLINFO_SIZE_DOWNLOAD_T)) { return true }
         later { $0.resumeReceiving() }
         return false
     }
@@ -306,11 +307,11 @@ extension Transfer {
         // Before the head is delivered, the body belongs to a response that asks for credentials. It does not count,
         // because the caller never sees that response.
         let isFinal = output.hasDeliveredHead
-        let total = easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
+        let total = handle.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
         let progress = TransferProgress(
-            sent: easy.offset(CURLINFO_SIZE_UPLOAD_T),
+            sent: handle.offset(CURLINFO_SIZE_UPLOAD_T),
             toSend: bodyReader.length,
-            received: isFinal ? easy.offset(CURLINFO_SIZE_DOWNLOAD_T) : 0,
+            received: isFinal ? handle.offset(CURLINFO_SIZE_DOWNLOAD_T) : 0,
             toReceive: isFinal && total >= 0 && request.method != "HEAD" ? total : nil
         )
         output.add(progress)

@@ -49,7 +49,8 @@ extension Transfer {
     /// handle that affects later transfers; see ``EasyHandle``.
     func leavesCleanHandle(after code: CURLcode) -> Bool {
         code == CURLE_OK && stop == nil && sending.isFirst && handle.shape != nil
-            && easy.long(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_1_1 && easy.long(CURLINFO_OS_ERRNO) == 0
+            && handle.long(CURLINFO_HTTP_VERSION) == CURL_HTTP_VERSION_1_1
+            && handle.long(CURLINFO_OS_ERRNO) == 0
     }
 
     private func failure(of code: CURLcode) -> TransferFailure {
@@ -146,7 +147,7 @@ extension Transfer {
     private func errno(of code: CURLcode) -> CInt {
         // libcurl does not know why our callback returned no socket.
         if code == CURLE_COULDNT_CONNECT, let socketFailure { return socketFailure.errno }
-        let errno = CInt(easy.long(CURLINFO_OS_ERRNO))
+        let errno = CInt(handle.long(CURLINFO_OS_ERRNO))
         // A missing error number means EAGAIN: the backlog of the server's unix socket is full. libcurl takes EAGAIN
         // from connect(2) for a connection in progress, and then finds no error on the socket.
         let isFull = code == CURLE_COULDNT_CONNECT && errno == 0 && request.unixSocketPath != nil
@@ -223,8 +224,7 @@ extension Transfer {
 
     /// The number of bytes sent over the last connection.
     var currentBytesSent: Int64 {
-        guard hasBegun else { return 0 }
-        return Int64(easy.long(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
+        Int64(handle.long(CURLINFO_REQUEST_SIZE)) + handle.offset(CURLINFO_SIZE_UPLOAD_T)
     }
 
     var isAborted: Bool { if case .abortedByWatchdog = stop { true } else { false } }
@@ -234,16 +234,16 @@ extension Transfer {
     var ends: ConnectionEnds {
         ConnectionEnds(
             localPort: localPort,
-            remotePort: easy.long(CURLINFO_PRIMARY_PORT),
-            remoteAddress: easy.string(CURLINFO_PRIMARY_IP)
+            remotePort: handle.long(CURLINFO_PRIMARY_PORT),
+            remoteAddress: handle.string(CURLINFO_PRIMARY_IP)
         )
     }
 
-    private var localPort: Int { hasBegun ? easy.long(CURLINFO_LOCAL_PORT) : 0 }
+    private var localPort: Int { handle.long(CURLINFO_LOCAL_PORT) }
 
     var isReady: Bool { times.requestReady != nil }
 
-    private var reusedConnection: Bool { isReady && easy.long(CURLINFO_NUM_CONNECTS) == 0 }
+    private var reusedConnection: Bool { isReady && handle.long(CURLINFO_NUM_CONNECTS) == 0 }
 
     private var reachedPhase: TransferFailure.Phase {
         if head.hasBegun { return .response }
@@ -256,16 +256,15 @@ extension Transfer {
 
     /// Whether the kernel has accepted the whole request on the last connection.
     var isSent: Bool {
-        let count = easy.offset(CURLINFO_SIZE_UPLOAD_T)
+        let count = handle.offset(CURLINFO_SIZE_UPLOAD_T)
         guard let length = bodyReader.length else { return bodyReader.hasEnded }
         return currentBytesSent > length && count >= length
     }
 
     private var metrics: TransferMetrics {
-        guard hasBegun else { return reporter.metrics }
         var metrics = reporter.metrics
-        times.fill(&metrics, easy, isReused: reusedConnection)
-        metrics.fill(from: easy)
+        times.fill(&metrics, handle, isReused: reusedConnection)
+        metrics.fill(from: handle)
         metrics.reusedConnection = reusedConnection
         metrics.usedTLS = url.isSecure && isReady
         return metrics

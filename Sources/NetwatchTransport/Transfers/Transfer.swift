@@ -72,8 +72,6 @@ final class Transfer {
     var questionCount = 0
     /// The connection that was made for the transfer; `nil` after libcurl has taken it over.
     private var connection: TCPSocket?
-    /// Whether libcurl has begun the transfer. Before that, the handle's information is that of an earlier transfer.
-    var hasBegun = false
     /// Whether libcurl has opened a connection for the transfer and has not sent the request over it yet.
     var hasNewConnection = false
     /// The last unix socket that was created for the transfer.

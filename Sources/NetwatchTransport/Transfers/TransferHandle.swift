@@ -32,7 +32,9 @@ final class TransferHandle {
     /// The shape of the transfers that may use the handle; `nil` if only one may.
     let shape: Shape?
     /// The transfer that uses the handle; `nil` between transfers.
-    unowned var transfer: Transfer?
+    private(set) unowned var transfer: Transfer?
+    /// Whether libcurl has begun the transfer. Before that, libcurl's information is that of an earlier transfer.
+    private var hasBegun = false
 
     // libcurl does not copy the memory of these properties. The handle is destroyed first.
     let easy: EasyHandle
@@ -40,8 +42,10 @@ final class TransferHandle {
     private var headerList = StringList()
     private let message = MessageBuffer()
 
-    /// The fields in ``headerList``; `nil` if the list was not made yet.
-    private var headers: [TransferRequest.Header]?
+    /// The fields in ``headerList``; `nil` if there is no list.
+    private(set) var headers: [TransferRequest.Header]?
+    /// Whether ``headers`` contains one of ``SecretHeaderFields``.
+    private var hasSecretHeaders = false
 
     /// Creates a handle for a transfer.
     ///
@@ -57,6 +61,19 @@ final class TransferHandle {
         if let entry = resolved.rawValue { try self.easy.set(CURLOPT_RESOLVE, pointer: entry) }
         try self.easy.set(CURLOPT_ERRORBUFFER, pointer: message.rawValue)
         try self.easy.set(CURLOPT_PRIVATE, pointer: context)
+    }
+
+    /// Records that libcurl has begun the transfer.
+    func transferBegins() { hasBegun = true }
+
+    /// Records that the transfer has ended. Drops its header fields if they contain secrets, because the handle may stay
+    /// unused for a minute or more.
+    func transferEnded() {
+        transfer = nil
+        hasBegun = false
+        guard hasSecretHeaders, (try? use(StringList())) != nil else { return }
+        headers = nil
+        hasSecretHeaders = false
     }
 
     /// The object as the context of callbacks.
@@ -77,14 +94,32 @@ final class TransferHandle {
     ///   - timeouts: Its timeouts, reduced by the time that has already passed.
     func prepare(for transfer: Transfer, _ timeouts: TransferTimeouts) throws(TransferFailure) {
         self.transfer = transfer
+        hasBegun = false
         message.clear()
         try easy.set(CURLOPT_URL, transfer.request.url)
         try easy.apply(timeouts)
         guard headers != transfer.request.headers else { return }
-        // libcurl must not have the old list when it is freed.
-        let list = transfer.request.headerList()
+        try use(transfer.request.headerList())
+        headers = transfer.request.headers
+        hasSecretHeaders = transfer.request.headers.contains {
+            SecretHeaderFields.request.contains($0.name.lowercased())
+        }
+    }
+
+    /// Makes libcurl send another list of header fields. libcurl must not have the old list when it is freed.
+    private func use(_ list: consuming StringList) throws(TransferFailure) {
         try easy.set(CURLOPT_HTTPHEADER, pointer: list.rawValue)
         headerList = list
-        headers = transfer.request.headers
     }
+}
+
+// What libcurl knows about the current transfer. The values are 0 or `nil` until libcurl has begun it.
+extension TransferHandle {
+    func long(_ info: CURLINFO) -> Int { hasBegun ? easy.long(info) : 0 }
+
+    func offset(_ info: CURLINFO) -> Int64 { hasBegun ? easy.offset(info) : 0 }
+
+    func string(_ info: CURLINFO) -> String? { hasBegun ? easy.string(info) : nil }
+
+    func time(_ info: CURLINFO) -> Duration? { hasBegun ? easy.time(info) : nil }
 }

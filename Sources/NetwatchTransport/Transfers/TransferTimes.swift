@@ -24,8 +24,11 @@ struct TransferTimes {
         (added, isHandshakeRead, tlsEnded) = (moment, false, nil)
     }
 
-    mutating func requestBegins(at moment: Duration, _ easy: borrowing EasyHandle) {
-        if !isHandshakeRead { tlsEnded = easy.time(CURLINFO_APPCONNECT_TIME_T) }
+    /// Records that a connection is ready and the request is about to be sent.
+    ///
+    /// - Parameter handshakeEnded: libcurl's time of the end of the TLS handshake; `nil` without TLS.
+    mutating func requestBegins(at moment: Duration, handshakeEnded: Duration?) {
+        if !isHandshakeRead { tlsEnded = handshakeEnded }
         isHandshakeRead = true
         requestReady = moment
         (requestSent, firstByte) = (nil, nil)
@@ -50,7 +53,7 @@ struct TransferTimes {
         (requestReady, requestSent) = (nil, nil)
     }
 
-    func fill(_ metrics: inout TransferMetrics, _ easy: borrowing EasyHandle, isReused: Bool) {
+    func fill(_ metrics: inout TransferMetrics, _ handle: TransferHandle, isReused: Bool) {
         metrics.requestReady = requestReady
         metrics.requestSent = requestSent
         metrics.firstByte = firstByte
@@ -59,26 +62,26 @@ struct TransferTimes {
             return
         }
         if metrics.connected == nil {
-            metrics.connected = easy.time(CURLINFO_CONNECT_TIME_T).map { added + $0 }
+            metrics.connected = handle.time(CURLINFO_CONNECT_TIME_T).map { added + $0 }
         }
-        metrics.tlsEnded = (tlsEnded ?? easy.time(CURLINFO_APPCONNECT_TIME_T)).map { added + $0 }
+        metrics.tlsEnded = (tlsEnded ?? handle.time(CURLINFO_APPCONNECT_TIME_T)).map { added + $0 }
     }
 }
 
 extension TransferMetrics {
     /// Sets the values that libcurl provides: the addresses and ports of the connection, the HTTP version and the
     /// numbers of bytes.
-    mutating func fill(from easy: borrowing EasyHandle) {
-        localAddress = easy.string(CURLINFO_LOCAL_IP)
-        localPort = Self.port(easy.long(CURLINFO_LOCAL_PORT))
-        remoteAddress = easy.string(CURLINFO_PRIMARY_IP)
-        remotePort = Self.port(easy.long(CURLINFO_PRIMARY_PORT))
-        httpVersion = Self.name(ofVersion: easy.long(CURLINFO_HTTP_VERSION))
-        offeredSchemes = TransferCredentials.Schemes(mask: easy.long(CURLINFO_HTTPAUTH_AVAIL))
-        requestHeaderBytes = Int64(easy.long(CURLINFO_REQUEST_SIZE))
-        requestBodyBytes = easy.offset(CURLINFO_SIZE_UPLOAD_T)
-        responseHeaderBytes = Int64(easy.long(CURLINFO_HEADER_SIZE))
-        responseBodyBytes = easy.offset(CURLINFO_SIZE_DOWNLOAD_T)
+    mutating func fill(from handle: TransferHandle) {
+        localAddress = handle.string(CURLINFO_LOCAL_IP)
+        localPort = Self.port(handle.long(CURLINFO_LOCAL_PORT))
+        remoteAddress = handle.string(CURLINFO_PRIMARY_IP)
+        remotePort = Self.port(handle.long(CURLINFO_PRIMARY_PORT))
+        httpVersion = Self.name(ofVersion: handle.long(CURLINFO_HTTP_VERSION))
+        offeredSchemes = TransferCredentials.Schemes(mask: handle.long(CURLINFO_HTTPAUTH_AVAIL))
+        requestHeaderBytes = Int64(handle.long(CURLINFO_REQUEST_SIZE))
+        requestBodyBytes = handle.offset(CURLINFO_SIZE_UPLOAD_T)
+        responseHeaderBytes = Int64(handle.long(CURLINFO_HEADER_SIZE))
+        responseBodyBytes = handle.offset(CURLINFO_SIZE_DOWNLOAD_T)
     }
 
     private static func port(_ value: Int) -> Int? {

@@ -1,5 +1,6 @@
 internal import ClientCore
 internal import Foundation
+internal import NetwatchTransport
 
 /// Removes secrets from a request before it is stored. The request's credential replaces them at each attempt.
 package enum SecretRemoval {

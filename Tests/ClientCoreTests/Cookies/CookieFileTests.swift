@@ -1,8 +1,10 @@
 internal import Foundation
 internal import FoundationNetworking
 internal import Glibc
+internal import NetwatchEventLoop
 internal import NetwatchTestSupport
 internal import NetwatchTransport
+internal import Synchronization
 internal import Testing
 
 @testable internal import ClientCore
@@ -83,6 +85,23 @@ internal import Testing
         let file = try CookieFile(path)
         #expect(try field(file) == "a=b")
         #expect(try field(file, for: "http://example.org/") == nil)
+    }
+
+    @Test(arguments: [Double.infinity, .nan])
+    func `a cookie whose expiry date is not finite does not prevent that others are written`(
+        seconds: TimeInterval
+    ) throws {
+        let properties: [HTTPCookiePropertyKey: Any] = [
+            .name: "endless", .value: "1", .domain: "example.org", .path: "/",
+            .expires: Date(timeIntervalSinceReferenceDate: seconds),
+        ]
+        do {
+            let file = try CookieFile(path)
+            file.storage.setCookie(try #require(HTTPCookie(properties: properties)))
+            try store("a=b; Max-Age=600", in: file)
+            try file.save()
+        }
+        #expect(try field(try CookieFile(path)) == "a=b")
     }
 
     @Test func `expired cookies and cookies for public suffixes are not read`() throws {
@@ -192,6 +211,7 @@ internal import Testing
         do {
             let file = try CookieFile(path)
             #expect(reason(path) == .inUse)
+            #expect(LockFile.owner(namedIn: path + ".lock") == getpid())
             let other = Process()
             other.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
             other.arguments = ["--nonblock", path + ".lock", "true"]
@@ -222,6 +242,22 @@ internal import Testing
         #expect(Set(names) == Set((0..<40).map { "c\($0)" }))
         #expect(try mode(of: path) == 0o600)
         try storage.saveToFile()
+    }
+
+    @Test func `only jars of the same storage exclude each other`() throws {
+        let memory = try #require(URLSessionConfiguration.ephemeral.httpCookieStorage)
+        let file = try CookieFile(path)
+        let jars = [jar(file), jar(file), CookieJar(memory, policy: .always)]
+        let (states, isDone) = (Recorder<Bool>(), Gate())
+        jars[0].lock.mutex.withLock { _ in
+            Thread.detachNewThread {
+                for jar in jars { states.record(jar.isBusy) }
+                isDone.open()
+            }
+            isDone.wait()
+        }
+        #expect(states.values == [true, true, false])
+        #expect(!jars[1].isBusy)
     }
 
     @Test func `a storage without a file cannot be saved`() throws {

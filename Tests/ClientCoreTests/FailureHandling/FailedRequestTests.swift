@@ -130,6 +130,32 @@ internal import Testing
         #expect(server.requests.isEmpty)
     }
 
+    @Test func `the adapter sees the header fields of the request's own owner in each attempt`()
+        async throws
+    {
+        // Otherwise the request may have started before its owner is set.
+        session.startRequestsImmediately = false
+        session.adapter = Signing()
+        session.retrier = Once()
+        let request = session.request(server.url).validate().offerFailure(
+            to: PreparingOwner(fields: ["X-Key": "1"])
+        )
+        #expect((await request.response().error as? AFError)?.responseCode == 503)
+        #expect(server.requests.map { $0.values(of: "X-Key") } == [["1"], ["1"]])
+        #expect(server.requests.map { $0.values(of: "X-Signed") } == [["X-Key"], ["X-Key"]])
+    }
+
+    @Test func `an owner that is replaced before the start adds no header fields`() async throws {
+        session.startRequestsImmediately = false
+        let request = session.request(server.url)
+            .offerFailure(to: PreparingOwner(fields: ["X-Key": "1", "X-First": "1"]))
+            .offerFailure(to: PreparingOwner(fields: ["X-Key": "2"]))
+        #expect(await request.response().error == nil)
+        let sent = try #require(server.requests.first)
+        #expect(sent.values(of: "X-Key") == ["2"])
+        #expect(sent.values(of: "X-First").isEmpty)
+    }
+
     @Test func `an owner can finish a request with an error`() async throws {
         let owner = RecordingOwner { $0.fail(with: Refused()) }
         session.failedRequestOwner = owner
@@ -354,6 +380,16 @@ private struct Once: RequestRetrier {
         completion: @escaping RequestRetryCompletion
     ) {
         completion(request.retryCount == 0, 0)
+    }
+}
+
+/// Adds a field with the names of all other fields, like a signature that covers them.
+private struct Signing: RequestAdapter {
+    func adapt(_ urlRequest: URLRequest) throws -> URLRequest {
+        var request = urlRequest
+        let names = (request.allHTTPHeaderFields ?? [:]).keys.sorted()
+        request.setValue(names.joined(separator: " "), forHTTPHeaderField: "X-Signed")
+        return request
     }
 }
 

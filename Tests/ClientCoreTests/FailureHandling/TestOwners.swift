@@ -1,3 +1,4 @@
+internal import FoundationNetworking
 internal import NetwatchTestSupport
 internal import Synchronization
 
@@ -14,6 +15,15 @@ struct RecordingOwner: FailedRequestOwner {
         offers.record(UInt(request.retryCount))
         take(request)
     }
+}
+
+/// Adds header fields to a request, and declines each failure.
+struct PreparingOwner: FailedRequestOwner {
+    let fields: HTTPHeaders
+
+    func offer(_ request: FailedRequest) {}
+
+    func addedFields(for request: URLRequest) -> HTTPHeaders { fields }
 }
 
 /// Retains every request that it is offered.

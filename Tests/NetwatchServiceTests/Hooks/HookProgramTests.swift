@@ -146,7 +146,7 @@ internal import Testing
         let reporter = HookReporter(logger: .recording(messages)) { _, _ in }
         await reporter.use([Hook(.program(HookProgram(path: "/nonexistent/program")))])
         let host = WatchedHost(name: "db", check: .route(try NetworkHost(validating: "192.0.2.1")))
-        let outage = HostTracker.Outage(cause: .remote, since: 1000)
+        let outage = HookOutage([.remote: 1000])
         // A program is not run again for an outage of the previous run.
         await reporter.resume(outage, of: host, now: 2000)
         #expect(messages.values.count == 1)

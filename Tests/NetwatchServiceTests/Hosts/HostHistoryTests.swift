@@ -1,6 +1,8 @@
-internal import NetwatchService
+internal import GRDB
 internal import NetwatchTestSupport
 internal import Testing
+
+@testable internal import NetwatchService
 
 @Suite struct HostHistoryTests {
     private let directory: ScratchDirectory
@@ -114,6 +116,67 @@ internal import Testing
         let outages = try await history.outages(of: "api", since: 0, limit: 10)
         #expect(outages.map(\.end) == [Self.midnight + 60_000])
         #expect(outages.map(\.reason) == ["timeout"])
+    }
+
+    // MARK: Outages for hooks
+
+    /// Returns the changes of a host with the given reports, one per second from midnight on.
+    private static func batch(_ reports: HostReport..., of host: String = "api") -> HistoryBatch {
+        func moment(_ seconds: Int) -> HostTracker.Moment {
+            .init(wall: midnight + Int64(seconds) * 1000, running: .seconds(seconds))
+        }
+        var tracker = HostTracker(fall: 1, rise: 1, now: moment(0))
+        var batch = HistoryBatch()
+        for (second, report) in reports.enumerated() {
+            if let change = tracker.take(report, at: moment(second)).change { batch.add(change, of: host) }
+        }
+        return batch
+    }
+
+    @Test func `for hooks, an outage lasts until its end was reported`() async throws {
+        let reports = Self.batch(.noPath("no carrier"), .path, .failure("timeout"), .noPath("again"), .path)
+        try await history.write(reports, now: Self.midnight)
+        let outages = ["api": [OutageCause.local: Self.midnight, .remote: Self.midnight + 2000]]
+        #expect(try await history.hookOutages() == outages)
+        // No outage is open in the history, and a pause does not matter.
+        #expect(try await history.resume(now: Self.midnight + 3_600_000) == [:])
+        #expect(try await history.hookOutages() == outages)
+        var batch = HistoryBatch()
+        batch.addReportedUp(of: "api")
+        try await history.write(batch, now: Self.midnight)
+        #expect(try await history.hookOutages() == [:])
+    }
+
+    @Test func `outages of hosts that are not watched any more are forgotten`() async throws {
+        for host in ["api", "db"] {
+            try await history.write(Self.batch(.failure("timeout"), of: host), now: Self.midnight)
+        }
+        var batch = HistoryBatch()
+        batch.addWatched(["db"])
+        try await history.write(batch, now: Self.midnight)
+        #expect(try await history.hookOutages() == ["db": [.remote: Self.midnight]])
+    }
+
+    @Test func `the first version of the database is migrated`() async throws {
+        let path = directory.file("first.sqlite")
+        try makeFirstVersion(at: path)
+        let migrated = try HostHistory(path: path)
+        #expect(try await migrated.hookOutages() == ["api": [.remote: 2000]])
+    }
+
+    private func makeFirstVersion(at path: String) throws {
+        let database = try DatabaseQueue(path: path)
+        try HistorySchema.migrator.migrate(database, upTo: "1")
+        try database.write { database in
+            try database.execute(
+                sql: """
+                    INSERT INTO host (name) VALUES ('api');
+                    INSERT INTO outage (host_id, cause, started_at, ended_at) VALUES (1, 'local', 1000, 2000);
+                    INSERT INTO outage (host_id, cause, started_at) VALUES (1, 'remote', 2000);
+                    """
+            )
+        }
+        try database.close()
     }
 
     @Test func `a file that is not a database is refused`() throws {

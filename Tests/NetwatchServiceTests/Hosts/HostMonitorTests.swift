@@ -1,7 +1,9 @@
+internal import Foundation
 internal import Logging
 internal import NetwatchService
 internal import NetwatchTestSupport
 internal import NetworkReachability
+internal import OfflineQueue
 internal import Synchronization
 internal import Testing
 
@@ -39,6 +41,79 @@ internal import Testing
         #expect(await monitor.snapshots[0].state == .up)
         running.cancel()
         await running.value
+    }
+
+    @Test func `an update during the start is not overwritten by it`() async throws {
+        let directory = try ScratchDirectory()
+        let history = try HostHistory(path: directory.file("history.sqlite"))
+        var tracker = HostTracker(fall: 1, rise: 1, now: .now)
+        let change = tracker.take(.noPath("no route"), at: .now).change
+        var batch = HistoryBatch()
+        batch.add(try #require(change), of: "old")
+        try await history.write(batch, now: HostTracker.Moment.now.wall)
+        // The start reports the recorded outage again, and waits until the webhook is stored.
+        let (untilUpdated, updated) = AsyncStream<Void>.makeStream()
+        let (stored, hooks) = await Self.hooks { for await _ in untilUpdated {} }
+        let monitor = HostMonitor(
+            monitor: .shared,
+            history: history,
+            hooks: hooks,
+            logger: .recording(messages)
+        )
+        let (old, new) = try (Self.local("old", "127.0.0.2"), Self.local("new", "127.0.0.3"))
+        let running = Task { await monitor.run([old]) }
+        try await stored.wait { !$0.isEmpty }
+        await monitor.update([new])
+        updated.finish()
+        try await messages.wait { $0.contains { $0.contains("is up") } }
+        #expect(await monitor.snapshots.map(\.host) == [new])
+        running.cancel()
+        await running.value
+    }
+
+    @Test func `the end of an outage is reported after a restart with an unknown state`() async throws {
+        let directory = try ScratchDirectory()
+        let history = try HostHistory(path: directory.file("history.sqlite"))
+        var tracker = HostTracker(fall: 1, rise: 1, now: .now)
+        var batch = HistoryBatch()
+        for report in [HostReport.noPath("no route"), .path] {
+            let change = tracker.take(report, at: .now).change
+            batch.add(try #require(change), of: "here")
+        }
+        try await history.write(batch, now: HostTracker.Moment.now.wall)
+        let (stored, hooks) = await Self.hooks()
+        let monitor = HostMonitor(
+            monitor: .shared,
+            history: history,
+            hooks: hooks,
+            logger: .recording(messages)
+        )
+        let here = try Self.local("here", "127.0.0.1")
+        let running = Task { await monitor.run([here]) }
+        try await stored.wait { $0.count == 2 }
+        running.cancel()
+        await running.value
+        #expect(stored.values[0].contains(#""event":"down""#))
+        #expect(stored.values[1].contains(#""event":"up""#))
+        #expect(try await history.hookOutages() == [:])
+    }
+
+    /// Returns a reporter of local outages, and what records the bodies of its webhooks.
+    ///
+    /// - Parameter store: Called after each body is recorded. Default: does nothing.
+    private static func hooks(
+        store: @escaping @Sendable () async -> Void = {}
+    ) async -> (stored: Recorder<String>, hooks: HookReporter) {
+        let stored = Recorder<String>()
+        let hooks = HookReporter(logger: .recording(Recorder())) { request, _ in
+            guard case .data(let body) = request.body else { return }
+            stored.record(String(decoding: body, as: UTF8.self))
+            await store()
+        }
+        var hook = Hook(.webhook(Webhook(url: "https://alerts.example.com/")))
+        hook.causes = [.local]
+        await hooks.use([hook])
+        return (stored, hooks)
     }
 
     @Test func `a monitor that is stopped writes the rest of its history without a warning`() async throws {

@@ -1,4 +1,5 @@
 internal import ClientCore
+internal import NetwatchTransport
 internal import OfflineQueue
 internal import Testing
 

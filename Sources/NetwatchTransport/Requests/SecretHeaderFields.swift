@@ -26,8 +26,8 @@ package enum SecretHeaderFields {
     package static let request = standard.union(ofAPIs)
 
     /// The fields of requests and responses that contain credentials or cookies.
-    static let all = request.union(["set-cookie"])
+    package static let all = request.union(["set-cookie"])
 
     /// The fields of a request that must not be sent to another origin: those with secrets, and `Host`.
-    static let originBound = request.union(["host"])
+    package static let originBound = request.union(["host"])
 }

@@ -1,0 +1,126 @@
+internal import CNetwatchCurl
+internal import NetwatchEventLoop
+
+// The turns of a multi handle: libcurl handles an event of the loop, and the results are collected.
+
+extension CurlMulti {
+    /// Lets libcurl handle a ready descriptor.
+    func descriptorIsReady(_ descriptor: CInt, _ readiness: EventLoop.Readiness) -> Turn {
+        guard sockets.isAwaited(descriptor) else {
+            // The readiness is outdated if libcurl has read the data since, for another event.
+            guard !WatchedSocket.isQuiet(descriptor) else { return Turn() }
+            // The server has closed an unused connection, or has sent data that belongs to no request. A response that
+            // comes before its request must not be used (RFC 9112 §9.2). If a transfer may be using the connection,
+            // `discardUnreadData(to:)` decides later: the loop would report the same data again in every turn.
+            guard connections.isIdleHTTP1(descriptor) else {
+                sockets.unwatch(descriptor)
+                return Turn()
+            }
+            discard(descriptor)
+            return Turn()
+        }
+        return act(on: descriptor, readiness.curlEvents)
+    }
+
+    /// Lets libcurl check its timeouts.
+    func timeoutHasPassed() -> Turn {
+        guard timer.fire(), handle != nil else { return Turn() }
+        return act(on: CURL_SOCKET_TIMEOUT, 0)
+    }
+
+    /// Ends the transfers that have exceeded an idle, response or body timeout.
+    func endIdleTransfers() -> Turn {
+        idleTimer = nil
+        let now = ContinuousClock.now
+        let late = transfers.values.compactMap { transfer in
+            transfer.timeoutMessage(at: now).map { (id: transfer.id, message: $0) }
+        }
+        for (id, message) in late {
+            discardUnacknowledged(of: id)
+            remove(id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message)
+        }
+        if !transfers.isEmpty { checkIdleness() }
+        return Turn(ended: late.map(\.id), milestones: deliverEvents())
+    }
+
+    func checkIdleness() {
+        idleTimer = loop.schedule(at: .now + IdleTracker.interval, onIdleCheck)
+    }
+
+    func act(on descriptor: CInt, _ events: CInt) -> Turn {
+        var running: CInt = 0
+        watchdog.turnWillBegin()
+        _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
+        watchdog.turnDidEnd()
+        let aborted = markAborted()
+        var turn = finishEnded()
+        if !unwatched.isEmpty { turn.ended += finishUnwatched() }
+        if !aborted.isEmpty { turn.ended += finishAborted(aborted) }
+        turn.milestones = deliverEvents()
+        return turn
+    }
+
+    /// Delivers the events of this turn. Returns the milestones that the transfers reached.
+    func deliverEvents() -> [(id: TransferID, reached: Transfer.Milestones)] {
+        guard !withEvents.isEmpty else { return [] }
+        let transfers = withEvents
+        withEvents = []
+        return transfers.compactMap { transfer in
+            let reached = transfer.deliverEvents()
+            return reached.isEmpty ? nil : (transfer.id, reached)
+        }
+    }
+
+    /// Marks the transfers whose connections the watchdog has shut down. Returns these connections.
+    private func markAborted() -> [TurnWatchdog.AbortedConnection] {
+        let connections = sockets.takeAborted()
+        for connection in connections {
+            for transfer in transfers.values where transfer.ends == connection.ends {
+                transfer.abort(afterUselessBytes: connection.bytes)
+            }
+        }
+        return connections
+    }
+
+    /// Ends the marked transfers that libcurl has not ended itself: it would retry them over another connection, or has
+    /// not noticed the shutdown yet.
+    private func finishAborted(_ connections: [TurnWatchdog.AbortedConnection]) -> [TransferID] {
+        let ids = transfers.values.filter(\.isAborted).map(\.id)
+        for id in ids {
+            // If libcurl has not noticed the shutdown, it would keep the connection in the pool.
+            transfers[id]?.closeConnectionAfterUse()
+            remove(id)?.finish(CURLE_RECV_ERROR)
+        }
+        sockets.forgetAborted(connections)
+        return ids
+    }
+
+    private func finishEnded() -> Turn {
+        var turn = Turn()
+        var remaining: CInt = 0
+        while let message = withHandle({ curl_multi_info_read($0, &remaining) })?.pointee {
+            guard message.msg == CURLMSG_DONE, let transfer = Transfer.of(message.easy_handle) else {
+                continue
+            }
+            let code = message.data.result
+            if transfer.mayReconnect(after: code) || transfer.mayAskProgram(after: code) {
+                detach(transfer)
+                turn.unconnected.append(transfer)
+            } else {
+                _ = remove(transfer.id)
+                transfer.finish(code)
+                if transfer.leavesCleanHandle(after: code) { unusedHandles.add(transfer.handle) }
+                turn.ended.append(transfer.id)
+            }
+        }
+        return turn
+    }
+
+    private func finishUnwatched() -> [TransferID] {
+        let failed = unwatched
+        for (id, error) in failed {
+            remove(id)?.finish(CURLE_FAILED_INIT, errno: error.errno, message: "\(error)")
+        }
+        return Array(failed.keys)
+    }
+}
