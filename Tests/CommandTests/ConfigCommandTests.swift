@@ -84,6 +84,17 @@ internal import Testing
         #expect(try await check("[queue]\n").ending == .exited(78))
     }
 
+    @Test func `without a file, the files that were looked for are named`() async throws {
+        let checked = try await Command.run(
+            "config",
+            "check",
+            environment: ["CONFIGURATION_DIRECTORY": directory.path]
+        )
+        let file = directory.file("netwatch.toml")
+        #expect(checked.ending == .exited(0))
+        #expect(checked.output == ["there is no file `\(file)` or `\(file).d/*.toml`, so the defaults apply"])
+    }
+
     @Test func `the keys are only mentioned if a file could be read`() async throws {
         let hint = "hint: `netwatch config default` prints all keys with their accepted values"
         let missing = try await Command.run("config", "check", directory.file("missing.toml"))

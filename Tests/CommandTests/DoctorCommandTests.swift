@@ -81,6 +81,23 @@ struct DoctorCommandTests {
         #expect(results(findings["store"]) == ["ok"])
     }
 
+    @Test func `a refused reload is a warning until the next reload succeeds`() async throws {
+        let file = try directory.write(Array("[queue]\n".utf8), to: "netwatch.toml")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        func findings(afterReloading text: String) async throws -> [[String: Any]]? {
+            _ = try directory.write(Array(text.utf8), to: "netwatch.toml")
+            _ = try await service.curl("/v1/reload -X POST")
+            return try await doctor(["--socket", service.socket]).findings["service"]
+        }
+        let refused = try await findings(afterReloading: "[queue]\ninflght = 1\n")
+        #expect(results(refused) == ["ok", "warning"])
+        #expect(
+            (refused?.last?["message"] as? String)?.hasPrefix("the service refused its configuration at ")
+                == true
+        )
+        #expect(results(try await findings(afterReloading: "[queue]\n")) == ["ok"])
+    }
+
     @Test func `a damaged store is a problem, and nothing in it is changed`() async throws {
         let queue = try await QueueFixture(.directory, count: 2)
         let arguments = ["--state-dir", queue.directory.file("state"), "--socket", directory.file("none")]

@@ -33,6 +33,8 @@ package struct ConfigurationFiles: Sendable {
     /// The effective configuration.
     package struct Result: Sendable {
         package let configuration: ServiceConfiguration
+        /// The path of the main file, which may be missing.
+        package let path: String
         /// The files that were read.
         package let files: [String]
         /// The environment variables that were read, in the order of their names.
@@ -72,6 +74,7 @@ package struct ConfigurationFiles: Sendable {
         configuration.settings = reader.origins.mapValues(\.text)
         return Result(
             configuration: configuration,
+            path: path,
             files: files,
             origins: reader.origins,
             tables: reader.tables

@@ -9,6 +9,8 @@ actor ConfigurationReloads {
         case applied(hosts: Int, restartKeys: [String])
         /// All faults. The service keeps its configuration.
         case refused([String])
+
+        var isRefused: Bool { if case .refused = self { true } else { false } }
     }
 
     private var action: @Sendable () async -> Outcome = { .refused(["the service is starting"]) }

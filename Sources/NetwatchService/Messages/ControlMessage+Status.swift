@@ -12,6 +12,15 @@ extension ControlMessage {
         /// The number of watched hosts in each state: `up`, `degraded`, `down` and `unknown`.
         package var hosts: [String: Int]
         package var queue: Queue
+        /// The last reload of the configuration; `nil` if there was none.
+        package var reload: LastReload?
+    }
+
+    /// The last reload of the configuration. The faults are left out, because only users with full access may read them.
+    package struct LastReload: Codable, Hashable, Sendable {
+        package var time: Date
+        /// Whether the configuration had faults, so that the service kept the earlier one.
+        package var refused: Bool
     }
 
     /// The response to `POST /v1/reload`.

@@ -139,7 +139,7 @@ extension ConfigurationFiles.Result {
     var verdict: String {
         let sources = files + variables
         return sources.isEmpty
-            ? "there is no configuration file, so the defaults apply"
+            ? Printer.printable("there is no file `\(path)` or `\(path).d/*.toml`, so the defaults apply")
             : "no faults: \(Printer.printable(sources.joined(separator: ", ")))"
     }
 }

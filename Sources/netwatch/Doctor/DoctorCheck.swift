@@ -28,7 +28,7 @@ enum DoctorCheck: String, CaseIterable {
         case .loopback: [await MachineChecks.loopback()]
         case .clock: [MachineChecks.clock()]
         case .configuration: ServiceChecks.configuration(subjects.configuration)
-        case .service: [await ServiceChecks.service(subjects.queue.service)]
+        case .service: await ServiceChecks.service(subjects.queue.service)
         case .credentials: await ServiceChecks.credentials(in: subjects.credentials)
         case .host: await HostChecks.findings(on: subjects.hosts, subjects.probe)
         case .store: await StoreCheck(queue: subjects.queue).findings()

@@ -17,29 +17,37 @@ enum ServiceChecks {
         }
     }
 
-    static func service(_ options: ServiceOptions) async -> DoctorFinding {
+    static func service(_ options: ServiceOptions) async -> [DoctorFinding] {
         let socket: String
-        do throws(CommandError) { socket = try options.path() } catch { return .problem(error) }
+        do throws(CommandError) { socket = try options.path() } catch { return [.problem(error)] }
         let summary = await ServiceSummary.asking(socket, timeout: timeout)
         switch summary.state {
         case .running: return await running(summary, ServiceClient(path: socket, busyTimeout: .zero))
-        case .notRunning: return .warning(summary.summary, advice: "`netwatch serve` starts the service")
-        case .busy: return .warning(summary.summary, advice: "try again in a few seconds")
+        case .notRunning: return [.warning(summary.summary, advice: "`netwatch serve` starts the service")]
+        case .busy: return [.warning(summary.summary, advice: "try again in a few seconds")]
         case .notPermitted:
-            return .problem(
-                summary.summary,
-                advice: "add this user to a group of `access.submit-groups` or `access.read-groups`"
-            )
+            return [
+                .problem(
+                    summary.summary,
+                    advice: "add this user to a group of `access.submit-groups` or `access.read-groups`"
+                )
+            ]
         case .notAnswering:
-            return .problem(summary.summary, advice: "look at the log of the service, and restart it")
+            return [.problem(summary.summary, advice: "look at the log of the service, and restart it")]
         }
     }
 
-    private static func running(_ summary: ServiceSummary, _ client: ServiceClient) async -> DoctorFinding {
-        let version = await version(client)
+    private static func running(_ summary: ServiceSummary, _ client: ServiceClient) async -> [DoctorFinding] {
+        // A service of an earlier version does not have this route.
+        let status = try? await client.get("/v1/status", within: timeout, as: ControlMessage.Status.self)
+        let process = process(summary, version: status?.version, rights: await permission(client))
+        return [process, status?.reload.flatMap(finding)].compactMap(\.self)
+    }
+
+    private static func process(_ summary: ServiceSummary, version: String?, rights: String?) -> DoctorFinding
+    {
         let process = version.map { "\(summary.summary), version \($0)" } ?? summary.summary
-        let rights = await permission(client).map { "; this user may \($0) requests" }
-        let text = process + (rights ?? "")
+        let text = process + (rights.map { "; this user may \($0) requests" } ?? "")
         guard let version, version != NetwatchVersion.current else { return .ok(text) }
         return .warning(
             "\(text); this command has the version \(NetwatchVersion.current)",
@@ -47,9 +55,13 @@ enum ServiceChecks {
         )
     }
 
-    /// Returns the version of the service; `nil` if it does not report one.
-    private static func version(_ client: ServiceClient) async -> String? {
-        try? await client.get("/v1/status", within: timeout, as: ControlMessage.Status.self).version
+    /// Returns the warning about a refused reload; `nil` if the reload was not refused.
+    private static func finding(_ reload: ControlMessage.LastReload) -> DoctorFinding? {
+        guard reload.refused else { return nil }
+        return .warning(
+            "the service refused its configuration at \(reload.time.rfc3339), and uses the earlier one",
+            advice: "correct the faults, which the log of the service lists, and reload the service"
+        )
     }
 
     /// Returns what this user may do with requests; `nil` if the service does not say it. The list of uploads is only for
