@@ -69,13 +69,19 @@ internal import Testing
         )
     }
 
-    @Test func `a request whose own attempt failed also reports the error`() async throws {
+    @Test func `every report of a request whose own attempt failed has the error`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep(Self.refusing, "--id", "first")
         // The lane is briefly open between two attempts.
-        try await service.until { try await entry("first", service)["lane_closed_until"] != nil }
+        let words = "waiting after failures: 127.0.0.1: Connection refused"
+        try await service.until { try await entry("first", service)["reason"] as? String == words }
+        try await service.until { try await row("first", service).hasSuffix("  \(words)") }
         try await service.until {
-            try await row("first", service).hasSuffix(": 127.0.0.1: Connection refused")
+            try await service.run("queue", "show", "first").output.contains("state     pending: \(words)")
+        }
+        try await service.until {
+            try await service.run("send", Self.refusing, "--id", "first", "--wait=100ms").errors
+                .contains("queued: \(words)")
         }
     }
 

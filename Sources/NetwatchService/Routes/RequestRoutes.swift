@@ -137,11 +137,18 @@ extension QueuedRequest {
         default: break
         }
         switch waitReason {
-        case .laneClosed?: return "\(laneClosure.map { "\($0)" } ?? "\(QueuedReason.laneClosed)")"
         case .attemptFailed?, nil: return lastError
         case .noFreeSlot?: return "\(QueuedReason.noFreeSlot)\(originLimit.map(Self.overload) ?? "")"
+        case .laneClosed?, .localShortage?:
+            return laneClosure.map(withLastError) ?? waitReason?.words(at: Date())
         case let waitReason?: return waitReason.words(at: Date())
         }
+    }
+
+    /// Adds the last error to the cause for which the lane is closed. If `Retry-After` closed the lane, the cause already
+    /// contains the status of that response.
+    private func withLastError(_ closure: LaneClosure) -> String {
+        "\(closure)" + (closure.cause == .retryAfter ? "" : lastError.map { ": \($0)" } ?? "")
     }
 
     private static func overload(_ limit: Int) -> String {
