@@ -98,6 +98,39 @@ struct DoctorCommandTests {
         #expect(results(try await findings(afterReloading: "[queue]\n")) == ["ok"])
     }
 
+    @Test func `a hook without its program or its credential is a warning`() async throws {
+        let text = """
+            [[hook]]
+            program = "/nonexistent/program"
+            [[hook]]
+            webhook = "http://127.0.0.1:1/"
+            credential = "missing"
+            """
+        let file = try directory.write(Array(text.utf8), to: "netwatch.toml")
+        try #require(mkdir(directory.file("credentials"), 0o700) == 0)
+        let options = ["--config", file, "--credentials", directory.file("credentials")]
+        let (ending, findings) = try await doctor(nothing + options)
+        #expect(ending == .exited(0) && results(findings["configuration"]) == ["ok", "warning", "warning"])
+        #expect(
+            findings["configuration"]?.dropFirst().compactMap { $0["message"] as? String } == [
+                "the program `/nonexistent/program` of a hook cannot be executed: No such file or directory",
+                "a hook uses the credential `missing`, which does not exist",
+            ]
+        )
+    }
+
+    @Test func `held and dead requests are a warning`() async throws {
+        let service = try await RunningService(in: directory)
+        let options = ["--socket", service.socket]
+        #expect(results(try await doctor(options).findings["store"]) == ["ok"])
+        try await service.pause()
+        try await service.keep("http://127.0.0.1:1/", "--id", "a")
+        #expect(try await service.run("queue", "hold", "a").ending == .exited(0))
+        let findings = try await doctor(options).findings["store"]
+        #expect(results(findings) == ["ok", "warning"])
+        #expect(findings?.last?["message"] as? String == "requests in the queue: 1 held")
+    }
+
     @Test func `a damaged store is a problem, and nothing in it is changed`() async throws {
         let queue = try await QueueFixture(.directory, count: 2)
         let arguments = ["--state-dir", queue.directory.file("state"), "--socket", directory.file("none")]

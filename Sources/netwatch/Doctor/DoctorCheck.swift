@@ -27,7 +27,8 @@ enum DoctorCheck: String, CaseIterable {
         case .resolver: [MachineChecks.resolver()]
         case .loopback: [await MachineChecks.loopback()]
         case .clock: [MachineChecks.clock()]
-        case .configuration: ServiceChecks.configuration(subjects.configuration)
+        case .configuration:
+            await ServiceChecks.configuration(subjects.configuration, credentials: subjects.credentials)
         case .service: await ServiceChecks.service(subjects.queue.service)
         case .credentials: await ServiceChecks.credentials(in: subjects.credentials)
         case .host: await HostChecks.findings(on: subjects.hosts, subjects.probe)

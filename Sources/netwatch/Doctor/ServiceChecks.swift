@@ -1,18 +1,44 @@
 internal import ClientCore
 internal import NetwatchService
+internal import OfflineQueue
 
 /// The checks of the service, its configuration and its credentials.
 enum ServiceChecks {
     /// How long the service may take for each response.
     static let timeout: Duration = .seconds(5)
 
-    static func configuration(_ option: ConfigurationOption) -> [DoctorFinding] {
+    /// - Parameter credentials: The directory of the credentials; `nil` if it is not known.
+    static func configuration(
+        _ option: ConfigurationOption,
+        credentials: String?
+    ) async -> [DoctorFinding] {
         do throws(InvalidConfiguration) {
-            return [.ok(try option.files.read().verdict)]
+            let result = try option.files.read()
+            let hooks = result.configuration.hooks
+            return [.ok(result.verdict)] + (await findings(on: hooks, credentials: credentials))
         } catch {
             return error.problems.map { problem in
                 // A file that cannot be read has no position.
                 .problem("\(problem)", advice: problem.line > 0 ? ConfigurationOption.keysHint : nil)
+            }
+        }
+    }
+
+    /// Returns a warning for each hook that cannot report now, because its program or its credential is missing.
+    private static func findings(on hooks: [Hook], credentials path: String?) async -> [DoctorFinding] {
+        let names = await CredentialDirectory(path: path).names()
+        return hooks.compactMap { (hook) -> DoctorFinding? in
+            switch hook.action {
+            case .program(let program):
+                return program.fault.map {
+                    DoctorFinding.warning($0, advice: "correct the path or the permissions of the program")
+                }
+            case .webhook(let webhook):
+                guard let path, let name = webhook.credential, !names.contains(name) else { return nil }
+                return DoctorFinding.warning(
+                    "a hook uses the credential `\(name)`, which does not exist",
+                    advice: "add the file of the credential to `\(path)`"
+                )
             }
         }
     }

@@ -9,7 +9,7 @@ struct StoreCheck {
     func findings() async -> [DoctorFinding] {
         do throws(CommandError) {
             guard let directory = try queue.directoryIfNoServiceRuns() else {
-                return [try await findingByService()]
+                return try await findingsByService()
             }
             return try await findings(in: directory)
         } catch {
@@ -17,7 +17,7 @@ struct StoreCheck {
         }
     }
 
-    private func findingByService() async throws(CommandError) -> DoctorFinding {
+    private func findingsByService() async throws(CommandError) -> [DoctorFinding] {
         let client = ServiceClient(path: try queue.service.path(), busyTimeout: .zero)
         let statistics = try await client.get(
             "/v1/queue/stats",
@@ -25,7 +25,22 @@ struct StoreCheck {
             as: ControlMessage.Statistics.self
         )
         let sizes = Self.sizes(database: statistics.databaseBytes, free: statistics.freeBytes)
-        return .ok("in use by the service; \(sizes); `netwatch queue verify` checks every request")
+        let use = DoctorFinding.ok(
+            "in use by the service; \(sizes); `netwatch queue verify` checks every request"
+        )
+        return [use, Self.unsolved(statistics.counts)].compactMap(\.self)
+    }
+
+    /// Returns the warning about requests that the queue does not send by itself; `nil` if there are none.
+    private static func unsolved(_ counts: [String: Int]) -> DoctorFinding? {
+        let parts = [QueuedRequest.State.held, .dead].compactMap { state in
+            counts[state.rawValue].flatMap { $0 > 0 ? "\($0) \(state)" : nil }
+        }
+        guard !parts.isEmpty else { return nil }
+        return .warning(
+            "requests in the queue: \(parts.joined(separator: ", "))",
+            advice: "`netwatch queue list --state held,dead` prints why"
+        )
     }
 
     private func findings(in directory: String) async throws(CommandError) -> [DoctorFinding] {
