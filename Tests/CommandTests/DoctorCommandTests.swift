@@ -158,9 +158,7 @@ struct DoctorCommandTests {
         #expect(stat(state, &status) == 0 && status.st_mode & 0o777 == 0o755)
     }
 
-    @Test func `every fault of the configuration is a problem, and one of a credential is a warning`()
-        async throws
-    {
+    @Test func `every fault of the configuration and of a credential is a problem`() async throws {
         let file = try directory.write(
             Array("[queue]\ninflight = 0\ninflght = 1\n".utf8),
             to: "netwatch.toml"
@@ -173,7 +171,13 @@ struct DoctorCommandTests {
         #expect(ending == .exited(1))
         #expect(results(findings["configuration"]) == ["problem", "problem"])
         #expect(message(findings["configuration"]).hasPrefix("\(file):2:"))
-        #expect(results(findings["credentials"]) == ["warning"], "\(findings)")
+        #expect(results(findings["credentials"]) == ["problem"], "\(findings)")
+        _ = try directory.write(Array("[queue]\n".utf8), to: "netwatch.toml")
+        try #require(rename(credential, directory.file("credentials/a b")) == 0)
+        let named = try await doctor(nothing + options)
+        #expect(named.ending == .exited(1) && results(named.findings["configuration"]) == ["ok"])
+        #expect(message(named.findings["credentials"]).hasSuffix("; rename or remove it"))
+        #expect(named.findings["credentials"]?.first?["advice"] == nil)
         let missing = try await doctor(nothing + ["--credentials", directory.file("missing")])
         #expect(missing.ending == .exited(1) && results(missing.findings["credentials"]) == ["problem"])
     }

@@ -107,12 +107,7 @@ enum ServiceChecks {
         let directory = CredentialDirectory(path: path)
         do {
             let faults = try await directory.check()
-            guard faults.isEmpty else {
-                return faults.map {
-                    .warning($0, advice: "requests with this credential are held until the file is correct")
-                }
-            }
-            return [.ok(await directory.verdict)]
+            return faults.isEmpty ? [.ok(await directory.verdict)] : faults.map { .problem($0) }
         } catch {
             return [.problem("\(error)")]
         }
