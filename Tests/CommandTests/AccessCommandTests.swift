@@ -72,6 +72,23 @@ struct AccessCommandTests {
         )
     }
 
+    @Test func `doctor reports a missing access once, with what must be changed`() async throws {
+        let service = try await service("[access]\nsubmit-groups = [\"\(Self.group.name)\"]\n")
+        let refused = try await run(service, asMemberOf: nil, "doctor")
+        #expect(refused.ending == .exited(1))
+        let lines = refused.output.filter { $0.contains("may not") }
+        #expect(
+            lines == [
+                "service        problem  this user (60001) may not read the state of the queue and of the hosts; add this "
+                    + "user to the group `daemon` (`access.submit-groups` or `access.read-groups`), and log in again"
+            ]
+        )
+        #expect(
+            !refused.output.contains { $0.hasPrefix("store ") || $0.contains("/v1/") },
+            "\(refused.output)"
+        )
+    }
+
     @Test func `without groups, other users cannot connect`() async throws {
         let service = try await service("")
         let refused = try await run(service, asMemberOf: Self.group.id, "queue", "list")

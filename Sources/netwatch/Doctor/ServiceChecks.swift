@@ -51,13 +51,7 @@ enum ServiceChecks {
         case .running: return await running(summary, ServiceClient(path: socket, busyTimeout: .zero))
         case .notRunning: return [.warning(summary.summary, advice: "`netwatch serve` starts the service")]
         case .busy: return [.warning(summary.summary, advice: "try again in a few seconds")]
-        case .notPermitted:
-            return [
-                .problem(
-                    summary.summary,
-                    advice: "add this user to a group of `access.submit-groups` or `access.read-groups`"
-                )
-            ]
+        case .notPermitted: return [.problem(summary.failure ?? .notPermitted(socket))]
         case .notAnswering:
             return [.problem(summary.summary, advice: "look at the log of the service, and restart it")]
         }

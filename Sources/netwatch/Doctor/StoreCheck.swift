@@ -18,12 +18,19 @@ struct StoreCheck {
     }
 
     private func findingsByService() async throws(CommandError) -> [DoctorFinding] {
-        let client = ServiceClient(path: try queue.service.path(), busyTimeout: .zero)
-        let statistics = try await client.get(
-            "/v1/queue/stats",
-            within: ServiceChecks.timeout,
-            as: ControlMessage.Statistics.self
-        )
+        let statistics: ControlMessage.Statistics
+        do throws(CommandError) {
+            let client = ServiceClient(path: try queue.service.path(), busyTimeout: .zero)
+            statistics = try await client.get(
+                "/v1/queue/stats",
+                within: ServiceChecks.timeout,
+                as: ControlMessage.Statistics.self
+            )
+        } catch {
+            // The check of the service has reported a service that does not run, is busy, or refuses this user.
+            if Self.unexamined.contains(error.status) { return [] }
+            throw error
+        }
         let sizes = Self.sizes(database: statistics.databaseBytes, free: statistics.freeBytes)
         let use = DoctorFinding.ok(
             "in use by the service; \(sizes); `netwatch queue verify` checks every request"
@@ -98,9 +105,9 @@ struct StoreCheck {
     /// Returns the finding for a store that cannot be examined. Without a queue, or without the permission to read it,
     /// nothing is known to be wrong.
     private static func finding(_ error: CommandError) -> DoctorFinding {
-        switch error.status {
-        case .usage, .noPermission, .unavailable, .tryAgain: .warning(error.message, advice: error.hint)
-        default: .problem(error)
-        }
+        unexamined.contains(error.status) ? .warning(error.message, advice: error.hint) : .problem(error)
     }
+
+    /// The exit statuses of errors after which nothing is known about the store.
+    private static let unexamined: [ExitStatus] = [.usage, .noPermission, .unavailable, .tryAgain]
 }
