@@ -107,11 +107,18 @@ extension NetlinkRecording {
 
     /// Checks a whole recording without keeping it in memory. Returns the number of records.
     ///
+    /// - Parameter visit: Called with each record. Default: does nothing.
     /// - Throws: ``Failure`` for the first error in the file.
-    package static func check(_ path: String) throws(Failure) -> Int {
+    package static func check(
+        _ path: String,
+        visiting visit: (Record) -> Void = { _ in }
+    ) throws(Failure) -> Int {
         var reader = try Reader.opening(path)
         var count = 0
-        while try reader.next() != nil { count += 1 }
+        while let record = try reader.next() {
+            visit(record)
+            count += 1
+        }
         return count
     }
 }
