@@ -61,6 +61,9 @@ struct ConfigurationReader {
         let file: String
         let node: TOMLNode
         let entries: [(key: String, node: TOMLNode)]
+
+        /// The file with the line of the table.
+        var place: String { "\(file):\(node.position.line)" }
     }
 
     private static let settings = Dictionary(
@@ -132,16 +135,21 @@ struct ConfigurationReader {
 
     /// Builds the hosts with the `[defaults]` of any file, and returns their names.
     private mutating func buildHosts() -> Set<String> {
-        var names: Set<String> = []
+        var places: [String: String] = [:]
         for table in tables where table.kind == .host {
             let host = HostTable(table.entries, defaults: configuration.hostDefaults)
             report(host.faults, in: table)
-            if let name = host.name, !names.insert(name).inserted {
-                report("there is already a host with the name `\(name)`", at: table.node.position)
+            if let name = host.name {
+                if let first = places[name] {
+                    let message =
+                        "the host of `\(first)` has the same name, `\(name)`; set a different `name`"
+                    report(message, at: table.node.position)
+                }
+                places[name] = places[name] ?? table.place
             }
             if let watched = host.host { configuration.hosts.append(watched) }
         }
-        return names
+        return Set(places.keys)
     }
 
     private mutating func buildHooks(hosts names: Set<String>) {

@@ -371,7 +371,10 @@ internal import Testing
         ("hook = \"a\"", "[[hook]]"),
         ("[[hook]]\n", "none of `webhook` and `program`"),
         ("[[host]]\nurl = \"http://a/\"\nroute = \"b\"", "more than one"),
-        ("[[host]]\nurl = \"http://a/\"\n[[host]]\nurl = \"http://a/b\"", "already a host with the name `a`"),
+        (
+            "[[host]]\nurl = \"http://a/\"\n[[host]]\nurl = \"http://a/b\"",
+            "0:3:1: the host of `0:1` has the same name, `a`; set a different `name`"
+        ),
         ("[[host]]\nurl = \"http://a/\"\nexpect-status = \"300-200\"", "statuses like"),
         ("[[host]]\nroute = \"a b\"", "route"),
         ("[[host]]\nname = \"a b\"\nroute = \"a\"", "letters, digits"),
