@@ -162,6 +162,7 @@ package struct NetwatchDaemon: Sendable {
         await isWebStopped
         await areHooksStopped
         if let failure { throw failure }
+        logger.info("stopped")
     }
 
     /// Opens the history of the hosts. The service runs without it if it is damaged, because nothing else needs the
@@ -213,10 +214,11 @@ package struct NetwatchDaemon: Sendable {
         guard let end = configuration.socket.lastIndex(of: "/"), end != configuration.socket.startIndex else {
             return
         }
-        do {
-            try Directory.make(String(configuration.socket[..<end]), mode: 0o755, withParents: false)
+        let directory = String(configuration.socket[..<end])
+        do throws(SystemError) {
+            try Directory.make(directory, mode: 0o755, withParents: false)
         } catch {
-            throw .system(error)
+            throw .directory(path: directory, error)
         }
     }
 

@@ -161,9 +161,10 @@ internal import Testing
         #expect(try await service.process.end() == .exited(0))
         let log = service.process.errors.values
         #expect(
-            log.last?.hasSuffix("held=0 inflight=1 pending=0 [NetwatchService] stopping") == true,
+            log.dropLast().last?.hasSuffix("held=0 inflight=1 pending=0 [NetwatchService] stopping") == true,
             "\(log)"
         )
+        #expect(log.last?.hasSuffix(" stopped") == true, "\(log)")
         let list = try await Command.run(
             "queue",
             "retry",
@@ -234,8 +235,10 @@ internal import Testing
         let arguments = ["serve", "--state-dir", directory.file("state"), "--socket", socket]
         let refused = try await Command.start(arguments).outcome()
         #expect(refused.ending == .exited(2))
-        let message = "mkdir \(directory.file("rnu/netwatch")): No such file or directory"
-        #expect(refused.errors.first?.hasSuffix(message) == true, "\(refused.errors)")
+        let message =
+            "error: could not create `\(directory.file("rnu/netwatch"))`, the directory of the control socket: "
+            + "No such file or directory"
+        #expect(refused.errors.first == message, "\(refused.errors)")
         #expect(try shell("ls \(directory.path)") == "state\n")
     }
 
