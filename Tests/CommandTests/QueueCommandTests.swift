@@ -251,6 +251,25 @@ final class QueueFixture {
         #expect(try await queue.run("stats").output.contains("paused      no"))
     }
 
+    @Test func `flush says what is still paused`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        let host = ["--host", "127.0.0.1"]
+        try await service.keep("http://127.0.0.1:1/", "--at", "1h")
+        #expect(try await service.run(["queue", "pause"] + host).ending == .exited(0))
+        let count = "1 request pending or in flight"
+        #expect(
+            try await service.run(["queue", "flush"] + host).errors
+                == ["ended the delays of the lanes to `127.0.0.1`: \(count); 1 lane still paused"]
+        )
+        try await service.pause()
+        #expect(
+            try await service.run("queue", "flush").errors
+                == [
+                    "ended all delays: \(count); the whole queue is still paused: `netwatch queue resume` ends that"
+                ]
+        )
+    }
+
     @Test func `flush without a service is rejected`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let flushed = try await queue.run("flush")

@@ -449,7 +449,7 @@ struct ServiceLinkTests {
         #expect(server.requests.count == 1)
         let flushed = try await service.run("queue", "flush", "--host", "127.0.0.1")
         #expect(flushed.ending == .exited(0))
-        #expect(flushed.errors.first?.hasPrefix("ended the delays of these lanes: ") == true)
+        #expect(flushed.errors.first?.hasPrefix("ended the delays of the lanes to `127.0.0.1`: ") == true)
         #expect(try await service.finalStates() == ["delivered"])
     }
 
