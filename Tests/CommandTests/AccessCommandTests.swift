@@ -95,7 +95,7 @@ struct AccessCommandTests {
         #expect(refused.ending == .exited(77))
         #expect(
             refused.errors == [
-                "error: this user may not connect to the service at `\(service.socket)`",
+                "error: this user may not connect to the service at `\(service.socket)`", "",
                 "hint: add a group of this user to `access.submit-groups` or `access.read-groups` in the configuration of "
                     + "the service, and reload the service; root and the user of the service always have access",
             ]

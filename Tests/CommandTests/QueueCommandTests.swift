@@ -183,6 +183,25 @@ final class QueueFixture {
         #expect(kept.output.count == 2 && kept.output[0].hasPrefix("order-10 "), "\(kept.output)")
     }
 
+    @Test func `of many requests whose ids begin alike, four are listed`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        for number in 1...5 { try await service.keep("http://127.0.0.1:1/", "--id", "reading-\(number)") }
+        let ids = "`reading-1`, `reading-2`, `reading-3`, `reading-4`"
+        for arguments in [["show", "reading-"], ["retry", "reading-"]] {
+            let refused = try await service.run(["queue"] + arguments)
+            #expect(refused.ending == .exited(1))
+            #expect(refused.errors == ["error: several ids begin with `reading-`: \(ids), and more"])
+        }
+        for action in ["show", "retry"] {
+            #expect(
+                try await service.run("queue", action, "read").errors == [
+                    "error: no request has the id `read`; the beginning of an id must have at least 8 characters"
+                ]
+            )
+        }
+    }
+
     @Test func `on a terminal, --all asks for confirmation`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let command = "\(Command.path) queue drop --all --state-dir \(queue.directory.file("state"))"

@@ -105,9 +105,16 @@ struct ConfigurationReader {
             if let value = Self.value(text) {
                 read(setting, value, at: nil)
             } else {
-                report("`\(text)` is not a TOML value like `\(setting.example)`", at: nil)
+                report("`\(text)` is not a TOML value\(Self.advice(for: text, of: setting))", at: nil)
             }
         }
+    }
+
+    /// Returns how a variable must be written, as the end of a sentence. A shell removes the quotes of a string, unless
+    /// the string is quoted twice.
+    private static func advice(for text: String, of setting: Setting) -> String {
+        guard setting.example.hasPrefix("\"") else { return " like `\(setting.example)`" }
+        return "; write `\(setting.variable)='\(TOMLNode.Value.quoted(text))'`"
     }
 
     /// Returns the value of a text in TOML; `nil` if the text is not exactly one value.

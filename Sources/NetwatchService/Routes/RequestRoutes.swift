@@ -52,8 +52,9 @@ extension QueueRoutes {
         }
     }
 
-    /// The maximum number of ids that `GET /v1/ids` returns: as many as a person can compare.
-    private static let mostCandidates = 4
+    /// The maximum number of ids that `GET /v1/ids` returns: one more than the commands list, so that they know whether
+    /// there are more.
+    private static let mostCandidates = 5
 
     private func ids(_ request: ControlRequest) async throws -> ControlResponse {
         guard let prefix = request.value(of: "prefix"), !prefix.isEmpty else {

@@ -102,7 +102,7 @@ struct QueueResumeCommand: AsyncParsableCommand {
 
 /// Options that select lanes; without any, the whole queue.
 struct LaneOptions: ParsableArguments {
-    @Option(help: "Only lanes to this host.")
+    @Option(help: "Only lanes to this host.", transform: HostName.argument)
     var host: String?
 
     @Option(help: "Only lanes with this label; empty for lanes without a label.")

@@ -480,10 +480,10 @@ internal import Testing
         let faults = error?.problems.dropFirst().map(\.description) ?? []
         #expect(error?.problems.first?.line == 2 && faults.count == 4, "\(faults)")
         let expected = [
-            "NETWATCH_ACCESS_QUOTA_BYTES: `1 GiB` is not a TOML value like `\"1 GiB\"`",
+            #"NETWATCH_ACCESS_QUOTA_BYTES: `1 GiB` is not a TOML value; write `NETWATCH_ACCESS_QUOTA_BYTES='"1 GiB"'`"#,
             "NETWATCH_QUEUE_INFLIGHT: `queue.inflight` is 0; it must be an integer from 1 to 65536",
             "NETWATCH_QUEUE_INFLIGHT_PER_LANE: `3\n[queue]\ninflight = 5` is not a TOML value like `8`",
-            "NETWATCH_QUEUE_TTL: `1m` is not a TOML value like `\"7d\"`",
+            #"NETWATCH_QUEUE_TTL: `1m` is not a TOML value; write `NETWATCH_QUEUE_TTL='"1m"'`"#,
         ]
         #expect(faults == expected)
     }
