@@ -9,14 +9,14 @@ enum ServiceChecks {
 
     /// - Parameter credentials: The directory of the credentials; `nil` if it is not known.
     static func configuration(
-        _ option: ConfigurationOption,
+        _ configuration: Result<ConfigurationFiles.Result, InvalidConfiguration>,
         credentials: String?
     ) async -> [DoctorFinding] {
-        do throws(InvalidConfiguration) {
-            let result = try option.files.read()
+        switch configuration {
+        case .success(let result):
             let hooks = result.configuration.hooks
             return [.ok(result.verdict)] + (await findings(on: hooks, credentials: credentials))
-        } catch {
+        case .failure(let error):
             return error.problems.map { problem in
                 // A file that cannot be read has no position.
                 .problem("\(problem)", advice: problem.line > 0 ? ConfigurationOption.keysHint : nil)

@@ -5,6 +5,8 @@ internal import OfflineQueue
 /// The check of the queue's store: through the service if it runs, otherwise in the store's directory.
 struct StoreCheck {
     let queue: QueueOptions
+    /// The limits of the queue, for a store without a service.
+    let limits: QueueLimits
 
     func findings() async -> [DoctorFinding] {
         do throws(CommandError) {
@@ -58,6 +60,7 @@ struct StoreCheck {
         do {
             examination = try await OfflineQueue.examineStore(
                 directory: directory,
+                limits: limits,
                 encryptionKeyFile: queue.encryptionKey
             )
         } catch let error as QueueError {
