@@ -72,6 +72,7 @@ package struct ConfigurationFiles: Sendable {
         }
         var configuration = reader.configuration
         configuration.settings = reader.origins.mapValues(\.text)
+        configuration.replacedValues = reader.replacedValues
         return Result(
             configuration: configuration,
             path: path,

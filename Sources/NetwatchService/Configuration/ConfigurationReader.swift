@@ -74,6 +74,8 @@ struct ConfigurationReader {
     private(set) var problems: [ConfigurationProblem] = []
     /// By the path of the key.
     private(set) var origins: [String: Origin] = [:]
+    /// The values of files that environment variables replace, as TOML, by the path of the key.
+    private(set) var replacedValues: [String: String] = [:]
     /// The tables of all arrays, in the order of the files.
     private(set) var tables: [ArrayTable] = []
     /// What is being read: the path of a file, or the name of a variable.
@@ -102,6 +104,7 @@ struct ConfigurationReader {
         for setting in SettingTable.settings {
             guard let text = environment[setting.variable], !text.isEmpty else { continue }
             source = setting.variable
+            replacedValues[setting.path] = origins[setting.path]?.text
             if let value = Self.value(text) {
                 read(setting, value, at: nil)
             } else {

@@ -5,8 +5,9 @@ internal import Foundation
 actor ConfigurationReloads {
     /// The result of a reload.
     enum Outcome: Hashable, Sendable {
-        /// The number of watched hosts, and the keys whose new values apply only after a restart.
-        case applied(hosts: Int, restartKeys: [String])
+        /// The number of watched hosts; the keys whose new values apply only after a restart; and the keys whose new
+        /// values in files have no effect, because environment variables replace them.
+        case applied(hosts: Int, restartKeys: [String], replacedKeys: [String] = [])
         /// All faults. The service keeps its configuration.
         case refused([String])
 

@@ -30,6 +30,8 @@ extension ControlMessage {
         package var hosts: Int
         /// The keys whose new values apply only after a restart.
         package var restartKeys: [String]
+        /// The keys whose new values in files have no effect, because environment variables replace them.
+        package var replacedKeys: [String]
     }
 
     /// The path of this machine to the public Internet.
