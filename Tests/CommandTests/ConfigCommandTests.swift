@@ -207,6 +207,18 @@ internal import Testing
         #expect(try await states(service).keys.sorted() == ["db"])
     }
 
+    @Test func `a refusal of a lane names the key of the limit`() async throws {
+        let file = try write("[queue.limits]\nrequests = 2\nlane-share = 0.5\n")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        try await service.pause()
+        try await service.keep("http://127.0.0.1:1/")
+        let refused = try await service.run("send", "--queue", "always", "http://127.0.0.1:1/")
+        #expect(
+            refused.errors.first
+                == "error: the lane has 1 requests; its limit is 1, which is 50 % of `queue.limits.requests`"
+        )
+    }
+
     @Test func `a reload names the changed keys that variables replace`() async throws {
         let file = try write("[queue]\nttl = \"1d\"\ninflight = 3\n")
         let service = try await RunningService(

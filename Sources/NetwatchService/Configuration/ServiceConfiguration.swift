@@ -51,6 +51,7 @@ package struct ServiceConfiguration: Sendable {
     package init(stateDirectory: String, socket: String, credentials: String? = nil) {
         self.stateDirectory = stateDirectory
         queue = OfflineQueue.Configuration(directory: stateDirectory)
+        queue.limits.namePrefix = "queue.limits."
         queue.stopTimeout = .seconds(3)
         self.socket = socket
         self.credentials = credentials

@@ -9,14 +9,14 @@ extension StoreTransaction {
         /// Why a request was dropped: `the queue was full`.
         let dropReason: String
         let load: Load
-        /// The share of the queue's limits; `nil` if the limit is not a share.
-        var share: Double?
+        /// The queue's limits of which the limit is a share; `nil` if the limit is not a share.
+        var whole: QueueLimits?
         var code = QueueError.Code.queueFull
 
         /// Returns the setting of which the limit is a share, for messages. Empty if the limit is not a share.
         func origin(_ setting: String) -> String {
-            guard let share, share < 1 else { return "" }
-            return ", which is \(Int((share * 100).rounded())) % of `limits.\(setting)`"
+            guard let whole, whole.laneShare < 1 else { return "" }
+            return ", which is \(Int((whole.laneShare * 100).rounded())) % of `\(whole.namePrefix)\(setting)`"
         }
     }
 
@@ -88,7 +88,7 @@ extension StoreTransaction {
             place: "the lane",
             dropReason: "the lane was full",
             load: Load(requests: max(1, Int(laneShare(of: requests))), bytes: laneShare(of: bytes)),
-            share: settings.limits.laneShare
+            whole: settings.limits
         )
     }
 
