@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GRDB
 
 /// Compares the limits with the counters in the database.
@@ -16,7 +17,9 @@ extension StoreTransaction {
         /// Returns the setting of which the limit is a share, for messages. Empty if the limit is not a share.
         func origin(_ setting: String) -> String {
             guard let whole, whole.laneShare < 1 else { return "" }
-            return ", which is \(Int((whole.laneShare * 100).rounded())) % of `\(whole.namePrefix)\(setting)`"
+            // Three significant digits, so that a small share is not 0 %.
+            let percentage = String(format: "%.3g", whole.laneShare * 100)
+            return ", which is \(percentage) % of `\(whole.namePrefix)\(setting)`"
         }
     }
 
