@@ -47,8 +47,8 @@ extension NetwatchDaemon {
         return .applied(hosts: new.hosts.count, restartKeys: keys, replacedKeys: replacedKeys(of: new))
     }
 
-    /// Returns the keys whose values in files have changed since the start, although environment variables replace them.
-    /// Logs a warning about them.
+    /// Returns the keys that environment variables replace and whose values in files have changed since the start. Logs
+    /// a warning about them.
     private func replacedKeys(of new: ServiceConfiguration) -> [String] {
         let replaced = SettingTable.settings.filter { setting in
             new.replacedValues[setting.path].map { $0 != configuration.replacedValues[setting.path] } ?? false

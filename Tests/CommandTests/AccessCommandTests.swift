@@ -67,8 +67,8 @@ struct AccessCommandTests {
         #expect(refused.ending == .exited(77))
         #expect(
             refused.errors.first
-                == "error: this user (60001) may not read the state of the queue and of the hosts; add this user to the "
-                + "group `daemon` (`access.submit-groups` or `access.read-groups`), and log in again"
+                == "error: this user (60001) may not read the state of the queue and of the hosts; add this user to "
+                + "the group `daemon` (`access.submit-groups` or `access.read-groups`), and log in again"
         )
     }
 
@@ -79,8 +79,8 @@ struct AccessCommandTests {
         let lines = refused.output.filter { $0.contains("may not") }
         #expect(
             lines == [
-                "service        problem  this user (60001) may not read the state of the queue and of the hosts; add this "
-                    + "user to the group `daemon` (`access.submit-groups` or `access.read-groups`), and log in again"
+                "service        problem  this user (60001) may not read the state of the queue and of the hosts; add "
+                    + "this user to the group `daemon` (`access.submit-groups` or `access.read-groups`), and log in again"
             ]
         )
         #expect(
@@ -96,8 +96,8 @@ struct AccessCommandTests {
         #expect(
             refused.errors == [
                 "error: this user may not connect to the service at `\(service.socket)`", "",
-                "hint: add a group of this user to `access.submit-groups` or `access.read-groups` in the configuration of "
-                    + "the service, and reload the service; root and the user of the service always have access",
+                "hint: add a group of this user to `access.submit-groups` or `access.read-groups` in the configuration "
+                    + "of the service, and reload the service; root and the user of the service always have access",
             ]
         )
     }

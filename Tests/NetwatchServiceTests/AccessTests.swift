@@ -152,8 +152,8 @@ struct PeerAccessTests {
         #expect(unknown == Caller(user: nil, access: .none) && !unknown.owns(65_534))
         #expect(
             policy.refusal(of: unknown, without: .submit)
-                == "this user may not submit or edit requests; the id 65534 also stands for users without an id in the user "
-                + "namespace of the service, so it has no access"
+                == "this user may not submit or edit requests; the id 65534 also stands for users without an id in the "
+                + "user namespace of the service, so it has no access"
         )
         let stranger = PeerCredentials(pid: 1, uid: 7, gid: 65_533, groups: [65_533])
         #expect(policy.caller(stranger) == Caller(user: 7, access: .none))

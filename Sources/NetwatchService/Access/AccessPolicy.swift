@@ -69,8 +69,8 @@ package struct AccessPolicy: Hashable, Sendable {
             return "this user (\(user)) may not \(access.permission); \(remedy(for: access))"
         }
         return caller.access == .none
-            ? "this user may not \(access.permission); the id \(unmapped.user) also stands for users without an id in the "
-                + "user namespace of the service, so it has no access"
+            ? "this user may not \(access.permission); the id \(unmapped.user) also stands for users without an id in "
+                + "the user namespace of the service, so it has no access"
             : "connections over TCP may not \(access.permission); use the socket of the service"
     }
 

@@ -16,7 +16,7 @@ extension ControlMessage {
         package var reload: LastReload?
     }
 
-    /// The last reload of the configuration. The faults are left out, because only users with full access may read them.
+    /// The last reload of the configuration. The faults are left out, because they are for users with full access.
     package struct LastReload: Codable, Hashable, Sendable {
         package var time: Date
         /// Whether the configuration had faults, so that the service kept the earlier one.

@@ -146,8 +146,8 @@ extension QueuedRequest {
         }
     }
 
-    /// Adds the last error to the cause for which the lane is closed. If `Retry-After` closed the lane, the cause already
-    /// contains the status of that response.
+    /// Adds the last error to the cause for which the lane is closed. If `Retry-After` closed the lane, the cause
+    /// already contains the status of that response.
     private func withLastError(_ closure: LaneClosure) -> String {
         "\(closure)" + (closure.cause == .retryAfter ? "" : lastError.map { ": \($0)" } ?? "")
     }

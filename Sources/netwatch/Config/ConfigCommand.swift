@@ -78,8 +78,8 @@ struct ConfigCommand: AsyncParsableCommand {
             if credentials != nil { Printer.line(await directory.verdict) }
         }
 
-        /// Returns the error of the command if the configuration cannot be read. A fault of a credential file prevails over
-        /// a cause that may be temporary.
+        /// Returns the error of the command if the configuration cannot be read. A fault of a credential file prevails
+        /// over a cause that may be temporary.
         static func failure(_ error: CommandError, besides credentialFaults: [String]) -> CommandError {
             credentialFaults.isEmpty ? error : CommandError(.unusableStore, error.message, hint: error.hint)
         }
