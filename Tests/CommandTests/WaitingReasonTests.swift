@@ -44,6 +44,7 @@ internal import Testing
             "\(shown)"
         )
         #expect(shown.contains { $0.hasPrefix("closed    until ") }, "\(shown)")
+        #expect(try await service.run("send", server.url).errors == ["queued: waiting after failures"])
         let waited = try await service.run("send", server.url, "--wait=200ms")
         #expect(waited.ending == .exited(75) && waited.errors.first == "queued: waiting after failures")
     }

@@ -128,8 +128,8 @@ extension QueuedRequest {
     fileprivate var reason: String? {
         if let holdReason {
             // If a user holds a request, the error is that of the last attempt, which is not the cause.
-            let cause = holdReason == .user ? nil : lastError.map { ": \($0)" }
-            return "\(QueuedReason.held(holdReason))\(cause ?? "")"
+            let held = "\(QueuedReason.held(holdReason))"
+            return holdReason == .user ? held : withCause(held)
         }
         switch state {
         case .inflight: return lastError.map { "an earlier attempt failed: \($0)" }
@@ -140,17 +140,17 @@ extension QueuedRequest {
         switch waitReason {
         case .attemptFailed?, nil: return lastError
         case .noFreeSlot?: return "\(QueuedReason.noFreeSlot)\(originLimit.map(Self.overload) ?? "")"
-        case .laneClosed?, .localShortage?:
-            return laneClosure.map(withLastError) ?? waitReason?.words(at: Date())
+        case .localShortage?: return withCause("\(QueuedReason.localShortage)")
+        case .laneClosed?:
+            guard let laneClosure else { return "\(QueuedReason.laneClosed)" }
+            // The text about `Retry-After` already contains the status of that response.
+            return laneClosure.cause == .retryAfter ? "\(laneClosure)" : withCause("\(laneClosure)")
         case let waitReason?: return waitReason.words(at: Date())
         }
     }
 
-    /// Adds the last error to the cause for which the lane is closed. If `Retry-After` closed the lane, the cause
-    /// already contains the status of that response.
-    private func withLastError(_ closure: LaneClosure) -> String {
-        "\(closure)" + (closure.cause == .retryAfter ? "" : lastError.map { ": \($0)" } ?? "")
-    }
+    /// Adds the last error to a reason, because the error is the cause.
+    private func withCause(_ reason: String) -> String { reason + (lastError.map { ": \($0)" } ?? "") }
 
     private static func overload(_ limit: Int) -> String {
         "; after overload, the limit of requests in flight to the origin is \(limit)"
