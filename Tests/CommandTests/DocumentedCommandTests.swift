@@ -24,7 +24,9 @@ internal import Testing
         page.codeBlocks.filter { DocumentedCommands.languages.contains($0.language) }
     }
 
-    private static let all: [Block] = DocumentedCommands.pages.sorted { $0.key < $1.key }.flatMap { page, commands in
+    private static let all: [Block] = DocumentedCommands.pages.sorted { $0.key < $1.key }.flatMap {
+        page,
+        commands in
         commands.enumerated().map { number, block in
             let place = commands.prefix(number + 1).count { $0.heading == block.heading }
             return Block(page: page, number: number, place: place, commands: block)
