@@ -44,6 +44,21 @@ extension NetwatchDaemon {
             let list = keys.map { "`\($0)`" }.joined(separator: ", ")
             logger.warning("these settings change only when the service is restarted: \(list)")
         }
-        return .applied(hosts: new.hosts.count, restartKeys: keys)
+        return .applied(hosts: new.hosts.count, restartKeys: keys, replacedKeys: replacedKeys(of: new))
+    }
+
+    /// Returns the keys that environment variables replace and whose values in files have changed since the start. Logs
+    /// a warning about them.
+    private func replacedKeys(of new: ServiceConfiguration) -> [String] {
+        let replaced = SettingTable.settings.filter { setting in
+            new.replacedValues[setting.path].map { $0 != configuration.replacedValues[setting.path] } ?? false
+        }
+        if !replaced.isEmpty {
+            let list = replaced.map { "`\($0.path)` (`\($0.variable)`)" }.joined(separator: ", ")
+            logger.warning(
+                "these settings of files have no effect, because environment variables replace them: \(list)"
+            )
+        }
+        return replaced.map(\.path)
     }
 }

@@ -1,4 +1,5 @@
 internal import ClientCore
+internal import Glibc
 package import Logging
 internal import NetwatchEventLoop
 internal import NetworkReachability
@@ -41,6 +42,7 @@ package struct NetwatchDaemon: Sendable {
         let descriptors = ProcessLimits.raiseDescriptors()
         let credentials = CredentialDirectory(path: configuration.credentials)
         for fault in try await credentials.check() { logger.warning("\(fault)") }
+        try requireFreeSocket()
         let monitor = makeMonitor()
         var settings = configuration.queue
         settings.captivePortalProbe = configuration.portalProbe
@@ -66,6 +68,15 @@ package struct NetwatchDaemon: Sendable {
             await queue.stop()
             throw error
         }
+    }
+
+    /// Checks the socket before a new store is created, so that a service that cannot use its socket leaves no store
+    /// behind. If there is a store, its owner is the better message.
+    private func requireFreeSocket() throws(ControlSocketError) {
+        guard access("\(configuration.stateDirectory)/queue.sqlite", F_OK) != 0,
+            inheritedSockets.listener(at: configuration.socket) == nil
+        else { return }
+        try ControlSocket.requireFree(configuration.socket)
     }
 
     /// Creates the path monitor. It uses the netlink socket of the service manager if there is one, because that socket
@@ -151,6 +162,7 @@ package struct NetwatchDaemon: Sendable {
         await isWebStopped
         await areHooksStopped
         if let failure { throw failure }
+        logger.info("stopped")
     }
 
     /// Opens the history of the hosts. The service runs without it if it is damaged, because nothing else needs the
@@ -202,10 +214,11 @@ package struct NetwatchDaemon: Sendable {
         guard let end = configuration.socket.lastIndex(of: "/"), end != configuration.socket.startIndex else {
             return
         }
-        do {
-            try Directory.make(String(configuration.socket[..<end]), mode: 0o755, withParents: false)
+        let directory = String(configuration.socket[..<end])
+        do throws(SystemError) {
+            try Directory.make(directory, mode: 0o755, withParents: false)
         } catch {
-            throw .system(error)
+            throw .directory(path: directory, error)
         }
     }
 

@@ -67,8 +67,25 @@ struct AccessCommandTests {
         #expect(refused.ending == .exited(77))
         #expect(
             refused.errors.first
-                == "error: GET /v1/requests requires the access level `read`: the user 60001 does not have it; "
-                + "add the user to the group `daemon` (`access.read-groups`), and log in again"
+                == "error: this user (60001) may not read the state of the queue and of the hosts; add this user to "
+                + "the group `daemon` (`access.submit-groups` or `access.read-groups`), and log in again"
+        )
+    }
+
+    @Test func `doctor reports a missing access once, with what must be changed`() async throws {
+        let service = try await service("[access]\nsubmit-groups = [\"\(Self.group.name)\"]\n")
+        let refused = try await run(service, asMemberOf: nil, "doctor")
+        #expect(refused.ending == .exited(1))
+        let lines = refused.output.filter { $0.contains("may not") }
+        #expect(
+            lines == [
+                "service        problem  this user (60001) may not read the state of the queue and of the hosts; add "
+                    + "this user to the group `daemon` (`access.submit-groups` or `access.read-groups`), and log in again"
+            ]
+        )
+        #expect(
+            !refused.output.contains { $0.hasPrefix("store ") || $0.contains("/v1/") },
+            "\(refused.output)"
         )
     }
 
@@ -77,7 +94,11 @@ struct AccessCommandTests {
         let refused = try await run(service, asMemberOf: Self.group.id, "queue", "list")
         #expect(refused.ending == .exited(77))
         #expect(
-            refused.errors.first == "error: this user may not connect to the service at `\(service.socket)`"
+            refused.errors == [
+                "error: this user may not connect to the service at `\(service.socket)`", "",
+                "hint: add a group of this user to `access.submit-groups` or `access.read-groups` in the configuration "
+                    + "of the service, and reload the service; root and the user of the service always have access",
+            ]
         )
     }
 

@@ -84,6 +84,17 @@ internal import Testing
         #expect(try await check("[queue]\n").ending == .exited(78))
     }
 
+    @Test func `without a file, the files that were looked for are named`() async throws {
+        let checked = try await Command.run(
+            "config",
+            "check",
+            environment: ["CONFIGURATION_DIRECTORY": directory.path]
+        )
+        let file = directory.file("netwatch.toml")
+        #expect(checked.ending == .exited(0))
+        #expect(checked.output == ["there is no file `\(file)` or `\(file).d/*.toml`, so the defaults apply"])
+    }
+
     @Test func `the keys are only mentioned if a file could be read`() async throws {
         let hint = "hint: `netwatch config default` prints all keys with their accepted values"
         let missing = try await Command.run("config", "check", directory.file("missing.toml"))
@@ -184,13 +195,43 @@ internal import Testing
         let service = try await RunningService(in: directory, options: ["--config", file])
         _ = try write("[queue]\ninflight = 5\n" + host)
         let reload = "/v1/reload -X POST"
-        #expect(try await service.curl(reload) == #"{"hosts":1,"restart_keys":["queue.inflight"],"v":1}"#)
+        #expect(
+            try await service.curl(reload)
+                == #"{"hosts":1,"replaced_keys":[],"restart_keys":["queue.inflight"],"v":1}"#
+        )
         #expect(try await states(service).keys.sorted() == ["db"])
         _ = try write("[queue]\ninflight = 0\n")
         let refused = try Command.json(try await service.curl(reload))
         #expect(refused["code"] as? String == "configuration_refused")
         #expect((refused["detail"] as? String)?.hasPrefix("\(file):2:1: `queue.inflight` is 0") == true)
         #expect(try await states(service).keys.sorted() == ["db"])
+    }
+
+    @Test func `a refusal of a lane names the key of the limit`() async throws {
+        let file = try write("[queue.limits]\nrequests = 2\nlane-share = 0.5\n")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        try await service.pause()
+        try await service.keep("http://127.0.0.1:1/")
+        let refused = try await service.run("send", "--queue", "always", "http://127.0.0.1:1/")
+        #expect(
+            refused.errors.first
+                == "error: the lane has 1 requests; its limit is 1, which is 50 % of `queue.limits.requests`"
+        )
+    }
+
+    @Test func `a reload names the changed keys that variables replace`() async throws {
+        let file = try write("[queue]\nttl = \"1d\"\ninflight = 3\n")
+        let service = try await RunningService(
+            in: directory,
+            environment: ["NETWATCH_QUEUE_TTL": "\"2d\"", "NETWATCH_QUEUE_INFLIGHT": "9"],
+            options: ["--config", file]
+        )
+        _ = try write("[queue]\nttl = \"3d\"\ninflight = 3\n")
+        #expect(
+            try await service.curl("/v1/reload -X POST")
+                == #"{"hosts":0,"replaced_keys":["queue.ttl"],"restart_keys":[],"v":1}"#
+        )
+        try await service.hasLogged("variables replace them: `queue.ttl` (`NETWATCH_QUEUE_TTL`)")
     }
 
     @Test func `a reload applies the limits of the queue and the defaults of requests`() async throws {
@@ -204,7 +245,10 @@ internal import Testing
         _ = try write(
             "[queue]\nconnect-timeout = \"2s\"\n[queue.limits]\nrequests = 2\nlane-share = 1\n"
         )
-        #expect(try await service.curl("/v1/reload -X POST") == #"{"hosts":0,"restart_keys":[],"v":1}"#)
+        #expect(
+            try await service.curl("/v1/reload -X POST")
+                == #"{"hosts":0,"replaced_keys":[],"restart_keys":[],"v":1}"#
+        )
         #expect(try await send("second")["state"] as? String == "queued")
         #expect(try await send("third")["code"] as? String == "queue_full")
         #expect(try await service.details(of: "first")["connect_timeout_seconds"] as? Double == 15)

@@ -66,10 +66,12 @@ internal import Testing
             #expect(outcome.ending == .exited(64), "\(arguments)")
             #expect(
                 outcome.errors.first
-                    == "error: `host` is `http://127.0.0.1:1/`; it must be a host name or an address, "
-                    + "like api.example.com, without scheme and port"
+                    == "error: `--host`: `http://127.0.0.1:1/` is not a host name or an address, like api.example.com, "
+                    + "without scheme and port"
             )
         }
+        let words = "`host` is `a b`; it must be a host name or an address"
+        #expect(try await queue.service?.curl("/v1/requests?host=a%20b").contains(words) == true)
         #expect(try await queue.states() == ["req-0": "pending"])
         #expect(try await queue.run("list", "--host", "[::1]").ending == .exited(0))
     }

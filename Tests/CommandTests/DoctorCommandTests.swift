@@ -81,6 +81,56 @@ struct DoctorCommandTests {
         #expect(results(findings["store"]) == ["ok"])
     }
 
+    @Test func `a refused reload is a warning until the next reload succeeds`() async throws {
+        let file = try directory.write(Array("[queue]\n".utf8), to: "netwatch.toml")
+        let service = try await RunningService(in: directory, options: ["--config", file])
+        func findings(afterReloading text: String) async throws -> [[String: Any]]? {
+            _ = try directory.write(Array(text.utf8), to: "netwatch.toml")
+            _ = try await service.curl("/v1/reload -X POST")
+            return try await doctor(["--socket", service.socket]).findings["service"]
+        }
+        let refused = try await findings(afterReloading: "[queue]\ninflght = 1\n")
+        #expect(results(refused) == ["ok", "warning"])
+        #expect(
+            (refused?.last?["message"] as? String)?.hasPrefix("the service refused its configuration at ")
+                == true
+        )
+        #expect(results(try await findings(afterReloading: "[queue]\n")) == ["ok"])
+    }
+
+    @Test func `a hook without its program or its credential is a warning`() async throws {
+        let text = """
+            [[hook]]
+            program = "/nonexistent/program"
+            [[hook]]
+            webhook = "http://127.0.0.1:1/"
+            credential = "missing"
+            """
+        let file = try directory.write(Array(text.utf8), to: "netwatch.toml")
+        try #require(mkdir(directory.file("credentials"), 0o700) == 0)
+        let options = ["--config", file, "--credentials", directory.file("credentials")]
+        let (ending, findings) = try await doctor(nothing + options)
+        #expect(ending == .exited(0) && results(findings["configuration"]) == ["ok", "warning", "warning"])
+        #expect(
+            findings["configuration"]?.dropFirst().compactMap { $0["message"] as? String } == [
+                "the program `/nonexistent/program` of a hook cannot be executed: No such file or directory",
+                "a hook uses the credential `missing`, which does not exist",
+            ]
+        )
+    }
+
+    @Test func `held and dead requests are a warning`() async throws {
+        let service = try await RunningService(in: directory)
+        let options = ["--socket", service.socket]
+        #expect(results(try await doctor(options).findings["store"]) == ["ok"])
+        try await service.pause()
+        try await service.keep("http://127.0.0.1:1/", "--id", "a")
+        #expect(try await service.run("queue", "hold", "a").ending == .exited(0))
+        let findings = try await doctor(options).findings["store"]
+        #expect(results(findings) == ["ok", "warning"])
+        #expect(findings?.last?["message"] as? String == "requests in the queue: 1 held")
+    }
+
     @Test func `a damaged store is a problem, and nothing in it is changed`() async throws {
         let queue = try await QueueFixture(.directory, count: 2)
         let arguments = ["--state-dir", queue.directory.file("state"), "--socket", directory.file("none")]
@@ -108,9 +158,7 @@ struct DoctorCommandTests {
         #expect(stat(state, &status) == 0 && status.st_mode & 0o777 == 0o755)
     }
 
-    @Test func `every fault of the configuration is a problem, and one of a credential is a warning`()
-        async throws
-    {
+    @Test func `every fault of the configuration and of a credential is a problem`() async throws {
         let file = try directory.write(
             Array("[queue]\ninflight = 0\ninflght = 1\n".utf8),
             to: "netwatch.toml"
@@ -123,7 +171,13 @@ struct DoctorCommandTests {
         #expect(ending == .exited(1))
         #expect(results(findings["configuration"]) == ["problem", "problem"])
         #expect(message(findings["configuration"]).hasPrefix("\(file):2:"))
-        #expect(results(findings["credentials"]) == ["warning"], "\(findings)")
+        #expect(results(findings["credentials"]) == ["problem"], "\(findings)")
+        _ = try directory.write(Array("[queue]\n".utf8), to: "netwatch.toml")
+        try #require(rename(credential, directory.file("credentials/a b")) == 0)
+        let named = try await doctor(nothing + options)
+        #expect(named.ending == .exited(1) && results(named.findings["configuration"]) == ["ok"])
+        #expect(message(named.findings["credentials"]).hasSuffix("; rename or remove it"))
+        #expect(named.findings["credentials"]?.first?["advice"] == nil)
         let missing = try await doctor(nothing + ["--credentials", directory.file("missing")])
         #expect(missing.ending == .exited(1) && results(missing.findings["credentials"]) == ["problem"])
     }

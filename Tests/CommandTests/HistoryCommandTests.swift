@@ -33,6 +33,7 @@ internal import Testing
         let json = try await service?.run("history", "db", "--format", "json")
         let history = try Command.json(try #require(json?.output.first))
         #expect(history["v"] as? Int == 1 && history["window"] as? String == "24h")
+        #expect(history["type"] as? String == "history")
         let outages = try #require(history["outages"] as? [[String: Any]])
         #expect(outages.count == 1)
         #expect(outages.first?["cause"] as? String == "remote")

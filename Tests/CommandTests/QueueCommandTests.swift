@@ -183,6 +183,25 @@ final class QueueFixture {
         #expect(kept.output.count == 2 && kept.output[0].hasPrefix("order-10 "), "\(kept.output)")
     }
 
+    @Test func `of many requests whose ids begin alike, four are listed`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        try await service.pause()
+        for number in 1...5 { try await service.keep("http://127.0.0.1:1/", "--id", "reading-\(number)") }
+        let ids = "`reading-1`, `reading-2`, `reading-3`, `reading-4`"
+        for arguments in [["show", "reading-"], ["retry", "reading-"]] {
+            let refused = try await service.run(["queue"] + arguments)
+            #expect(refused.ending == .exited(1))
+            #expect(refused.errors == ["error: several ids begin with `reading-`: \(ids), and more"])
+        }
+        for action in ["show", "retry"] {
+            #expect(
+                try await service.run("queue", action, "read").errors == [
+                    "error: no request has the id `read`; the beginning of an id must have at least 8 characters"
+                ]
+            )
+        }
+    }
+
     @Test func `on a terminal, --all asks for confirmation`() async throws {
         let queue = try await QueueFixture(.directory, count: 1)
         let command = "\(Command.path) queue drop --all --state-dir \(queue.directory.file("state"))"
@@ -249,6 +268,25 @@ final class QueueFixture {
         #expect(stats.output.contains { $0.hasPrefix("waiting     2 requests, ") })
         #expect(try await queue.run("resume").ending == .exited(0))
         #expect(try await queue.run("stats").output.contains("paused      no"))
+    }
+
+    @Test func `flush says what is still paused`() async throws {
+        let service = try await RunningService(in: try ScratchDirectory())
+        let host = ["--host", "127.0.0.1"]
+        try await service.keep("http://127.0.0.1:1/", "--at", "1h")
+        #expect(try await service.run(["queue", "pause"] + host).ending == .exited(0))
+        let count = "1 request pending or in flight"
+        #expect(
+            try await service.run(["queue", "flush"] + host).errors
+                == ["ended the delays of the lanes to `127.0.0.1`: \(count); 1 lane still paused"]
+        )
+        try await service.pause()
+        #expect(
+            try await service.run("queue", "flush").errors
+                == [
+                    "ended all delays: \(count); the whole queue is still paused: `netwatch queue resume` ends that"
+                ]
+        )
     }
 
     @Test func `flush without a service is rejected`() async throws {

@@ -44,6 +44,7 @@ internal import Testing
             "\(shown)"
         )
         #expect(shown.contains { $0.hasPrefix("closed    until ") }, "\(shown)")
+        #expect(try await service.run("send", server.url).errors == ["queued: waiting after failures"])
         let waited = try await service.run("send", server.url, "--wait=200ms")
         #expect(waited.ending == .exited(75) && waited.errors.first == "queued: waiting after failures")
     }
@@ -69,13 +70,19 @@ internal import Testing
         )
     }
 
-    @Test func `a request whose own attempt failed also reports the error`() async throws {
+    @Test func `every report of a request whose own attempt failed has the error`() async throws {
         let service = try await RunningService(in: try ScratchDirectory())
         try await service.keep(Self.refusing, "--id", "first")
         // The lane is briefly open between two attempts.
-        try await service.until { try await entry("first", service)["lane_closed_until"] != nil }
+        let words = "waiting after failures: 127.0.0.1: Connection refused"
+        try await service.until { try await entry("first", service)["reason"] as? String == words }
+        try await service.until { try await row("first", service).hasSuffix("  \(words)") }
         try await service.until {
-            try await row("first", service).hasSuffix(": 127.0.0.1: Connection refused")
+            try await service.run("queue", "show", "first").output.contains("state     pending: \(words)")
+        }
+        try await service.until {
+            try await service.run("send", Self.refusing, "--id", "first", "--wait=100ms").errors
+                .contains("queued: \(words)")
         }
     }
 
@@ -85,8 +92,8 @@ internal import Testing
         let stats = try await service.run("queue", "stats").output
         #expect(
             stats.contains {
-                $0.hasPrefix("closed      \(server.url), no label until ")
-                    && $0.hasSuffix(": waiting after failures")
+                $0.hasPrefix("closed      \(server.url), no label: until ")
+                    && $0.hasSuffix("Z, waiting after failures")
             },
             "\(stats)"
         )

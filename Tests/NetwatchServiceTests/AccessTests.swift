@@ -90,17 +90,18 @@ struct PeerAccessTests {
         let reading = try await stranger.curl(fixture.path, "/read")
         #expect(reading.code == "forbidden")
         #expect(
-            reading.detail == "GET /read requires the access level `read`: the user 60002 does not have it; "
-                + "add the user to the group `readers` or `submitters` (`access.read-groups`), and log in again"
+            reading.detail
+                == "this user (60002) may not read the state of the queue and of the hosts; add this user to the "
+                + "group `submitters` or `readers` (`access.submit-groups` or `access.read-groups`), and log in again"
         )
         let submitting = try await stranger.curl(fixture.path, "/submit", "-d", "x")
         #expect(
-            submitting.detail.hasSuffix(
-                "add the user to the group `submitters` (`access.submit-groups`), and log in again"
-            )
+            submitting.detail
+                == "this user (60002) may not submit or edit requests; add this user to the group "
+                + "`submitters` (`access.submit-groups`), and log in again"
         )
         let editing = try await stranger.curl(fixture.path, "/full", "-d", "x")
-        #expect(editing.detail.hasSuffix("only root and the user of the service have it"))
+        #expect(editing.detail.hasSuffix("; only root and the user of the service may"))
     }
 
     @Test func `without groups, a refusal names the key of the configuration`() async throws {
@@ -150,9 +151,9 @@ struct PeerAccessTests {
         let unknown = policy.caller(PeerCredentials(pid: 1, uid: 65_534, gid: 60_010))
         #expect(unknown == Caller(user: nil, access: .none) && !unknown.owns(65_534))
         #expect(
-            policy.reason(of: unknown, without: .submit)
-                == "the id 65534 also stands for users without an id in the user namespace of the service, so it has no "
-                + "access"
+            policy.refusal(of: unknown, without: .submit)
+                == "this user may not submit or edit requests; the id 65534 also stands for users without an id in the "
+                + "user namespace of the service, so it has no access"
         )
         let stranger = PeerCredentials(pid: 1, uid: 7, gid: 65_533, groups: [65_533])
         #expect(policy.caller(stranger) == Caller(user: 7, access: .none))

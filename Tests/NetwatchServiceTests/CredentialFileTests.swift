@@ -180,7 +180,7 @@ internal import Testing
         #expect(
             try await source.check().dropFirst() == [
                 "the credential name `my token` is not valid (accepted: 1 to 64 ASCII letters, digits, `.`, `_` and "
-                    + "`-`, and no leading `.`), so its file is ignored"
+                    + "`-`, and no leading `.`), so its file is ignored; rename or remove it"
             ]
         )
         #expect(unlink(directory.file("my token")) == 0)

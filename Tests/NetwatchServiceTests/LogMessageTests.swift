@@ -42,6 +42,7 @@ struct LogMessageTests {
         ("Sources/NetwatchTransport/Curl/TransferCapabilities.swift", "var shortcomings: [String]"),
         ("Sources/NetwatchTransport/Curl/TransferCapabilities.swift", "var openSSLConflict: String?"),
         ("Sources/NetwatchService/Credentials/CredentialFileReader.swift", "func fault("),
+        ("Sources/NetwatchService/Hooks/HookProgram.swift", "var fault: String?"),
         ("Sources/NetwatchService/Credentials/CredentialDirectory.swift", "func warning("),
     ]
 

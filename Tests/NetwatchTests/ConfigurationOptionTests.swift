@@ -24,4 +24,11 @@ internal import Testing
         #expect(try status(fault) == 78)
         #expect(try status(temporary, fault) == 78)
     }
+
+    @Test func `a fault of a credential file prevails over a fault that may be temporary`() {
+        let error = CommandError(.tryAgain, "the group database cannot be read")
+        #expect(ConfigCommand.Check.failure(error, besides: []).status == .tryAgain)
+        let failure = ConfigCommand.Check.failure(error, besides: ["wrong"])
+        #expect(failure.status == .unusableStore && failure.message == error.message)
+    }
 }

@@ -102,6 +102,14 @@ internal import Testing
         #expect(SendReport.lines(waiting) == ["queued: no route to host"])
     }
 
+    @Test func `the progress of a send names the cause once`() throws {
+        let members = #""state":"pending","waits_for":"lane","lane_closed_until":"2027-01-15T08:00:05Z""#
+        let entry = try details(members).request
+        let sent = ControlMessage.Sent(id: "a", state: "queued", reason: "waiting after failures")
+        let progress = SendReport.progress(of: sent, entry, now: Date(timeIntervalSince1970: 1_800_000_000))
+        #expect(progress == "queued: waiting after failures, next attempt in 5.0 s")
+    }
+
     @Test func `a send with a known id says that the queue already has the request`() {
         var sent = ControlMessage.Sent(id: "a", state: "delivered", status: 200)
         #expect(SendReport.lines(sent) == ["delivered: HTTP 200"])

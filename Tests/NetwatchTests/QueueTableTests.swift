@@ -40,7 +40,15 @@ internal import Testing
         }
     }
 
-    @Test(arguments: [40, 50, 60]) func `a window that leaves no room for the reasons has no column for them`(
+    @Test(arguments: [50, 60]) func `URLs are shortened before the reasons are left out`(window: Int) throws {
+        let lines = try lines(window: window, reason: "waiting after failures")
+        #expect(lines[0].contains("  REASON") && lines.allSatisfy { $0.count <= window }, "\(lines)")
+        for line in lines.dropFirst() {
+            #expect(line.hasPrefix("01a1fd77-5b") && line.contains("26  waiting a"), "\(line)")
+        }
+    }
+
+    @Test(arguments: [30, 40]) func `a window that leaves no room for the reasons has no column for them`(
         window: Int
     ) throws {
         let lines = try lines(window: window, reason: "waiting after failures")

@@ -9,11 +9,12 @@ extension NetlinkRecording {
     package struct Reader: ~Copyable {
         private let file: FileDescriptor
         private var offset = NetlinkRecording.headerSize
+        private var version = NetlinkRecording.oldestVersion
 
         /// Opens a recording and checks its header.
         package static func opening(_ path: String) throws(Failure) -> Reader {
-            let reader = Reader(file: try opened(path))
-            try reader.checkHeader()
+            var reader = Reader(file: try opened(path))
+            try reader.readHeader()
             return reader
         }
 
@@ -36,12 +37,12 @@ extension NetlinkRecording {
             throw .notAFile
         }
 
-        private func checkHeader() throws(Failure) {
+        private mutating func readHeader() throws(Failure) {
             let header = try read(NetlinkRecording.headerSize, at: 0)
             let magic = NetlinkRecording.magic
             guard header.starts(with: magic) else { throw .notARecording }
             guard header.count == NetlinkRecording.headerSize else { throw .truncated(offset: 0) }
-            let version: UInt32 = number(in: header, at: magic.count)
+            version = number(in: header, at: magic.count)
             let known = NetlinkRecording.oldestVersion...NetlinkRecording.version
             guard known.contains(version) else { throw .unknownVersion(version) }
         }
@@ -65,7 +66,7 @@ extension NetlinkRecording {
                 case 1: .datagram(try body(length))
                 case 2 where length == 0: .overrun
                 case 2: throw .badLength(length, offset: offset)
-                case 3: .initialState(try body(length))
+                case 3 where version >= NetlinkRecording.initialStateVersion: .initialState(try body(length))
                 case let kind: throw .unknownKind(kind, offset: offset)
                 }
             return Record(content, monotonic: monotonic, wall: wall)
@@ -107,11 +108,18 @@ extension NetlinkRecording {
 
     /// Checks a whole recording without keeping it in memory. Returns the number of records.
     ///
+    /// - Parameter visit: Called with each record. Default: does nothing.
     /// - Throws: ``Failure`` for the first error in the file.
-    package static func check(_ path: String) throws(Failure) -> Int {
+    package static func check(
+        _ path: String,
+        visiting visit: (Record) -> Void = { _ in }
+    ) throws(Failure) -> Int {
         var reader = try Reader.opening(path)
         var count = 0
-        while try reader.next() != nil { count += 1 }
+        while let record = try reader.next() {
+            visit(record)
+            count += 1
+        }
         return count
     }
 }

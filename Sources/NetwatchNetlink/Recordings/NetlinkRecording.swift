@@ -14,6 +14,8 @@ package enum NetlinkRecording {
     package static let version: UInt32 = 2
     /// The oldest version that can be read.
     static let oldestVersion: UInt32 = 1
+    /// The first version with the initial state.
+    static let initialStateVersion: UInt32 = 2
 
     static let magic = Array("netwatch".utf8)
     static let headerSize = 16
@@ -82,7 +84,7 @@ extension NetlinkRecording.Failure: CustomStringConvertible {
             "unsupported version \(version) at offset \(NetlinkRecording.magic.count); "
                 + "this program reads versions \(NetlinkRecording.oldestVersion) to \(NetlinkRecording.version)"
         case .unknownKind(let kind, let offset):
-            "unknown record kind \(kind) at offset \(offset); the kinds are 1 to 3"
+            "unknown record kind \(kind) at offset \(offset); the kinds are 1 to 3, in version 1 only 1 and 2"
         case .badLength(let length, let offset):
             "invalid length \(length) of the record at offset \(offset); accepted: up to "
                 + "\(NetlinkHandle.bufferSize) bytes for a datagram, and 0 for a record of lost notifications"

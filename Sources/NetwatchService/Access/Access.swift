@@ -9,6 +9,16 @@ package enum Access: Int, Hashable, Sendable, Comparable {
     /// Everything, for the requests of all users.
     case full
 
+    /// What only this level and higher ones permit, as the end of a sentence.
+    var permission: String {
+        switch self {
+        case .none: "connect to the service"
+        case .read: "read the state of the queue and of the hosts"
+        case .submit: "submit or edit requests"
+        case .full: "control the whole queue or the service"
+        }
+    }
+
     package static func < (left: Access, right: Access) -> Bool { left.rawValue < right.rawValue }
 }
 

@@ -63,24 +63,27 @@ package struct AccessPolicy: Hashable, Sendable {
         return readGroups.contains { groups.contains($0.id) } ? .read : .none
     }
 
-    /// Returns why a caller does not have an access, and how to get it, as a part of a sentence.
-    func reason(of caller: Caller, without access: Access) -> String {
-        if let user = caller.user { return "the user \(user) does not have it; \(remedy(for: access))" }
+    /// Returns what a caller without an access may not do, and how to get the access.
+    func refusal(of caller: Caller, without access: Access) -> String {
+        if let user = caller.user {
+            return "this user (\(user)) may not \(access.permission); \(remedy(for: access))"
+        }
         return caller.access == .none
-            ? "the id \(unmapped.user) also stands for users without an id in the user namespace of the service, so it has "
-                + "no access"
-            : "connections over TCP have only `\(caller.access)`; use the socket of the service"
+            ? "this user may not \(access.permission); the id \(unmapped.user) also stands for users without an id in "
+                + "the user namespace of the service, so it has no access"
+            : "connections over TCP may not \(access.permission); use the socket of the service"
     }
 
-    private func remedy(for access: Access) -> String {
-        let groups = access == .submit ? submitGroups : readGroups + submitGroups
+    /// Returns how a user gets an access, as a part of a sentence.
+    package func remedy(for access: Access) -> String {
+        let groups = access == .submit ? submitGroups : submitGroups + readGroups
         let names = groups.map { "`\($0.name)`" }.joined(separator: " or ")
-        let key = access == .submit ? "access.submit-groups" : "access.read-groups"
+        let keys = "`access.submit-groups`" + (access == .submit ? "" : " or `access.read-groups`")
         return switch access {
-        case .full: "only root and the user of the service have it"
+        case .full: "only root and the user of the service may"
         case _ where groups.isEmpty:
-            "add a group of this user to `\(key)` in the configuration of the service, and reload the service"
-        default: "add the user to the group \(names) (`\(key)`), and log in again"
+            "add a group of this user to \(keys) in the configuration of the service, and reload the service"
+        default: "add this user to the group \(names) (\(keys)), and log in again"
         }
     }
 }

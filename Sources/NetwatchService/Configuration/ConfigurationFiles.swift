@@ -33,6 +33,8 @@ package struct ConfigurationFiles: Sendable {
     /// The effective configuration.
     package struct Result: Sendable {
         package let configuration: ServiceConfiguration
+        /// The path of the main file, which may be missing.
+        package let path: String
         /// The files that were read.
         package let files: [String]
         /// The environment variables that were read, in the order of their names.
@@ -70,8 +72,10 @@ package struct ConfigurationFiles: Sendable {
         }
         var configuration = reader.configuration
         configuration.settings = reader.origins.mapValues(\.text)
+        configuration.replacedValues = reader.replacedValues
         return Result(
             configuration: configuration,
+            path: path,
             files: files,
             origins: reader.origins,
             tables: reader.tables

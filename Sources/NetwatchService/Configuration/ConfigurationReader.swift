@@ -61,6 +61,9 @@ struct ConfigurationReader {
         let file: String
         let node: TOMLNode
         let entries: [(key: String, node: TOMLNode)]
+
+        /// The file with the line of the table.
+        var place: String { "\(file):\(node.position.line)" }
     }
 
     private static let settings = Dictionary(
@@ -71,6 +74,8 @@ struct ConfigurationReader {
     private(set) var problems: [ConfigurationProblem] = []
     /// By the path of the key.
     private(set) var origins: [String: Origin] = [:]
+    /// The values of files that environment variables replace, as TOML, by the path of the key.
+    private(set) var replacedValues: [String: String] = [:]
     /// The tables of all arrays, in the order of the files.
     private(set) var tables: [ArrayTable] = []
     /// What is being read: the path of a file, or the name of a variable.
@@ -99,12 +104,20 @@ struct ConfigurationReader {
         for setting in SettingTable.settings {
             guard let text = environment[setting.variable], !text.isEmpty else { continue }
             source = setting.variable
+            replacedValues[setting.path] = origins[setting.path]?.text
             if let value = Self.value(text) {
                 read(setting, value, at: nil)
             } else {
-                report("`\(text)` is not a TOML value like `\(setting.example)`", at: nil)
+                report("`\(text)` is not a TOML value\(Self.advice(for: text, of: setting))", at: nil)
             }
         }
+    }
+
+    /// Returns how a variable must be written, as the end of a sentence. A shell removes the quotes of a string, unless
+    /// the string is quoted twice.
+    private static func advice(for text: String, of setting: Setting) -> String {
+        guard setting.example.hasPrefix("\"") else { return " like `\(setting.example)`" }
+        return "; write `\(setting.variable)='\(TOMLNode.Value.quoted(text))'`"
     }
 
     /// Returns the value of a text in TOML; `nil` if the text is not exactly one value.
@@ -132,16 +145,21 @@ struct ConfigurationReader {
 
     /// Builds the hosts with the `[defaults]` of any file, and returns their names.
     private mutating func buildHosts() -> Set<String> {
-        var names: Set<String> = []
+        var places: [String: String] = [:]
         for table in tables where table.kind == .host {
             let host = HostTable(table.entries, defaults: configuration.hostDefaults)
             report(host.faults, in: table)
-            if let name = host.name, !names.insert(name).inserted {
-                report("there is already a host with the name `\(name)`", at: table.node.position)
+            if let name = host.name {
+                if let first = places[name] {
+                    let message =
+                        "the host of `\(first)` has the same name, `\(name)`; set a different `name`"
+                    report(message, at: table.node.position)
+                }
+                places[name] = places[name] ?? table.place
             }
             if let watched = host.host { configuration.hosts.append(watched) }
         }
-        return names
+        return Set(places.keys)
     }
 
     private mutating func buildHooks(hosts names: Set<String>) {

@@ -5,10 +5,13 @@ internal import Foundation
 actor ConfigurationReloads {
     /// The result of a reload.
     enum Outcome: Hashable, Sendable {
-        /// The number of watched hosts, and the keys whose new values apply only after a restart.
-        case applied(hosts: Int, restartKeys: [String])
+        /// The number of watched hosts; the keys whose new values apply only after a restart; and the keys whose new
+        /// values in files have no effect, because environment variables replace them.
+        case applied(hosts: Int, restartKeys: [String], replacedKeys: [String] = [])
         /// All faults. The service keeps its configuration.
         case refused([String])
+
+        var isRefused: Bool { if case .refused = self { true } else { false } }
     }
 
     private var action: @Sendable () async -> Outcome = { .refused(["the service is starting"]) }

@@ -44,10 +44,14 @@ package struct ServiceConfiguration: Sendable {
     package var version = ""
     /// The values of the keys in configuration files and environment variables, as TOML. A reload compares them.
     package var settings: [String: String] = [:]
+    /// The values of the keys in configuration files that environment variables replace, as TOML. A reload compares
+    /// them.
+    package var replacedValues: [String: String] = [:]
 
     package init(stateDirectory: String, socket: String, credentials: String? = nil) {
         self.stateDirectory = stateDirectory
         queue = OfflineQueue.Configuration(directory: stateDirectory)
+        queue.limits.namePrefix = "queue.limits."
         queue.stopTimeout = .seconds(3)
         self.socket = socket
         self.credentials = credentials

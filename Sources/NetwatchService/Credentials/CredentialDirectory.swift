@@ -116,7 +116,7 @@ extension CredentialDirectory {
     private static func warning(_ error: any Error) -> String {
         switch error {
         case let fault as WithheldReason: fault.reason
-        case let name as QueueError: "\(name.message), so its file is ignored"
+        case let name as QueueError: "\(name.message), so its file is ignored; rename or remove it"
         default: "\(error)"
         }
     }

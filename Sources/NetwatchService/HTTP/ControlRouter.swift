@@ -115,11 +115,7 @@ package struct ControlRouter: Sendable {
 
     private func refusal(of route: Route, to caller: Caller) -> Problem? {
         guard caller.access < route.access else { return nil }
-        return .forbidden(
-            "\(route.method.rawValue) \(route.path)",
-            requires: route.access,
-            access.policy.reason(of: caller, without: route.access)
-        )
+        return .forbidden(access.policy.refusal(of: caller, without: route.access))
     }
 
     /// Returns the response of the route's handler; 403 if the caller's access is not sufficient; 404 if no route has

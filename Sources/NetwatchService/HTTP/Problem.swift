@@ -83,16 +83,9 @@ extension Problem {
 
     /// The caller's access is not sufficient for a route.
     ///
-    /// - Parameters:
-    ///   - operation: The method and the path of the route.
-    ///   - access: The access that the route requires.
-    ///   - reason: Why the caller does not have it, and how to get it.
-    static func forbidden(_ operation: String, requires access: Access, _ reason: String) -> Problem {
-        Problem(
-            .forbidden,
-            code: "forbidden",
-            detail: "\(operation) requires the access level `\(access)`: \(reason)"
-        )
+    /// - Parameter detail: What the caller may not do, and how to get the access.
+    static func forbidden(_ detail: String) -> Problem {
+        Problem(.forbidden, code: "forbidden", detail: detail)
     }
 
     static func notFound(_ path: String) -> Problem {

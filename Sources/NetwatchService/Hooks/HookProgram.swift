@@ -18,8 +18,9 @@ package struct HookProgram: Hashable, Sendable {
         self.path = path
     }
 
-    /// Why the program cannot be executed; `nil` if it can.
-    var fault: SystemError? {
-        access(path, X_OK) == 0 ? nil : SystemError(call: "access", errno: errno)
+    /// Says why this process cannot execute the program; `nil` if it can.
+    package var fault: String? {
+        guard access(path, X_OK) != 0 else { return nil }
+        return "the program `\(path)` of a hook cannot be executed: \(errnoDescription(errno))"
     }
 }

@@ -85,7 +85,10 @@ actor HookPrograms {
                 "the program `\(program.path)` of a hook failed for host `\(alert.host)`: \(ending)"
             )
         case .failure(let error):
-            logger.warning("the program `\(program.path)` of a hook cannot be executed: \(error)")
+            let (event, reason) = (alert.event.rawValue, errnoDescription(error.errno))
+            logger.warning(
+                "the program `\(program.path)` of a hook was not run for host `\(alert.host)` (\(event)): \(reason)"
+            )
         }
     }
 

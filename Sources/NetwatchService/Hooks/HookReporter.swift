@@ -33,7 +33,7 @@ package actor HookReporter {
         self.hooks = hooks
         for hook in hooks {
             guard case .program(let program) = hook.action, let fault = program.fault else { continue }
-            logger.warning("the program `\(program.path)` of a hook cannot be executed: \(fault)")
+            logger.warning("\(fault)")
         }
     }
 

@@ -12,6 +12,15 @@ extension ControlMessage {
         /// The number of watched hosts in each state: `up`, `degraded`, `down` and `unknown`.
         package var hosts: [String: Int]
         package var queue: Queue
+        /// The last reload of the configuration; `nil` if there was none.
+        package var reload: LastReload?
+    }
+
+    /// The last reload of the configuration. The faults are left out, because they are for users with full access.
+    package struct LastReload: Codable, Hashable, Sendable {
+        package var time: Date
+        /// Whether the configuration had faults, so that the service kept the earlier one.
+        package var refused: Bool
     }
 
     /// The response to `POST /v1/reload`.
@@ -21,6 +30,8 @@ extension ControlMessage {
         package var hosts: Int
         /// The keys whose new values apply only after a restart.
         package var restartKeys: [String]
+        /// The keys whose new values in files have no effect, because environment variables replace them.
+        package var replacedKeys: [String]
     }
 
     /// The path of this machine to the public Internet.

@@ -59,8 +59,7 @@ extension Problem {
     ///   request.
     static func host(_ text: String) throws(Problem) -> String {
         if let host = Origin.host(named: text) { return host }
-        let accepted = "a host name or an address, like api.example.com, without scheme and port"
-        throw .malformedQuery("host", text, accepted: accepted)
+        throw .malformedQuery("host", text, accepted: Origin.acceptedHosts)
     }
 
     /// Returns the tag of a filter.

@@ -52,8 +52,9 @@ extension QueueRoutes {
         }
     }
 
-    /// The maximum number of ids that `GET /v1/ids` returns: as many as a person can compare.
-    private static let mostCandidates = 4
+    /// The maximum number of ids that `GET /v1/ids` returns: one more than the commands list, so that they know whether
+    /// there are more.
+    private static let mostCandidates = 5
 
     private func ids(_ request: ControlRequest) async throws -> ControlResponse {
         guard let prefix = request.value(of: "prefix"), !prefix.isEmpty else {
@@ -127,8 +128,8 @@ extension QueuedRequest {
     fileprivate var reason: String? {
         if let holdReason {
             // If a user holds a request, the error is that of the last attempt, which is not the cause.
-            let cause = holdReason == .user ? nil : lastError.map { ": \($0)" }
-            return "\(QueuedReason.held(holdReason))\(cause ?? "")"
+            let held = "\(QueuedReason.held(holdReason))"
+            return holdReason == .user ? held : withCause(held)
         }
         switch state {
         case .inflight: return lastError.map { "an earlier attempt failed: \($0)" }
@@ -137,12 +138,19 @@ extension QueuedRequest {
         default: break
         }
         switch waitReason {
-        case .laneClosed?: return "\(laneClosure.map { "\($0)" } ?? "\(QueuedReason.laneClosed)")"
         case .attemptFailed?, nil: return lastError
         case .noFreeSlot?: return "\(QueuedReason.noFreeSlot)\(originLimit.map(Self.overload) ?? "")"
+        case .localShortage?: return withCause("\(QueuedReason.localShortage)")
+        case .laneClosed?:
+            guard let laneClosure else { return "\(QueuedReason.laneClosed)" }
+            // The text about `Retry-After` already contains the status of that response.
+            return laneClosure.cause == .retryAfter ? "\(laneClosure)" : withCause("\(laneClosure)")
         case let waitReason?: return waitReason.words(at: Date())
         }
     }
+
+    /// Adds the last error to a reason, because the error is the cause.
+    private func withCause(_ reason: String) -> String { reason + (lastError.map { ": \($0)" } ?? "") }
 
     private static func overload(_ limit: Int) -> String {
         "; after overload, the limit of requests in flight to the origin is \(limit)"

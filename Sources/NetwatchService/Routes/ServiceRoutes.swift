@@ -43,8 +43,12 @@ struct ServiceRoutes: Sendable {
     private func reload() async throws -> ControlResponse {
         try state.readiness.require()
         switch await state.reloads.reload() {
-        case .applied(let hosts, let keys):
-            let message = ControlMessage.Reloaded(hosts: hosts, restartKeys: keys)
+        case .applied(let hosts, let restartKeys, let replacedKeys):
+            let message = ControlMessage.Reloaded(
+                hosts: hosts,
+                restartKeys: restartKeys,
+                replacedKeys: replacedKeys
+            )
             return .json(message, encoder: ControlMessage.encoder)
         case .refused(let faults):
             throw Problem(

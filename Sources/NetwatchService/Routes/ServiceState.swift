@@ -29,7 +29,10 @@ struct ServiceState: Sendable {
                 bytes: statistics.bytes,
                 oldest: statistics.oldest,
                 paused: statistics.isPaused
-            )
+            ),
+            reload: await reloads.latest.map { (date, outcome) in
+                ControlMessage.LastReload(time: date, refused: outcome.isRefused)
+            }
         )
     }
 

@@ -24,9 +24,7 @@ struct ControlSocket: ~Copyable {
     /// `mode` before `listen(2)`, and connections are refused until then. The umask is not changed, because it belongs
     /// to the whole process.
     static func claiming(_ path: String, mode: mode_t) throws(ControlSocketError) -> ControlSocket {
-        guard let address = UnixSocketAddress(path: path) else {
-            throw .unusablePath(path: path, limit: UnixSocketAddress.longestPath)
-        }
+        let address = try address(of: path)
         // Checked before the lock is taken. Otherwise the lock file would remain next to a file of another program.
         try rejectOtherFile(at: path)
         let lock = try LockFile.taking(socket: path)
@@ -39,6 +37,18 @@ struct ControlSocket: ~Copyable {
             identity: try? FileIdentity(of: path),
             ownsPath: true
         )
+    }
+
+    /// Checks that ``claiming(_:mode:)`` would find no other file and no server at the path. Changes nothing.
+    static func requireFree(_ path: String) throws(ControlSocketError) {
+        _ = try unservedFile(at: path, try address(of: path))
+    }
+
+    private static func address(of path: String) throws(ControlSocketError) -> UnixSocketAddress {
+        guard let address = UnixSocketAddress(path: path) else {
+            throw .unusablePath(path: path, limit: UnixSocketAddress.longestPath)
+        }
+        return address
     }
 
     /// Takes over a listening socket that the service manager has bound to the path. The service manager keeps the
@@ -141,20 +151,30 @@ extension ControlSocket {
 
     /// Removes a dead socket, because `bind(2)` fails if the file exists.
     private static func clear(_ path: String, _ address: UnixSocketAddress) throws(ControlSocketError) {
-        let occupied: ControlSocketError
+        guard case .deadSocket = try unservedFile(at: path, address) else { return }
         do throws(SystemError) {
-            switch try existingFile(at: path, address) {
-            case .nothing: return
-            case .foreignFile: occupied = .notASocket(path: path)
-            case .server(let pid): occupied = .inUse(path: path, pid: pid)
-            case .deadSocket:
-                try systemCall("unlink \(path)") { unlink(path) }
-                return
-            }
+            try systemCall("unlink \(path)") { unlink(path) }
         } catch {
             throw .system(error)
         }
-        throw occupied
+    }
+
+    /// Returns the kind of file at a path that no process serves: nothing or a dead socket.
+    private static func unservedFile(
+        at path: String,
+        _ address: UnixSocketAddress
+    ) throws(ControlSocketError) -> ExistingFile {
+        let file: ExistingFile
+        do throws(SystemError) {
+            file = try existingFile(at: path, address)
+        } catch {
+            throw .system(error)
+        }
+        switch file {
+        case .nothing, .deadSocket: return file
+        case .foreignFile: throw .notASocket(path: path)
+        case .server(let pid): throw .inUse(path: path, pid: pid)
+        }
     }
 
     private static func existingFile(

@@ -9,6 +9,8 @@ package enum ControlSocketError: Error, Hashable, CustomStringConvertible {
     case inUse(path: String, pid: pid_t?)
     /// A file that is not a socket exists at the path. It was left unchanged.
     case notASocket(path: String)
+    /// The directory of the socket could not be created.
+    case directory(path: String, SystemError)
     /// A system call failed. The name of the call includes the path.
     case system(SystemError)
     /// The port of the status page could not be opened.
@@ -24,6 +26,8 @@ package enum ControlSocketError: Error, Hashable, CustomStringConvertible {
             "`\(path)` is already served by another process"
         case .notASocket(let path):
             "`\(path)` exists and is not a socket; it was not changed"
+        case .directory(let path, let error):
+            "could not create `\(path)`, the directory of the control socket: \(errnoDescription(error.errno))"
         case .system(let error):
             "could not open the control socket: \(error)"
         case .web(let address, let error):

@@ -7,11 +7,13 @@ extension OfflineQueue {
     ///
     /// - Parameters:
     ///   - path: The queue's directory, which must exist.
+    ///   - limits: The limits of the queue, which determine whether the disk is full.
     ///   - encryptionKeyFile: The path of the keys of an encrypted queue, which are checked, too. `nil` for none.
     /// - Throws: ``QueueError``: `alreadyOwned`, `directoryUnusable`, `storeUnavailable`, `storeUnusable` for a database
     ///   of another program or of a newer netwatch, `encryptionKeyUnusable`.
     package static func examineStore(
         directory path: String,
+        limits: QueueLimits,
         encryptionKeyFile: String?
     ) async throws -> StoreExamination {
         _ = try await keys(in: encryptionKeyFile)
@@ -25,7 +27,8 @@ extension OfflineQueue {
         var damage = noted
         if damage == nil, !isNew { damage = try await SetAside(directory).diagnosis() }
         return await DispatchQueue.global().run { [damage] in
-            StoreExamination(of: directory, damage: damage)
+            let space = FileSystem.space(at: directory.path)
+            return StoreExamination(of: directory, damage: damage, limits: limits, space: space)
         }
     }
 }

@@ -42,6 +42,10 @@ package struct Origin: Hashable, Sendable, CustomStringConvertible {
         self.init(scheme: scheme, host: host, port: port)
     }
 
+    /// The hosts that ``host(named:)`` accepts, for messages.
+    package static let acceptedHosts =
+        "a host name or an address, like api.example.com, without scheme and port"
+
     /// Returns a host that a user typed, in the form of ``host``; `nil` if the text cannot be a URL's host.
     ///
     /// An IPv6 address is accepted with and without brackets.

@@ -6,17 +6,18 @@ package struct StoreExamination: Hashable, Sendable {
     package let databaseBytes: Int64
     /// The number of free bytes on the file system of the store.
     package let freeBytes: Int64
-    /// Whether the queue would accept no requests, because the file system has too little free space. The queue is
-    /// assumed to have the default ``QueueLimits``.
+    /// Whether a queue with these limits would accept no requests, because the file system has too little free space.
     package let isDiskFull: Bool
 
-    init(of directory: QueueDirectory, damage: String?) {
+    /// - Parameters:
+    ///   - limits: The limits of the queue.
+    ///   - space: The space of the file system; `nil` if it is not known.
+    init(of directory: QueueDirectory, damage: String?, limits: QueueLimits, space: FileSystem.Space?) {
         self.damage = damage
         let database = directory.databasePath
         databaseBytes = FileSystem.size(of: database) + FileSystem.size(of: "\(database)-wal")
-        let space = FileSystem.space(at: directory.path)
         freeBytes = space?.free ?? 0
-        let reserve = space.map(QueueLimits().diskReserve(of:)) ?? 0
+        let reserve = space.map(limits.diskReserve(of:)) ?? 0
         isDiskFull = freeBytes < reserve
     }
 }

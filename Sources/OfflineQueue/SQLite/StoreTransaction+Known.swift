@@ -45,7 +45,7 @@ extension StoreTransaction {
         throw QueueError(
             .idConflict,
             "the id \(quoted(new.id)) already belongs to a request that differs in: "
-                + "\(different.joined(separator: ", ")); choose another id, or enqueue the same content"
+                + "\(different.joined(separator: ", ")); choose another id, or repeat the first request unchanged"
         )
     }
 

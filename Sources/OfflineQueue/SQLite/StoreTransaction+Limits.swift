@@ -1,3 +1,4 @@
+internal import Foundation
 internal import GRDB
 
 /// Compares the limits with the counters in the database.
@@ -9,14 +10,16 @@ extension StoreTransaction {
         /// Why a request was dropped: `the queue was full`.
         let dropReason: String
         let load: Load
-        /// The share of the queue's limits; `nil` if the limit is not a share.
-        var share: Double?
+        /// The queue's limits of which the limit is a share; `nil` if the limit is not a share.
+        var whole: QueueLimits?
         var code = QueueError.Code.queueFull
 
         /// Returns the setting of which the limit is a share, for messages. Empty if the limit is not a share.
         func origin(_ setting: String) -> String {
-            guard let share, share < 1 else { return "" }
-            return ", which is \(Int((share * 100).rounded())) % of `limits.\(setting)`"
+            guard let whole, whole.laneShare < 1 else { return "" }
+            // Three significant digits, so that a small share is not 0 %.
+            let percentage = String(format: "%.3g", whole.laneShare * 100)
+            return ", which is \(percentage) % of `\(whole.namePrefix)\(setting)`"
         }
     }
 
@@ -88,7 +91,7 @@ extension StoreTransaction {
             place: "the lane",
             dropReason: "the lane was full",
             load: Load(requests: max(1, Int(laneShare(of: requests))), bytes: laneShare(of: bytes)),
-            share: settings.limits.laneShare
+            whole: settings.limits
         )
     }
 

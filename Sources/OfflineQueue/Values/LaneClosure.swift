@@ -27,7 +27,7 @@ extension LaneClosure: CustomStringConvertible {
     public var description: String {
         switch cause {
         case .retryAfter: "lane closed by Retry-After" + (status.map { " of HTTP \($0)" } ?? "")
-        case .failures: "waiting after failures"
+        case .failures: "\(QueuedReason.laneClosed)"
         case .localShortage: "\(QueuedReason.localShortage)"
         }
     }

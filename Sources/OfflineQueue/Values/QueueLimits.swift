@@ -15,6 +15,10 @@ public struct QueueLimits: Hashable, Sendable {
     /// size, the reserve is a tenth of the file system, but at least the 8 MiB that the database's log may use.
     public var diskReserve: Int64 = 64 << 20
 
+    /// The beginning of the names of the limits in messages. Default: the names of this type in
+    /// ``OfflineQueue/Configuration``.
+    package var namePrefix = "limits."
+
     /// Creates the default limits.
     public init() {}
 }

@@ -48,7 +48,7 @@ extension QueuedReason: CustomStringConvertible {
         case .captivePortal(let page):
             "a captive portal intercepts plain HTTP" + (page.map { ": \($0)" } ?? "")
         case .attemptFailed(let words): words
-        case .laneClosed: "waiting after failures of earlier requests"
+        case .laneClosed: "waiting after failures"
         case .noFreeSlot: "no free slot"
         case .paced: "delayed so that clients do not return all at once"
         case .rateLimited: "waiting because of a rate limit"

@@ -32,7 +32,7 @@ struct ConfigCommand: AsyncParsableCommand {
                 have faults, and holds the requests that use them.
 
                 Exit status: 0 without faults; 78 if the configuration files, the variables or the credential files of \
-                --credentials have faults; 75 if the group database cannot be read.
+                --credentials have faults; 75 if nothing has a fault, but the group database cannot be read.
                 """
         )
 
@@ -67,10 +67,21 @@ struct ConfigCommand: AsyncParsableCommand {
             let faults = await Self.faults(in: directory)
             for fault in faults { Printer.error(Printer.printable(fault)) }
             let files = ServicePaths().configurationFiles(named: path ?? file.config)
-            let result = try file.reading { () throws(InvalidConfiguration) in try files.read() }
+            let result: ConfigurationFiles.Result
+            do throws(CommandError) {
+                result = try file.reading { () throws(InvalidConfiguration) in try files.read() }
+            } catch {
+                throw Self.failure(error, besides: faults)
+            }
             if !faults.isEmpty { throw ExitStatus.unusableStore.exitCode }
             Printer.line(result.verdict)
             if credentials != nil { Printer.line(await directory.verdict) }
+        }
+
+        /// Returns the error of the command if the configuration cannot be read. A fault of a credential file prevails
+        /// over a cause that may be temporary.
+        static func failure(_ error: CommandError, besides credentialFaults: [String]) -> CommandError {
+            credentialFaults.isEmpty ? error : CommandError(.unusableStore, error.message, hint: error.hint)
         }
 
         private static func faults(in directory: CredentialDirectory) async -> [String] {
@@ -139,7 +150,7 @@ extension ConfigurationFiles.Result {
     var verdict: String {
         let sources = files + variables
         return sources.isEmpty
-            ? "there is no configuration file, so the defaults apply"
+            ? Printer.printable("there is no file `\(path)` or `\(path).d/*.toml`, so the defaults apply")
             : "no faults: \(Printer.printable(sources.joined(separator: ", ")))"
     }
 }

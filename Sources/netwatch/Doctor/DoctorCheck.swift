@@ -1,4 +1,6 @@
+internal import NetwatchService
 internal import NetworkReachability
+internal import OfflineQueue
 
 /// The checks of `netwatch doctor`, in the order in which they run.
 ///
@@ -8,13 +10,18 @@ enum DoctorCheck: String, CaseIterable {
 
     /// What the checks examine.
     struct Subjects {
-        var configuration: ConfigurationOption
+        var configuration: Result<ConfigurationFiles.Result, InvalidConfiguration>
         var queue: QueueOptions
         /// The directory of the credentials; `nil` for none.
         var credentials: String?
         /// The hosts to which the check connects.
         var hosts: [NetworkHost]
         var probe: ProbeChoice
+
+        /// The limits of the queue; the defaults if the configuration has faults.
+        fileprivate var limits: QueueLimits {
+            (try? configuration.get())?.configuration.queue.limits ?? QueueLimits()
+        }
     }
 
     /// Runs the check.
@@ -27,11 +34,12 @@ enum DoctorCheck: String, CaseIterable {
         case .resolver: [MachineChecks.resolver()]
         case .loopback: [await MachineChecks.loopback()]
         case .clock: [MachineChecks.clock()]
-        case .configuration: ServiceChecks.configuration(subjects.configuration)
-        case .service: [await ServiceChecks.service(subjects.queue.service)]
+        case .configuration:
+            await ServiceChecks.configuration(subjects.configuration, credentials: subjects.credentials)
+        case .service: await ServiceChecks.service(subjects.queue.service)
         case .credentials: await ServiceChecks.credentials(in: subjects.credentials)
         case .host: await HostChecks.findings(on: subjects.hosts, subjects.probe)
-        case .store: await StoreCheck(queue: subjects.queue).findings()
+        case .store: await StoreCheck(queue: subjects.queue, limits: subjects.limits).findings()
         }
     }
 }

@@ -60,8 +60,9 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     mutating func run() async throws {
+        let files = file.files
         let subjects = DoctorCheck.Subjects(
-            configuration: file,
+            configuration: Result { () throws(InvalidConfiguration) in try files.read() },
             queue: queue,
             credentials: credentials ?? ServicePaths().credentialsDirectory,
             hosts: try HostList.reading(host, from: nil),

@@ -1,15 +1,22 @@
 internal import ClientCore
 internal import NetwatchService
+internal import OfflineQueue
 
 /// The checks of the service, its configuration and its credentials.
 enum ServiceChecks {
     /// How long the service may take for each response.
     static let timeout: Duration = .seconds(5)
 
-    static func configuration(_ option: ConfigurationOption) -> [DoctorFinding] {
-        do throws(InvalidConfiguration) {
-            return [.ok(try option.files.read().verdict)]
-        } catch {
+    /// - Parameter credentials: The directory of the credentials; `nil` if it is not known.
+    static func configuration(
+        _ configuration: Result<ConfigurationFiles.Result, InvalidConfiguration>,
+        credentials: String?
+    ) async -> [DoctorFinding] {
+        switch configuration {
+        case .success(let result):
+            let hooks = result.configuration.hooks
+            return [.ok(result.verdict)] + (await findings(on: hooks, credentials: credentials))
+        case .failure(let error):
             return error.problems.map { problem in
                 // A file that cannot be read has no position.
                 .problem("\(problem)", advice: problem.line > 0 ? ConfigurationOption.keysHint : nil)
@@ -17,29 +24,50 @@ enum ServiceChecks {
         }
     }
 
-    static func service(_ options: ServiceOptions) async -> DoctorFinding {
-        let socket: String
-        do throws(CommandError) { socket = try options.path() } catch { return .problem(error) }
-        let summary = await ServiceSummary.asking(socket, timeout: timeout)
-        switch summary.state {
-        case .running: return await running(summary, ServiceClient(path: socket, busyTimeout: .zero))
-        case .notRunning: return .warning(summary.summary, advice: "`netwatch serve` starts the service")
-        case .busy: return .warning(summary.summary, advice: "try again in a few seconds")
-        case .notPermitted:
-            return .problem(
-                summary.summary,
-                advice: "add this user to a group of `access.submit-groups` or `access.read-groups`"
-            )
-        case .notAnswering:
-            return .problem(summary.summary, advice: "look at the log of the service, and restart it")
+    /// Returns a warning for each hook that cannot report now, because its program or its credential is missing.
+    private static func findings(on hooks: [Hook], credentials path: String?) async -> [DoctorFinding] {
+        let names = await CredentialDirectory(path: path).names()
+        return hooks.compactMap { (hook) -> DoctorFinding? in
+            switch hook.action {
+            case .program(let program):
+                return program.fault.map {
+                    DoctorFinding.warning($0, advice: "correct the path or the permissions of the program")
+                }
+            case .webhook(let webhook):
+                guard let path, let name = webhook.credential, !names.contains(name) else { return nil }
+                return DoctorFinding.warning(
+                    "a hook uses the credential `\(name)`, which does not exist",
+                    advice: "add the file of the credential to `\(path)`"
+                )
+            }
         }
     }
 
-    private static func running(_ summary: ServiceSummary, _ client: ServiceClient) async -> DoctorFinding {
-        let version = await version(client)
+    static func service(_ options: ServiceOptions) async -> [DoctorFinding] {
+        let socket: String
+        do throws(CommandError) { socket = try options.path() } catch { return [.problem(error)] }
+        let summary = await ServiceSummary.asking(socket, timeout: timeout)
+        switch summary.state {
+        case .running: return await running(summary, ServiceClient(path: socket, busyTimeout: .zero))
+        case .notRunning: return [.warning(summary.summary, advice: "`netwatch serve` starts the service")]
+        case .busy: return [.warning(summary.summary, advice: "try again in a few seconds")]
+        case .notPermitted: return [.problem(summary.failure ?? .notPermitted(socket))]
+        case .notAnswering:
+            return [.problem(summary.summary, advice: "look at the log of the service, and restart it")]
+        }
+    }
+
+    private static func running(_ summary: ServiceSummary, _ client: ServiceClient) async -> [DoctorFinding] {
+        // A service of an earlier version does not have this route.
+        let status = try? await client.get("/v1/status", within: timeout, as: ControlMessage.Status.self)
+        let process = process(summary, version: status?.version, rights: await permission(client))
+        return [process, status?.reload.flatMap(finding)].compactMap(\.self)
+    }
+
+    private static func process(_ summary: ServiceSummary, version: String?, rights: String?) -> DoctorFinding
+    {
         let process = version.map { "\(summary.summary), version \($0)" } ?? summary.summary
-        let rights = await permission(client).map { "; this user may \($0) requests" }
-        let text = process + (rights ?? "")
+        let text = process + (rights.map { "; this user may \($0) requests" } ?? "")
         guard let version, version != NetwatchVersion.current else { return .ok(text) }
         return .warning(
             "\(text); this command has the version \(NetwatchVersion.current)",
@@ -47,9 +75,13 @@ enum ServiceChecks {
         )
     }
 
-    /// Returns the version of the service; `nil` if it does not report one.
-    private static func version(_ client: ServiceClient) async -> String? {
-        try? await client.get("/v1/status", within: timeout, as: ControlMessage.Status.self).version
+    /// Returns the warning about a refused reload; `nil` if the reload was not refused.
+    private static func finding(_ reload: ControlMessage.LastReload) -> DoctorFinding? {
+        guard reload.refused else { return nil }
+        return .warning(
+            "the service refused its configuration at \(reload.time.rfc3339), and uses the earlier one",
+            advice: "correct the faults, which the log of the service lists, and reload the service"
+        )
     }
 
     /// Returns what this user may do with requests; `nil` if the service does not say it. The list of uploads is only for
@@ -69,12 +101,7 @@ enum ServiceChecks {
         let directory = CredentialDirectory(path: path)
         do {
             let faults = try await directory.check()
-            guard faults.isEmpty else {
-                return faults.map {
-                    .warning($0, advice: "requests with this credential are held until the file is correct")
-                }
-            }
-            return [.ok(await directory.verdict)]
+            return faults.isEmpty ? [.ok(await directory.verdict)] : faults.map { .problem($0) }
         } catch {
             return [.problem("\(error)")]
         }

@@ -5,11 +5,13 @@ internal import OfflineQueue
 /// The check of the queue's store: through the service if it runs, otherwise in the store's directory.
 struct StoreCheck {
     let queue: QueueOptions
+    /// The limits of the queue, for a store without a service.
+    let limits: QueueLimits
 
     func findings() async -> [DoctorFinding] {
         do throws(CommandError) {
             guard let directory = try queue.directoryIfNoServiceRuns() else {
-                return [try await findingByService()]
+                return try await findingsByService()
             }
             return try await findings(in: directory)
         } catch {
@@ -17,15 +19,37 @@ struct StoreCheck {
         }
     }
 
-    private func findingByService() async throws(CommandError) -> DoctorFinding {
-        let client = ServiceClient(path: try queue.service.path(), busyTimeout: .zero)
-        let statistics = try await client.get(
-            "/v1/queue/stats",
-            within: ServiceChecks.timeout,
-            as: ControlMessage.Statistics.self
-        )
+    private func findingsByService() async throws(CommandError) -> [DoctorFinding] {
+        let statistics: ControlMessage.Statistics
+        do throws(CommandError) {
+            let client = ServiceClient(path: try queue.service.path(), busyTimeout: .zero)
+            statistics = try await client.get(
+                "/v1/queue/stats",
+                within: ServiceChecks.timeout,
+                as: ControlMessage.Statistics.self
+            )
+        } catch {
+            // The check of the service has reported a service that does not run, is busy, or refuses this user.
+            if Self.unexamined.contains(error.status) { return [] }
+            throw error
+        }
         let sizes = Self.sizes(database: statistics.databaseBytes, free: statistics.freeBytes)
-        return .ok("in use by the service; \(sizes); `netwatch queue verify` checks every request")
+        let use = DoctorFinding.ok(
+            "in use by the service; \(sizes); `netwatch queue verify` checks every request"
+        )
+        return [use, Self.unsolved(statistics.counts)].compactMap(\.self)
+    }
+
+    /// Returns the warning about requests that the queue does not send by itself; `nil` if there are none.
+    private static func unsolved(_ counts: [String: Int]) -> DoctorFinding? {
+        let parts = [QueuedRequest.State.held, .dead].compactMap { state in
+            counts[state.rawValue].flatMap { $0 > 0 ? "\($0) \(state)" : nil }
+        }
+        guard !parts.isEmpty else { return nil }
+        return .warning(
+            "requests in the queue: \(parts.joined(separator: ", "))",
+            advice: "`netwatch queue list --state held,dead` prints why"
+        )
     }
 
     private func findings(in directory: String) async throws(CommandError) -> [DoctorFinding] {
@@ -36,6 +60,7 @@ struct StoreCheck {
         do {
             examination = try await OfflineQueue.examineStore(
                 directory: directory,
+                limits: limits,
                 encryptionKeyFile: queue.encryptionKey
             )
         } catch let error as QueueError {
@@ -83,9 +108,9 @@ struct StoreCheck {
     /// Returns the finding for a store that cannot be examined. Without a queue, or without the permission to read it,
     /// nothing is known to be wrong.
     private static func finding(_ error: CommandError) -> DoctorFinding {
-        switch error.status {
-        case .usage, .noPermission, .unavailable, .tryAgain: .warning(error.message, advice: error.hint)
-        default: .problem(error)
-        }
+        unexamined.contains(error.status) ? .warning(error.message, advice: error.hint) : .problem(error)
     }
+
+    /// The exit statuses of errors after which nothing is known about the store.
+    private static let unexamined: [ExitStatus] = [.usage, .noPermission, .unavailable, .tryAgain]
 }

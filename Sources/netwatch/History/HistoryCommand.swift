@@ -62,7 +62,7 @@ struct HistoryCommand: AsyncParsableCommand {
                 as: ControlMessage.History.self
             )
             switch format {
-            case .json: Printer.json(history, with: ControlMessage.encoder)
+            case .json: Printer.json(HistoryLine(history: history), with: ControlMessage.encoder)
             case .text: for line in HistoryReport(host, history).lines { Printer.line(line) }
             }
         }

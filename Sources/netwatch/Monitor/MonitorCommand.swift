@@ -73,13 +73,15 @@ struct MonitorCommand: AsyncParsableCommand {
         try await session.run(recorder)
     }
 
-    /// Prints a recording after checking that it is complete.
+    /// Prints a recording after checking that it is complete. The check also provides the names of interfaces that the
+    /// recording contains only later.
     private static func replay(_ path: String, _ printer: NotificationPrinter) throws(CommandError) {
         do {
-            _ = try NetlinkRecording.check(path)
-            var reader = try NetlinkRecording.Reader.opening(path)
             var printer = printer
+            _ = try NetlinkRecording.check(path) { printer.learnFirstNames(in: $0) }
+            var reader = try NetlinkRecording.Reader.opening(path)
             while let record = try reader.next() { printer.print(record) }
+            printer.noteIfEmpty()
         } catch {
             throw CommandError(.usage, "could not replay \(Printer.quoted(path)): \(error)")
         }

@@ -218,7 +218,7 @@ struct EditOptions: ParsableArguments {
                 resolved.append((index, try await IDResolver(client: client).id(meantBy: ids[index])))
             } catch {
                 guard error.status == .no else { throw error }
-                results[index].detail = [error.message, error.hint].compactMap(\.self).joined(separator: "; ")
+                results[index].detail = error.message
             }
         }
         guard !resolved.isEmpty else { return results }

@@ -2,9 +2,20 @@ internal import ArgumentParser
 internal import NetwatchService
 internal import OfflineQueue
 
+/// A host that an option selects.
+enum HostName {
+    /// - Throws: An error for a text that cannot be a URL's host. It would match no request.
+    static func argument(_ text: String) throws -> String {
+        guard Origin.host(named: text) != nil else {
+            throw ValidationError("\(Printer.quoted(text)) is not \(Origin.acceptedHosts)")
+        }
+        return text
+    }
+}
+
 /// Options that select lanes.
 struct LaneFilter: ParsableArguments {
-    @Option(help: "Only requests to this host.")
+    @Option(help: "Only requests to this host.", transform: HostName.argument)
     var host: String?
 
     @Option(help: "Only requests of lanes with this label; empty for lanes without a label.")

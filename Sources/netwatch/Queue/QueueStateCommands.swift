@@ -33,10 +33,9 @@ struct QueueFlushCommand: AsyncParsableCommand {
             let flushed = try await client.post("/v1/queue/flush", selection, as: ControlMessage.Flushed.self)
             return (before, flushed)
         }
-        let delays = lanes.isWhole ? "all delays" : "the delays of these lanes"
-        Printer.note(
-            "ended \(delays): \(CountText.format(flushed.requests, "request")) pending or in flight"
-        )
+        let delays = lanes.isWhole ? "all delays" : "the delays of the lanes \(lanes.selectionText)"
+        let count = CountText.format(flushed.requests, "request")
+        Printer.note("ended \(delays): \(count) pending or in flight\(lanes.pauseText(before))")
         if let warning = warning(before) { Printer.warning(warning) }
     }
 
@@ -103,7 +102,7 @@ struct QueueResumeCommand: AsyncParsableCommand {
 
 /// Options that select lanes; without any, the whole queue.
 struct LaneOptions: ParsableArguments {
-    @Option(help: "Only lanes to this host.")
+    @Option(help: "Only lanes to this host.", transform: HostName.argument)
     var host: String?
 
     @Option(help: "Only lanes with this label; empty for lanes without a label.")
@@ -114,6 +113,21 @@ struct LaneOptions: ParsableArguments {
     var selection: ControlMessage.Lanes { ControlMessage.Lanes(host: host, lane: lane) }
 
     var isWhole: Bool { host == nil && lane == nil }
+
+    /// The given options in words: `to HOST with the label LABEL`.
+    var selectionText: String {
+        let label = lane.map { $0.isEmpty ? "without a label" : "with the label \(Printer.quoted($0))" }
+        return [host.map { "to \(Printer.quoted($0))" }, label].compactMap(\.self).joined(separator: " ")
+    }
+
+    /// Says which of the selected lanes are paused; empty if none are.
+    func pauseText(_ statistics: ControlMessage.Statistics) -> String {
+        if statistics.paused {
+            return "; the whole queue is still paused: `netwatch queue resume` ends that"
+        }
+        let count = statistics.pausedLanes.count { contain(host: $0.host, label: $0.lane) }
+        return count > 0 ? "; \(CountText.format(count, "lane")) still paused" : ""
+    }
 
     /// Whether the options select a lane with this host and label.
     ///
@@ -144,9 +158,7 @@ struct LaneOptions: ParsableArguments {
         let wasPaused =
             before.pausedLanes.contains { contain(host: $0.host, label: $0.lane) }
             || (isWhole && before.paused)
-        let remaining =
-            !isWhole && before.paused
-            ? "; the whole queue is still paused: `netwatch queue resume` ends that" : ""
+        let remaining = !isWhole && before.paused ? pauseText(before) : ""
         return (wasPaused ? "resumed \(what)" : "nothing was paused") + remaining
     }
 }

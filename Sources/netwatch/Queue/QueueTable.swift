@@ -98,11 +98,7 @@ struct QueueTable {
     }
 
     private func reason(of entry: ControlMessage.Entry) -> String {
-        guard let reason = entry.reason else { return entry.status.map { "HTTP \($0)" } ?? "" }
-        // If `Retry-After` closed the lane, the reason already includes the status of that response.
-        let isClosed = WaitText.isForLane(entry) && entry.laneClosedUntil != nil && entry.laneClosedBy == nil
-        let cause = isClosed ? entry.lastError.map { ": \($0)" } : nil
-        return reason + (cause ?? "")
+        entry.reason ?? entry.status.map { "HTTP \($0)" } ?? ""
     }
 
     /// Returns the time between two dates in its largest unit: `59s`, `4m`, `2h`, `3d`.

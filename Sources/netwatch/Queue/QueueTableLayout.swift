@@ -58,8 +58,10 @@ struct QueueTableLayout {
     // MARK: Windows
 
     private static let gap = "  "
+    /// The width of the URLs for which other columns are left out, if the URLs are long enough.
+    private static let wantedURL = 20
     /// The minimum width of the URLs, if they are long enough.
-    private static let shortestURL = 20
+    private static let shortestURL = 12
     /// The width of the reasons for which other columns are left out, if the reasons are long enough.
     private static let wantedReason = 40
     /// The minimum width of the reasons, if they are long enough. In a window that leaves less, they are left out.
@@ -76,20 +78,28 @@ struct QueueTableLayout {
         if !hasRoom(forReason: Self.wantedReason, in: window) {
             change(.id) { $0.shortenedInMiddle(to: Self.cutID) }
         }
-        for column in [Column.next, .reason] where !hasRoom(forReason: Self.shortestReason, in: window) {
+        for column in [Column.next, .age, .reason]
+        where !hasRoom(forReason: Self.shortestReason, urls: Self.shortestURL, in: window) {
             leaveOut(column)
         }
-        let reason = columns.contains(.reason) ? min(width(of: .reason), Self.wantedReason) : 0
-        shortenURLs(to: max(urlWidth, room(in: window) - reason))
+        let room = room(in: window)
+        let wanted = min(Self.wantedURL, room - reasonWidth(upTo: Self.shortestReason))
+        shortenURLs(to: max(Self.shortestURL, wanted, room - reasonWidth(upTo: Self.wantedReason)))
     }
 
-    /// Returns whether a window has room for URLs of the minimum width, and for the reasons up to a width.
-    private func hasRoom(forReason width: Int, in window: Int) -> Bool {
-        room(in: window) >= urlWidth + min(width, self.width(of: .reason))
+    /// Returns whether a window has room for the URLs and the reasons, each up to a width.
+    private func hasRoom(
+        forReason width: Int,
+        urls urlWidth: Int = Self.wantedURL,
+        in window: Int
+    ) -> Bool {
+        room(in: window) >= min(urlWidth, self.width(of: .url)) + min(width, self.width(of: .reason))
     }
 
-    /// The width that the URLs need at least.
-    private var urlWidth: Int { min(Self.shortestURL, width(of: .url)) }
+    /// Returns the width of the reasons, at most the given one; 0 if they are left out.
+    private func reasonWidth(upTo width: Int) -> Int {
+        columns.contains(.reason) ? min(width, self.width(of: .reason)) : 0
+    }
 
     /// Returns the number of columns of a window that the other columns leave to the URLs and the reasons.
     private func room(in window: Int) -> Int {

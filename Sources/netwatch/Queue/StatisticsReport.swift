@@ -67,7 +67,7 @@ struct StatisticsReport {
             let name = Self.summary(ControlMessage.Lanes(host: lane.origin ?? lane.host, lane: lane.lane))
             let rest = [lane.fifo == true ? "in order" : nil, lane.constraints].compactMap(\.self)
             let full = ([name] + rest).joined(separator: ", ")
-            return (index == 0 ? "closed" : "", "\(full) until \(lane.until.rfc3339): \(lane.reason)")
+            return (index == 0 ? "closed" : "", "\(full): until \(lane.until.rfc3339), \(lane.reason)")
         }
     }
 

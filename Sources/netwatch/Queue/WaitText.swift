@@ -3,11 +3,6 @@ internal import NetwatchService
 
 /// Descriptions of what a request waits for.
 enum WaitText {
-    /// Returns whether the request waits until its lane opens (``ControlMessage/Entry/laneClosedUntil``).
-    static func isForLane(_ entry: ControlMessage.Entry) -> Bool {
-        ["lane", "resources"].contains(entry.waitsFor)
-    }
-
     /// Returns when the request is tried next, if it waits for a time; otherwise `nil`.
     static func nextAttempt(of entry: ControlMessage.Entry) -> Date? {
         switch entry.waitsFor {

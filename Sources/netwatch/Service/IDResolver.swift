@@ -5,6 +5,8 @@ struct IDResolver {
     /// The minimum length of the beginning of an id. A shorter text only matches a complete id, because many ids could
     /// begin with it.
     static let shortestPrefix = 8
+    /// The number of ids that a message lists: as many as a person can compare.
+    private static let mostListed = 4
 
     let client: ServiceClient
 
@@ -32,16 +34,17 @@ struct IDResolver {
         guard text.utf8.count >= Self.shortestPrefix else {
             throw CommandError(
                 .no,
-                "no request has the id \(name)",
-                hint: "the beginning of an id must have at least \(Self.shortestPrefix) characters"
+                "no request has the id \(name); the beginning of an id must have at least "
+                    + "\(Self.shortestPrefix) characters"
             )
         }
         guard let id = found.first else {
             throw CommandError(.no, "no request has an id that begins with \(name)")
         }
         guard found.count == 1 else {
-            let some = found.map(Printer.quoted).joined(separator: ", ")
-            throw CommandError(.no, "several ids begin with \(name): \(some)")
+            let some = found.prefix(Self.mostListed).map(Printer.quoted).joined(separator: ", ")
+            let rest = found.count > Self.mostListed ? ", and more" : ""
+            throw CommandError(.no, "several ids begin with \(name): \(some)\(rest)")
         }
         return id
     }

@@ -196,8 +196,8 @@ extension CommandError {
         CommandError(
             .noPermission,
             "this user may not connect to the service at `\(path)`",
-            hint: "run the command as root or as the user of the service, or add a group of this user to "
-                + "`access.submit-groups` or `access.read-groups` in the configuration, and reload the service"
+            // If groups have access, every user can connect.
+            hint: "\(AccessPolicy().remedy(for: .read)); root and the user of the service always have access"
         )
     }
 

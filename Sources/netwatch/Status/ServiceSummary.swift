@@ -37,6 +37,12 @@ struct ServiceSummary: Encodable, Sendable {
     var queue: Queue?
     /// The state of the service's resolver.
     var names: ControlMessage.Names?
+    /// The error of the query; `nil` if the service responded, or if no connection could be made.
+    var failure: CommandError?
+
+    private enum CodingKeys: String, CodingKey {
+        case state, socket, pid, queue, names
+    }
 
     /// Queries the service.
     ///
@@ -70,7 +76,7 @@ struct ServiceSummary: Encodable, Sendable {
             let queue = Queue(statistics)
             return ServiceSummary(state: .running, socket: path, pid: pid, queue: queue, names: await names)
         } catch {
-            return ServiceSummary(state: state(error.status), socket: path, pid: pid)
+            return ServiceSummary(state: state(error.status), socket: path, pid: pid, failure: error)
         }
     }
 

@@ -153,8 +153,12 @@ internal import Testing
         let up = HostTracker.Change(old: .down(.remote), new: .up, oldSince: 1000, since: 3000, reason: nil)
         await reporter.report(up, of: host)
         try await messages.wait { $0.count == 2 }
-        let message = "the program `/nonexistent/program` of a hook cannot be executed: "
-        #expect(messages.values.allSatisfy { $0.hasPrefix(message) })
-        #expect(messages.values.allSatisfy { $0.hasSuffix("No such file or directory") })
+        let program = "the program `/nonexistent/program` of a hook"
+        #expect(
+            messages.values == [
+                "\(program) cannot be executed: No such file or directory",
+                "\(program) was not run for host `db` (up): No such file or directory",
+            ]
+        )
     }
 }

@@ -53,6 +53,7 @@ internal import Testing
         ("IDs", ControlMessage.IDs.self), ("Idempotency", ControlMessage.Idempotency.self),
         ("Import", ControlMessage.Import.self), ("Imported", ControlMessage.Imported.self),
         ("KeyUse", ControlMessage.KeyUse.self), ("Lanes", ControlMessage.Lanes.self),
+        ("LastReload", ControlMessage.LastReload.self),
         ("LeftOut", ControlMessage.LeftOut.self), ("List", ControlMessage.List.self),
         ("NameEntry", ControlMessage.Names.Name.self), ("Names", ControlMessage.Names.self),
         ("Network", ControlMessage.Network.self), ("Outage", ControlMessage.History.Outage.self),

@@ -22,10 +22,15 @@ internal import Testing
 
     @Test func `a reload returns the number of hosts and the keys that need a restart`() async throws {
         let fixture = try await OpenAPIFixture()
-        await fixture.state.reloads.use { .applied(hosts: 3, restartKeys: ["web.listen"]) }
+        await fixture.state.reloads.use {
+            .applied(hosts: 3, restartKeys: ["web.listen"], replacedKeys: ["queue.ttl"])
+        }
         let response = try await fixture.responses(to: [Self.reload])[0]
         #expect(response.status == 200)
-        #expect(response.body == #"{"hosts":3,"restart_keys":["web.listen"],"v":1}"# + "\n")
+        #expect(
+            response.body == #"{"hosts":3,"replaced_keys":["queue.ttl"],"restart_keys":["web.listen"],"v":1}"#
+                + "\n"
+        )
         await fixture.stop()
     }
 

@@ -60,6 +60,16 @@ internal import Testing
         #expect(try read() == records)
     }
 
+    @Test func `a recording of version 1 with an initial state is rejected`() throws {
+        try write([NetlinkRecording.Record(.initialState([4, 5]), monotonic: 6, wall: 7)])
+        var bytes = try bytes()
+        bytes[8] = 1
+        try replace(bytes)
+        #expect(throws: NetlinkRecording.Failure.unknownKind(3, offset: 16)) {
+            try NetlinkRecording.check(path)
+        }
+    }
+
     @Test func `a recording is private to its user and not overwritten by default`() throws {
         try write(records)
         let attributes = try FileManager.default.attributesOfItem(atPath: path)

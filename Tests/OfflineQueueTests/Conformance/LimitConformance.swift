@@ -88,6 +88,20 @@ internal import Testing
     }
 
     @Test(arguments: StoreKind.allCases)
+    func `a refusal names a share of less than one percent`(kind: StoreKind) async throws {
+        let bench = try await kind.bench {
+            $0.limits.requests = 250
+            $0.limits.laneShare = 0.004
+        }
+        try await bench.put("a")
+        let error = try await refusal(bench, try new("b"))
+        #expect(
+            error.message.hasSuffix("; its limit is 1, which is 0.4 % of `limits.requests`"),
+            "\(error.message)"
+        )
+    }
+
+    @Test(arguments: StoreKind.allCases)
     func `the oldest request that is not in flight is dropped`(kind: StoreKind) async throws {
         let bench = try await kind.bench {
             $0.limits.requests = 3

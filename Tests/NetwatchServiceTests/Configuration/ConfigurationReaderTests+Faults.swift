@@ -1,0 +1,163 @@
+internal import Foundation
+internal import NetwatchTestSupport
+internal import OfflineQueue
+internal import Testing
+
+@testable internal import NetwatchService
+
+/// Faults, with their positions and what is accepted.
+extension ConfigurationReaderTests {
+    @Test func `all faults of hooks are reported, with their positions`() {
+        let problems = Self.problems(
+            """
+            [[host]]
+            name = "db"
+            route = "192.0.2.1"
+            [[hook]]
+            webhook = "https://alerts.example.com/?access_token=x"
+            program = "/bin/true"
+            [[hook]]
+            hosts = ["dbb"]
+            on = []
+            causes = ["own"]
+            program = "alert"
+              arguments = ["a", 1]
+            timeout = "0s"
+            credential = "a"
+            [[hook]]
+            webhook = "https://alerts.example.com/"
+            credential = ".hidden"
+            timeout = "5s"
+            url = "https://alerts.example.com/"
+            """
+        )
+        let places = problems.map { $0.prefix { $0 != " " } }
+        #expect(
+            places.sorted()
+                == [
+                    "0:10:1:", "0:11:1:", "0:12:3:", "0:13:1:", "0:14:1:", "0:17:1:", "0:18:1:", "0:19:1:",
+                    "0:4:1:", "0:5:1:", "0:8:1:", "0:9:1:",
+                ],
+            "\(problems)"
+        )
+        let words = [
+            "hook: the hook has more than one of `webhook` and `program`; it must have exactly one",
+            "`access_token`", "there is no host with the name `dbb`; did you mean `db`?",
+            "`on` is []; it must be an array of at least one of \"down\" and \"up\"",
+            "`causes` is [\"own\"]; it must be an array of at least one of \"local\" and \"remote\"",
+            "`program` is \"alert\"; it must be an absolute path", "`arguments` is [\"a\", 1]",
+            "`timeout` is \"0s\"", "`credential` requires `webhook`", "`timeout` requires `program`",
+            "the credential name", "`url` is not a key",
+        ]
+        for word in words { #expect(problems.contains { $0.contains(word) }, "\(word): \(problems)") }
+    }
+
+    @Test func `all faults are reported at once, with their positions`() {
+        let problems = Self.problems(
+            """
+            [service]
+            log-level = "loud"
+            [queue]
+              inflght = 3
+            inflight = "4"
+            backoff-base = "5 minutes"
+            [qeue]
+            a = 1
+            [[host]]
+            url = "ftp://x/"
+            [[host]]
+            tcp = "db:99999"
+            fall = 0
+            """
+        )
+        #expect(
+            problems.map { $0.prefix { $0 != " " } }
+                == ["0:2:1:", "0:4:3:", "0:5:1:", "0:6:1:", "0:7:2:", "0:10:1:", "0:13:1:", "0:12:1:"]
+        )
+        let words = [
+            "\"loud\"", "did you mean `inflight`?", "\"4\"", "5 minutes", "did you mean `queue`?", "ftp",
+            "fall", "99999",
+        ]
+        for (problem, word) in zip(problems, words) { #expect(problem.contains(word), "\(problem)") }
+    }
+
+    @Test func `no fault of a host hides another one`() {
+        let problems = Self.problems(
+            """
+            [[host]]
+            name = "a b"
+            [[host]]
+            name = "c d"
+            url = "ftp://x/"
+            [[host]]
+            name = "e"
+            route = "192.0.2.1"
+            [[host]]
+            name = "e"
+            tcp = "db"
+            """
+        )
+        #expect(
+            problems.map { $0.prefix { $0 != " " } }
+                == ["0:1:1:", "0:2:1:", "0:5:1:", "0:4:1:", "0:11:1:", "0:9:1:"],
+            "\(problems)"
+        )
+    }
+
+    @Test(arguments: [
+        ("[queue]\ninflight = 0", "an integer from 1 to 65536"),
+        ("queue = 3", "must be a table"),
+        ("host = \"a\"", "[[host]]"),
+        ("[[host]]\n", "none of `url`, `tcp` and `route`"),
+        ("hook = \"a\"", "[[hook]]"),
+        ("[[hook]]\n", "none of `webhook` and `program`"),
+        ("[[host]]\nurl = \"http://a/\"\nroute = \"b\"", "more than one"),
+        (
+            "[[host]]\nurl = \"http://a/\"\n[[host]]\nurl = \"http://a/b\"",
+            "0:3:1: the host of `0:1` has the same name, `a`; set a different `name`"
+        ),
+        ("[[host]]\nurl = \"http://a/\"\nexpect-status = \"300-200\"", "statuses like"),
+        ("[[host]]\nroute = \"a b\"", "route"),
+        ("[[host]]\nname = \"a b\"\nroute = \"a\"", "letters, digits"),
+        ("[defaults]\ntimeout = \"61s\"", "from 10ms to 1m"),
+        ("[queue]\nbackoff-base = \"20m\"", "less than `queue.backoff-base`"),
+        ("[web]\nlisten = \"0.0.0.0:80\"", "loopback"),
+        ("[queue.limits]\nlane-share = 0", "more than 0 and at most 1"),
+        ("[queue.limits]\nlane-share = 1.5", "more than 0 and at most 1"),
+        ("[queue]\ndurability = \"none\"", "one of \"full\", \"normal\""),
+        ("[queue.retention]\ndead = \"1s\"", "from 1m to 366d"),
+        ("a = 1979-05-27", "`a` is not a key"),
+        ("a = [1,", "0:1:"),
+        ("a = [1,", "; the rest of this file was not checked"),
+        ("[queue]\nrates = [\"1/s\", \"2/s\"]", "one for each host"),
+    ])
+    func `a fault says what is accepted`(document: String, words: String) {
+        let problems = Self.problems(document)
+        #expect(problems.count == 1, "\(problems)")
+        #expect(problems.first?.contains(words) == true, "\(problems)")
+    }
+
+    /// Random changes of the default file must end with a configuration or with faults.
+    @Test func `damaged files are read without a crash`() {
+        let file = Array(ConfigurationText.defaultFile.replacing("\n#", with: "\n").utf8)
+        var generator = SeededGenerator(seed: UInt64(CheckSize.choose(small: 1, medium: 2, full: 3)))
+        for _ in 0..<CheckSize.choose(small: 200, medium: 2000, full: 20_000) {
+            var bytes = file
+            for _ in 0..<Int.random(in: 1...8, using: &generator) {
+                bytes[Int.random(in: 0..<bytes.count, using: &generator)] = UInt8.random(
+                    in: 0...255,
+                    using: &generator
+                )
+            }
+            bytes.removeLast(Int.random(in: 0..<bytes.count, using: &generator))
+            var reader = ConfigurationReader(Self.base)
+            reader.read("file", bytes)
+            reader.finish()
+        }
+        // The parser limits the nesting.
+        var reader = ConfigurationReader(Self.base)
+        reader.read("nested", Array(("a = " + String(repeating: "[", count: 100_000)).utf8))
+        #expect(reader.problems.count == 1)
+    }
+
+}
