@@ -19,7 +19,7 @@ package final class RequestSocket {
     }
 
     private let handle: NetlinkHandle
-    private let buffer: UnsafeMutableRawBufferPointer
+    private let buffer = DatagramBuffer()
     private let requests: UnsafeMutableRawBufferPointer
     /// The sequence number of the next lookup. Numbers of lookups are not reused, so the reply to an abandoned lookup
     /// is not mistaken for the reply to a later one. They begin at 0, far from libnl's own numbers, which begin with
@@ -30,22 +30,21 @@ package final class RequestSocket {
 
     /// Opens a socket in the network namespace of the calling thread.
     ///
+    /// - Parameter receiveBufferSize: The requested size of the receive buffer in bytes. Default: 1 MiB.
     /// - Throws: ``SystemError`` of `socket` or `bind`.
-    package init() throws(SystemError) {
+    package init(receiveBufferSize: CInt = 1024 * 1024) throws(SystemError) {
         handle = try NetlinkHandle.connected()
         // Both options are optional, because an old kernel or a sandbox may refuse them. Without strict checking, the
         // kernel ignores the filters of dumps. Without error messages, the EINVAL of a blackhole cannot be
         // distinguished from the EINVAL of a malformed request.
         handle.enable(NETLINK_GET_STRICT_CHK)
         handle.enable(NETLINK_EXT_ACK)
-        handle.setReceiveBuffer(1024 * 1024)
-        buffer = .allocate(byteCount: NetlinkHandle.bufferSize, alignment: 8)
+        handle.setReceiveBuffer(receiveBufferSize)
         let batchLength = 2 * Self.batchSize * RouteQueryWriter.maxQueryLength
         requests = .allocate(byteCount: batchLength, alignment: 8)
     }
 
     deinit {
-        buffer.deallocate()
         requests.deallocate()
     }
 
@@ -62,11 +61,28 @@ package final class RequestSocket {
     /// - Throws: ``SystemError`` if not all answers arrive.
     package func lookUp(_ queries: [RouteQuery]) throws(SystemError) -> [RouteAnswer] {
         var answers: [RouteAnswer] = []
-        for start in stride(from: 0, to: queries.count, by: Self.batchSize) {
-            let batch = queries[start..<min(start + Self.batchSize, queries.count)]
-            answers += try readAnswers(batch.count, firstNumber: try ask(batch))
+        answers.reserveCapacity(queries.count)
+        do throws(SystemError) {
+            for start in stride(from: 0, to: queries.count, by: Self.batchSize) {
+                let batch = queries[start..<min(start + Self.batchSize, queries.count)]
+                try readAnswers(batch.count, firstNumber: try ask(batch), into: &answers)
+            }
+        } catch {
+            discardReplies()
+            throw error
         }
         return answers
+    }
+
+    /// Discards the remaining replies to a failed lookup. After an overrun, the kernel drops all replies until its queue
+    /// has been empty once.
+    private func discardReplies() {
+        while true {
+            switch handle.receive(into: buffer) {
+            case .nothing, .failed: return
+            case .datagram, .foreign, .overrun: continue
+            }
+        }
     }
 
     /// Sends two requests for each query. Returns the sequence number of the first request. Each further request has
@@ -83,15 +99,16 @@ package final class RequestSocket {
         return firstNumber
     }
 
-    private func readAnswers(_ count: Int, firstNumber: UInt32) throws(SystemError) -> [RouteAnswer] {
-        var answers: [RouteAnswer] = []
-        answers.reserveCapacity(count)
-        while answers.count < count {
-            let number = firstNumber &+ 2 * UInt32(answers.count)
+    private func readAnswers(
+        _ count: Int,
+        firstNumber: UInt32,
+        into answers: inout [RouteAnswer]
+    ) throws(SystemError) {
+        for index in 0..<UInt32(count) {
+            let number = firstNumber &+ 2 * index
             let lookup = try readAnswer(number)
             answers.append(RouteAnswer(lookup: lookup, tableMatch: try readAnswer(number &+ 1)))
         }
-        return answers
     }
 
     /// Receives the answer to the request with this sequence number. The kernel sends one reply per datagram, in the
@@ -193,8 +210,7 @@ package final class RequestSocket {
     private func receive() throws(SystemError) -> UnsafeMutableRawBufferPointer? {
         while true {
             switch handle.receive(into: buffer) {
-            case .datagram(let count):
-                let datagram = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+            case .datagram(let datagram):
                 onReply?(datagram)
                 return datagram
             case .nothing: return nil

@@ -114,8 +114,13 @@ actor MonitorCore {
         reconnectDue = now + configuration.reconnectInterval
     }
 
+    /// Receives and processes all pending notifications.
+    ///
+    /// The lookups for the first notifications come before the socket is drained. Usually nothing else is pending, and
+    /// draining would only delay the status. If draining detects a loss, everything is looked up again.
     func receiveEvents() {
         do {
+            if let batch = try connection?.events.receive() { process(batch) }
             if let batch = try connection?.events.drain() { process(batch) }
         } catch {
             disconnect(error)
