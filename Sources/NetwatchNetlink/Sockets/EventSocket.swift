@@ -133,6 +133,11 @@ package final class EventSocket {
 }
 
 extension EventSocket.Batch {
+    /// The events without duplicates, which are common in storms. A single event, the usual case, is not hashed.
+    package var distinctEvents: [NetlinkEvent] {
+        events.count > 1 ? Array(Set(events)) : events
+    }
+
     /// Adds the events of a datagram. Bytes that are not a message become ``NetlinkEvent/malformed``.
     package mutating func add(_ datagram: UnsafeMutableRawBufferPointer) {
         var messages = NetlinkMessages(datagram)

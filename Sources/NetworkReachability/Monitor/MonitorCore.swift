@@ -143,7 +143,7 @@ actor MonitorCore {
         if batch.isOverrun {
             markEverything()
         } else {
-            for event in Set(batch.events) { mark(event) }
+            for event in batch.distinctEvents { mark(event) }
         }
         schedule.noteEvents(isOverrun: batch.isOverrun, now: now)
         tick()
