@@ -160,6 +160,50 @@ package final class RequestSocket {
         ) { InterfaceAddress(netwatch_address($0)) }
     }
 
+    /// Reads one interface. The result is empty if no interface has the index.
+    package func link(_ index: UInt32) throws(SystemError) -> Dump<Link> {
+        var header = ifinfomsg()
+        header.ifi_index = CInt(bitPattern: index)
+        let request = try NetlinkRequest.message(type: CInt(RTM_GETLINK), header: header)
+        try request.put(CInt(IFLA_EXT_MASK), UInt32(RTEXT_FILTER_SKIP_STATS))
+        let sequenceNumber = try handle.send(request)
+        while let datagram = try receive() {
+            var messages = NetlinkMessages(datagram)
+            guard let message = messages.next(), message.sequenceNumber == sequenceNumber else { continue }
+            return try Self.link(in: message)
+        }
+        throw SystemError(call: "RTM_GETLINK", errno: ENODATA)
+    }
+
+    private static func link(in message: NetlinkMessage) throws(SystemError) -> Dump<Link> {
+        var result = Dump<Link>()
+        switch CInt(message.type) {
+        case CInt(RTM_NEWLINK): result.add(message) { Link(netwatch_link($0)) }
+        case NLMSG_ERROR where message.refusal == ENODEV: break
+        case NLMSG_ERROR: throw SystemError(call: "RTM_GETLINK", errno: message.refusal)
+        default: result.malformed += 1
+        }
+        return result
+    }
+
+    /// Reads the addresses of one family of one interface. The result is empty if no interface has the index.
+    package func addresses(
+        of interface: UInt32,
+        _ family: IPAddress.Family
+    ) throws(SystemError) -> Dump<InterfaceAddress> {
+        var header = ifaddrmsg()
+        header.ifa_family = family.number
+        header.ifa_index = interface
+        var result = try dump(
+            type: CInt(RTM_GETADDR),
+            replyType: CInt(RTM_NEWADDR),
+            header: header
+        ) { InterfaceAddress(netwatch_address($0)) }
+        // A kernel before Linux 5.0 has no strict checking, and returns the addresses of all interfaces.
+        result.elements.removeAll { $0.interface != interface }
+        return result
+    }
+
     /// Reads a table of the kernel. If the table changes meanwhile, reads it again, up to five times in total.
     ///
     /// The result may be inconsistent even then. That is acceptable: during a storm of changes there may be no
@@ -194,6 +238,8 @@ package final class RequestSocket {
                 if message.flags & UInt16(NLM_F_DUMP_INTR) != 0 { result.isInterrupted = true }
                 switch CInt(message.type) {
                 case NLMSG_DONE: return result
+                // The interface of a filtered dump does not exist.
+                case NLMSG_ERROR where message.refusal == ENODEV: return result
                 case NLMSG_ERROR: throw SystemError(call: "netlink dump", errno: message.refusal)
                 // Other message types must not reach libnl's parsers: libnl creates a different type of object for each
                 // message type.

@@ -17,7 +17,7 @@ actor MonitorCore {
     private(set) var connection: NetlinkConnection?
     private var reconnectDue: ContinuousClock.Instant?
     var schedule: RecomputeSchedule
-    var interfacesAreStale = true
+    var staleInterfaces = StaleInterfaces.everything
     var isRemainderScheduled = false
     /// Whether a revalidation is in progress. Until it ends, each lookup updates its targets, even if the verdict is
     /// unchanged, because their generations must increase.
@@ -131,7 +131,7 @@ actor MonitorCore {
 
     func catchUp() {
         receiveEvents()
-        if addresses.book.hasMarks || interfacesAreStale { recompute(.changed, now: now) }
+        if addresses.book.hasMarks || !staleInterfaces.isEmpty { recompute(.changed, now: now) }
         finish()
     }
 
@@ -150,15 +150,12 @@ actor MonitorCore {
     }
 
     private func mark(_ event: NetlinkEvent) {
-        switch event {
-        case .link, .address, .malformed: interfacesAreStale = true
-        default: break
-        }
+        staleInterfaces.mark(event)
         addresses.mark(event)
     }
 
     private func markEverything() {
-        interfacesAreStale = true
+        staleInterfaces.markEverything()
         addresses.markEverything()
     }
 

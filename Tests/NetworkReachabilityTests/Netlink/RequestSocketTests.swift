@@ -52,4 +52,39 @@ struct RequestSocketTests {
         #expect(throws: SystemError.self) { try failure.get() }
         #expect(Self.errors(answers) == [0])
     }
+
+    @Test func `a single interface and its addresses are the same as in the complete tables`() throws {
+        try namespace.ip("addr add 192.0.2.1/24 dev lo", "-6 addr add 2001:db8::1/64 dev lo nodad")
+        try namespace.ip("link add here0 type veth peer name here1", "addr add 192.0.2.2/24 dev here0")
+        let (links, addresses, single) = try namespace.run {
+            Result {
+                let socket = try RequestSocket()
+                let links = try socket.links().elements
+                let single = try links.map { link in
+                    let ipv4 = try socket.addresses(of: link.index, .ipv4).elements
+                    let ipv6 = try socket.addresses(of: link.index, .ipv6).elements
+                    return (try socket.link(link.index).elements, ipv4 + ipv6)
+                }
+                return (links, try socket.addresses().elements, single)
+            }
+        }.get()
+        #expect(links.count >= 3)
+        #expect(single.flatMap { $0.0 } == links)
+        for (link, read) in zip(links, single) {
+            #expect(read.1 == addresses.filter { $0.interface == link.index })
+        }
+    }
+
+    @Test func `an interface that does not exist is empty, and leaves no reply behind`() throws {
+        let (link, addresses, links) = try namespace.run {
+            Result {
+                let socket = try RequestSocket()
+                let link = try socket.link(77).elements
+                return (link, try socket.addresses(of: 77, .ipv4).elements, try socket.links().elements)
+            }
+        }.get()
+        #expect(link.isEmpty)
+        #expect(addresses.isEmpty)
+        #expect(links.contains { $0.name == "lo" })
+    }
 }
