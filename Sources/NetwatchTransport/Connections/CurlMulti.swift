@@ -21,10 +21,13 @@ final class CurlMulti {
 
     let loop: EventLoop
     private let onIdleCheck: @Sendable () -> Void
+    let later: @Sendable (TransferID, @escaping @Sendable (Transfer) -> CURLcode) -> Void
     let watchdog: TurnWatchdog
     let trust: TrustContext
     /// The transfers with events to deliver at the end of this turn.
     var withEvents: [Transfer] = []
+    /// The transfers whose events are being delivered. A separate array, so that both keep their memory.
+    private var delivering: [Transfer] = []
     private var handle: MultiHandle?
     var sockets: SocketWatches
     private var timer: CurlTimer
@@ -44,13 +47,16 @@ final class CurlMulti {
     ///   - onReadiness: Called on the loop when a descriptor is ready. Must call ``descriptorIsReady(_:_:)``.
     ///   - onTimeout: Called on the loop when libcurl's timeout has passed. Must call ``timeoutHasPassed()``.
     ///   - onIdleCheck: Called on the loop at each check of the timeouts. Must call ``endIdleTransfers()``.
+    ///   - later: Called on any thread. Must call ``changePause(of:_:)`` in another turn of the loop; see
+    ///     ``TransferContext/later``.
     init(
         loop: EventLoop,
         watchdog: TurnWatchdog,
         trust: TrustContext,
         onReadiness: @escaping @Sendable (CInt, EventLoop.Readiness) -> Void,
         onTimeout: @escaping @Sendable () -> Void,
-        onIdleCheck: @escaping @Sendable () -> Void
+        onIdleCheck: @escaping @Sendable () -> Void,
+        later: @escaping @Sendable (TransferID, @escaping @Sendable (Transfer) -> CURLcode) -> Void
     ) throws(TransferFailure) {
         guard let handle = MultiHandle() else {
             throw .refused(CURLE_OUT_OF_MEMORY, "out of memory or descriptors")
@@ -61,6 +67,7 @@ final class CurlMulti {
         sockets = SocketWatches(loop, watchdog, onReadiness: onReadiness)
         timer = CurlTimer(loop, onTimeout: onTimeout)
         self.onIdleCheck = onIdleCheck
+        self.later = later
         let multi = handle.rawValue
         self.handle = consume handle
         setConnectionLimit(Self.minimumConnectionLimit)
@@ -236,9 +243,9 @@ final class CurlMulti {
     /// Delivers the events of this turn. Returns the milestones that the transfers reached.
     private func deliverEvents() -> [(id: TransferID, reached: Transfer.Milestones)] {
         guard !withEvents.isEmpty else { return [] }
-        let transfers = withEvents
-        withEvents = []
-        return transfers.compactMap { transfer in
+        swap(&withEvents, &delivering)
+        defer { delivering.removeAll(keepingCapacity: true) }
+        return delivering.compactMap { transfer in
             let reached = transfer.deliverEvents()
             return reached.isEmpty ? nil : (transfer.id, reached)
         }
