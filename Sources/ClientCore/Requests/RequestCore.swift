@@ -84,6 +84,11 @@ actor RequestCore {
         queue.asyncDeferred { self.assumeIsolated { body($0) } }
     }
 
+    /// Adds a handler, like ``performDeferred(_:)`` but with one closure less.
+    nonisolated func add(_ handler: @escaping Handler) {
+        queue.asyncDeferred { self.assumeIsolated { $0.handle(.added(handler)) } }
+    }
+
     /// Sets ``request``, and starts the request if `starts` is true.
     nonisolated func begin(_ request: Request, starts: Bool) {
         guard !mayRunUserCode else { return perform { $0.begin(request, starts) } }
