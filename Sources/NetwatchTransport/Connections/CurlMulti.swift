@@ -8,17 +8,6 @@ internal import NetwatchEventLoop
 /// libcurl when they are ready (`curl_multi_socket_action(3)`). Call ``end()`` before the last reference is released,
 /// because libcurl calls back into this object when it closes its connections.
 final class CurlMulti {
-    /// The result of one call of libcurl.
-    struct Turn {
-        /// The transfers that have ended.
-        var ended: [TransferID] = []
-        /// The transfers that the engine must add again with another connection. If a transfer has a
-        /// ``Transfer/question``, the program must answer it first.
-        var unconnected: [Transfer] = []
-        /// The transfers that reached milestones in this turn.
-        var milestones: [(id: TransferID, reached: Transfer.Milestones)] = []
-    }
-
     let loop: EventLoop
     private let onIdleCheck: @Sendable () -> Void
     let later: @Sendable (TransferID, @escaping @Sendable (Transfer) -> CURLcode) -> Void
@@ -28,6 +17,8 @@ final class CurlMulti {
     var withEvents: [Transfer] = []
     /// The transfers whose events are being delivered. A separate array, so that both keep their memory.
     private var delivering: [Transfer] = []
+    /// The result of the current call of libcurl.
+    private var turn = Turn()
     private var handle: MultiHandle?
     var sockets: SocketWatches
     private var timer: CurlTimer
@@ -164,7 +155,10 @@ final class CurlMulti {
         guard code == CURLE_OK else {
             _ = remove(id)
             transfer.finish(code)
-            return Turn(ended: [id], milestones: deliverEvents())
+            turn.removeAll()
+            turn.ended.append(id)
+            deliverEvents()
+            return turn
         }
         return act(on: CURL_SOCKET_TIMEOUT, 0)
     }
@@ -220,7 +214,10 @@ final class CurlMulti {
             remove(id)?.finish(CURLE_OPERATION_TIMEDOUT, message: message)
         }
         if !transfers.isEmpty { checkIdleness() }
-        return Turn(ended: late.map(\.id), milestones: deliverEvents())
+        turn.removeAll()
+        turn.ended += late.map(\.id)
+        deliverEvents()
+        return turn
     }
 
     private func checkIdleness() {
@@ -233,21 +230,24 @@ final class CurlMulti {
         _ = withHandle { curl_multi_socket_action($0, descriptor, events, &running) }
         watchdog.turnDidEnd()
         let aborted = markAborted()
-        var turn = finishEnded()
+        turn.removeAll()
+        finishEnded()
         if !unwatched.isEmpty { turn.ended += finishUnwatched() }
         if !aborted.isEmpty { turn.ended += finishAborted(aborted) }
-        turn.milestones = deliverEvents()
+        deliverEvents()
+        // The transfers must not be retained until the next turn.
+        defer { turn.unconnected = [] }
         return turn
     }
 
-    /// Delivers the events of this turn. Returns the milestones that the transfers reached.
-    private func deliverEvents() -> [(id: TransferID, reached: Transfer.Milestones)] {
-        guard !withEvents.isEmpty else { return [] }
+    /// Delivers the events of this turn. Records the milestones that the transfers reached.
+    private func deliverEvents() {
+        guard !withEvents.isEmpty else { return }
         swap(&withEvents, &delivering)
         defer { delivering.removeAll(keepingCapacity: true) }
-        return delivering.compactMap { transfer in
+        for transfer in delivering {
             let reached = transfer.deliverEvents()
-            return reached.isEmpty ? nil : (transfer.id, reached)
+            if !reached.isEmpty { turn.milestones.append((transfer.id, reached)) }
         }
     }
 
@@ -275,8 +275,7 @@ final class CurlMulti {
         return ids
     }
 
-    private func finishEnded() -> Turn {
-        var turn = Turn()
+    private func finishEnded() {
         var remaining: CInt = 0
         while let message = withHandle({ curl_multi_info_read($0, &remaining) })?.pointee {
             guard message.msg == CURLMSG_DONE, let transfer = Transfer.of(message.easy_handle) else {
@@ -293,7 +292,6 @@ final class CurlMulti {
                 turn.ended.append(transfer.id)
             }
         }
-        return turn
     }
 
     /// Removes a transfer from libcurl until it is added again with another connection.
