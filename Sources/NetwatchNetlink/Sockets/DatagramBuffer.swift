@@ -49,7 +49,8 @@ final class DatagramBuffer {
         } while count < 0 && errno == EINTR
         taken = 0
         received = max(0, Int(count))
-        return count < 0 ? errno : nil
+        guard count <= 0 else { return nil }
+        return count < 0 ? errno : EAGAIN
     }
 
     /// Returns the next datagram. It stays valid until the buffer is filled again. The buffer must not be empty.
